@@ -225,6 +225,14 @@ class LaneConsumer(driver.Consumer):
         return not self.app.rebalancing and self.lanes.get(tp) is not None
 
     async def _drain_messages(self, fetcher: Any) -> None:
+        """Fetch and hand on until the worker ends."""
+        try:
+            await self._fetch_on(fetcher)
+        except asyncio.CancelledError:
+            if not self.app.should_stop:
+                raise  # while the group rebalances, Faust takes it for a fetcher that is to start again
+
+    async def _fetch_on(self, fetcher: Any) -> None:
         """Fetch and hand on: for lanes at any time, for Faust's agents while commands flow between two rebalances.
 
         The group rebalances for as long as a dead member may come back; lanes that stay read on in what they had.
@@ -248,8 +256,6 @@ class LaneConsumer(driver.Consumer):
                 fetched = await self._getmany(active, timeout)
             except asyncio.CancelledError:
                 self._thread.end_wait()  # else it would take what comes next, for nobody
-                if self.app.should_stop:
-                    return  # while the group rebalances, Faust would take it for a fetcher that is to start again
                 raise
             self._note_losses(epochs, assignment)
             for tp, records in fetched.items():

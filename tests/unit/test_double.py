@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -29,6 +30,8 @@ from light_scheduler.wire import change_record
 START = datetime(2030, 1, 1, tzinfo=UTC)
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
 DECADE = timedelta(days=3_653)
+ROUNDS = 5
+"""How often a decade is timed at most, until it was soon enough."""
 
 
 @pytest.fixture
@@ -59,26 +62,37 @@ def alone_in_memory() -> Iterator[None]:
     gc.unfreeze()
 
 
-@pytest.mark.usefixtures("alone_in_memory")
-async def test_a_decade_of_cron_takes_less_than_a_second(scheduler: InMemoryScheduler) -> None:
-    """A second of a processor that does nothing else: such a one names the times with croniter in 0.18 s.
-
-    The two are measured by turns, so whatever else it does makes both slower.
-    """
+async def years_of_cron(scheduler: InMemoryScheduler) -> tuple[list[float], list[float]]:
+    """Simulate a decade; return the processor time (s) of each tenth, and of naming its times with croniter alone."""
     await scheduler.schedule("daily", topic="reports", cron="0 9 * * 1-5", timezone="Europe/Prague")
     times = croniter("0 9 * * 1-5", START.astimezone(ZoneInfo("Europe/Prague")))
-    delivered, ours, naming = 0, 0.0, 0.0
+    ours, naming = [], []
     for _ in range(10):
-        began = time.process_time()
+        came, began = len(scheduler.delivered), time.process_time()
         await scheduler.advance(DECADE / 10)
-        came, delivered = delivered, len(scheduler.delivered)
         between = time.process_time()
-        for _ in range(came, delivered):
+        for _ in range(came, len(scheduler.delivered)):
             times.get_next(datetime)
-        naming += time.process_time() - between
-        ours += between - began
-    assert delivered == 2_609
-    assert ours / naming < 1 / 0.18
+        naming.append(time.process_time() - between)
+        ours.append(between - began)
+    assert len(scheduler.delivered) == 2_609
+    return ours, naming
+
+
+@pytest.mark.usefixtures("alone_in_memory")
+async def test_a_decade_of_cron_takes_less_than_a_second() -> None:
+    """A second of a processor that does nothing else: such a one names the times with croniter in 0.18 s.
+
+    The two are measured by turns. What else the machine does makes either longer, never shorter: of each year, the
+    shortest time of some rounds counts.
+    """
+    ours, naming = [inf] * 10, [inf] * 10
+    for _ in range(ROUNDS):
+        for least, took in zip((ours, naming), await years_of_cron(InMemoryScheduler(now=START)), strict=True):
+            least[:] = map(min, least, took)
+        if sum(ours) / sum(naming) < 1 / 0.18:
+            return
+    pytest.fail(f"{sum(ours):.2f} s, beside {sum(naming):.3f} s for the names")
 
 
 async def test_every_message_of_a_series_has_its_own_time(scheduler: InMemoryScheduler) -> None:

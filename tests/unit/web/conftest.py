@@ -57,7 +57,23 @@ from light_scheduler.settings import Settings, load_settings
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tenants import TenantStore
-from light_scheduler.web import KafkaTopics, Worker, install, slices
+from light_scheduler.web import (
+    KafkaTopics,
+    Worker,
+    bounded,
+    cluster_state,
+    count_limits,
+    delays,
+    dry_run,
+    install,
+    looking_back,
+    node,
+    own,
+    preview,
+    request_limits,
+    scatter,
+    slices,
+)
 from light_scheduler.web.command_channel import Followed
 from light_scheduler.web.looking_back import Waiting
 from light_scheduler.wire import (
@@ -582,6 +598,30 @@ class MemoryCluster:
         for worker in self.workers:
             if (TOPIC, partition) in worker.lanes.all:
                 put(worker.lanes.all[TOPIC, partition], make_entry(id, partition=partition, **fields))
+
+
+BUDGETS = {
+    bounded: ("REQUEST_TIME_S",),
+    cluster_state: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S"),
+    count_limits: ("REQUEST_TIME_S", "PATIENCE_S"),
+    delays: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S"),
+    dry_run: ("MOST_TIME_S",),
+    looking_back: ("MOST_TIME_S",),
+    node: ("ANSWER_S",),
+    own: ("REQUEST_TIME_S", "SEARCH_TIME_S"),
+    preview: ("MOST_TIME_S",),
+    request_limits: ("PATIENCE_S",),
+    scatter: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S", "GRACE_S"),
+}
+"""By module, the time that an answer may take of the processor or of who waits for it."""
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have answers whole on a machine that is busy, or collects garbage; tests of a limit set it themselves."""
+    for module, names in BUDGETS.items():
+        for name in names:
+            monkeypatch.setattr(module, name, 60.0)
 
 
 @pytest.fixture

@@ -194,7 +194,7 @@ async def test_a_line_that_fails_is_answered_and_the_next_one_goes_on(
 
 
 async def test_a_body_that_stops_arriving_ends_with_a_problem(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LINE_S", 0.05)
+    monkeypatch.setattr(lines, "LINE_S", 1.0)
     sent = Body()
     sent.send(ONCE)
     found = await answers(workers[0], sent)

@@ -136,7 +136,6 @@ async def test_a_slice_ends_by_its_time_whatever_its_rows(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slices, "SLICE_S", 0)
-    monkeypatch.setattr(own, "REQUEST_TIME_S", 60)
     for number in range(100):
         cluster.put(f"id-{number}")
     loop_turns = 0
@@ -277,7 +276,10 @@ async def frozen() -> Any:
     server.close()
 
 
-async def test_a_schedule_that_is_found_waits_for_no_frozen_worker(cluster: Any, frozen: str) -> None:
+async def test_a_schedule_that_is_found_waits_for_no_frozen_worker(
+    cluster: Any, frozen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scatter, "GRACE_S", 0.1)
     asked, _ = await cluster.start([0], [1])
     cluster.distribution[frozen] = {"light-scheduler-commands": [2]}
     cluster.put("own", partition=0)
@@ -285,5 +287,6 @@ async def test_a_schedule_that_is_found_waits_for_no_frozen_worker(cluster: Any,
     for id in ("own", "others"):
         async with asyncio.timeout(scatter.TOTAL_TIMEOUT_S / 2):
             assert (await asked.json(f"{LIST}/{id}"))["id"] == id
+    monkeypatch.setattr(scatter, "TOTAL_TIMEOUT_S", 0.5)
     async with asked.client.get(f"{LIST}/nowhere", timeout=aiohttp.ClientTimeout(30)) as response:
         assert response.status == 503, "it may be with the frozen one"

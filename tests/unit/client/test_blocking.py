@@ -170,7 +170,7 @@ def test_another_client_takes_over_when_files_change_and_what_is_not_acknowledge
     with pytest.raises(BrokerError, match="cannot send the command for default/a"):
         sent.result(10)
     told = "1 commands were not acknowledged before the client's certificates were renewed"
-    eventually_blocking(lambda: told in caplog.text, within=10)
+    eventually_blocking(lambda: told in caplog.text)
     assert producer.client is not before
     later = producer.send("t", command("b"), Deadline(5))
     assert [each.id for each in producer.close(0)] == ["b"]
@@ -188,6 +188,6 @@ def test_options_that_librdkafka_refuses_leave_the_client_as_it_is(
     options["ssl.certificate.location"] = str(file)
     options["security.protocol"] = "SSL"
     file.write_text("wrong now")
-    eventually_blocking(lambda: "goes on with its old certificates" in caplog.text, within=10)
+    eventually_blocking(lambda: "goes on with its old certificates" in caplog.text)
     assert producer.client is before
     assert producer.close(0) == []

@@ -54,7 +54,7 @@ def test_stop_kills_what_ignores_sigterm(tmp_path: Path) -> None:
     output = tmp_path / "output"
     with output.open("wb") as file:
         leash = Leash(STUBBORN, output=file)
-    wait_until(lambda: output.read_bytes() == b"ignoring\n", timeout=30, what="the condition")
+    wait_until(lambda: output.read_bytes() == b"ignoring\n", timeout=60, what="the condition")
     assert leash.stop(timeout=0.2) == -signal.SIGKILL
 
 
@@ -82,13 +82,13 @@ def test_a_killed_parent_takes_the_command_with_it(command: list[str], tmp_path:
         finally:
             parent.kill()
         parent.wait()
-        wait_until(lambda: not process_runs(pid), timeout=30, what="the condition")
-        wait_until(lambda: not folder.exists(), timeout=30, what="the condition")
+        wait_until(lambda: not process_runs(pid), timeout=60, what="the condition")
+        wait_until(lambda: not folder.exists(), timeout=60, what="the condition")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal is Linux's")
 def test_a_killed_leash_takes_the_command_with_it() -> None:
     leash = Leash(SLEEPER)
     os.kill(leash._process.pid, signal.SIGKILL)
-    wait_until(lambda: not process_runs(leash.pid), timeout=30, what="the condition")
+    wait_until(lambda: not process_runs(leash.pid), timeout=60, what="the condition")
     assert leash.wait(30) == -signal.SIGKILL

@@ -80,7 +80,7 @@ async def test_a_registry_that_is_down_is_asked_until_it_is_back() -> None:
 
 
 async def trouble_of(registry: SchemaRegistry, id: int) -> str:
-    return await eventually(lambda: registry.trouble_with(id), within=5)
+    return await eventually(lambda: registry.trouble_with(id))
 
 
 @pytest.mark.parametrize(

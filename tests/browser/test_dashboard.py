@@ -77,7 +77,7 @@ async def test_a_hidden_page_asks_nothing_until_it_is_seen(dashboard: Dashboard,
     await refuse_streams(page)
     await page.clock.install()
     await page.goto("/")
-    await eventually(lambda: len(asked) > 1, within=20, what="a second request")
+    await eventually(lambda: len(asked) > 1, what="a second request")
     await set_hidden(page, True)
     await page.wait_for_load_state("networkidle")
     count = len(asked)
@@ -85,7 +85,7 @@ async def test_a_hidden_page_asks_nothing_until_it_is_seen(dashboard: Dashboard,
     await page.wait_for_load_state("networkidle")
     assert len(asked) == count
     await set_hidden(page, False)
-    await eventually(lambda: len(asked) > count, within=20, what="a request of the visible page")
+    await eventually(lambda: len(asked) > count, what="a request of the visible page")
 
 
 async def test_the_overview_comes_over_one_stream_that_a_hidden_page_closes(dashboard: Dashboard, page: Page) -> None:
@@ -102,9 +102,9 @@ async def test_the_overview_comes_over_one_stream_that_a_hidden_page_closes(dash
         await expect(tenant).to_contain_text(str(number))
     assert (asked.count("events"), asked.count("overview"), asked.count("cluster"), ended) == (1, 0, 0, [])
     await set_hidden(page, True)
-    await eventually(lambda: len(ended) == 1, within=20, what="the end of the stream")
+    await eventually(lambda: len(ended) == 1, what="the end of the stream")
     await set_hidden(page, False)
-    await eventually(lambda: asked.count("events") == 2, within=20, what="a stream of the visible page")
+    await eventually(lambda: asked.count("events") == 2, what="a stream of the visible page")
     await tenant.get_by_role("link").click()
     await expect(page.get_by_role("row").filter(has_text="s-2")).to_be_visible()
 

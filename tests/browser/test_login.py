@@ -40,7 +40,7 @@ async def test_a_writer_logs_in_changes_a_schedule_and_logs_out(guarded: Dashboa
         await page.goto(start)
         return page.url.endswith("/login")
 
-    await eventually(is_asked_for_a_token, within=20, what="the login page")
+    await eventually(is_asked_for_a_token, what="the login page")
     await assert_accessible(page)
     assert await unreached(page) == []
     await page.goto(f"{start}#/schedule?tenant=shop&id=guarded")

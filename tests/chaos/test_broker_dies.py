@@ -85,7 +85,7 @@ async def test_a_worker_ends_in_order_while_the_broker_is_away(tmp_path: Path) -
         try:
             worker = await application.start_worker()
             await asyncio.to_thread(broker.kill)
-            await eventually(lambda: "Failed fetch messages" in worker.log.read_text(), within=30)
+            await eventually(lambda: "Failed fetch messages" in worker.log.read_text())
             assert await worker.end() == 0
         finally:
             await asyncio.to_thread(application.close)

@@ -109,9 +109,9 @@ async def check_counts(worker: WorkerProcess, count: int) -> None:
         return None if document["missing"] else document
 
     document = await eventually(overview, within=60, what="counts of all partitions")
-    listed = await worker.get("/api/v1/tenants/default/schedules?limit=500")
-    assert len(listed["schedules"]) == document["pending"] == count
-    assert document["states"] == Counter(row["state"] for row in listed["schedules"])
+    listed = await worker.listed("limit=500")
+    assert len(listed) == document["pending"] == count
+    assert document["states"] == Counter(row["state"] for row in listed)
     ahead = await worker.get("/api/v1/tenants/default/upcoming?by=day")
     assert sum(each["count"] for each in ahead["counts"]) == count
 

@@ -10,9 +10,10 @@ from support.application import Application, WorkerProcess
 from support.reading import read_until
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.chaos]
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(300)]
 
-SESSION_TIMEOUT_S = 15
+SESSION_TIMEOUT_S = 40
+"""Longer than the start of a worker on a busy machine, and what is sent and read then."""
 WAITING = "PreparingRebalance"
 
 
@@ -61,5 +62,7 @@ async def test_lanes_that_stay_take_commands_while_the_group_waits_for_a_dead_wo
 
     assert {record.key for record in records} == expected
     assert await group_state(application) == WAITING
-    records = await read_until(application.bootstrap_servers, [application.target], lambda records: len(records) >= 40)
+    records = await read_until(
+        application.bootstrap_servers, [application.target], lambda records: len(records) >= 40, timeout=120
+    )
     assert len({record.key for record in records}) == len(records) == 40

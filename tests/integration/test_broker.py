@@ -59,8 +59,8 @@ def test_a_killed_parent_leaves_no_java_and_no_temporary_data() -> None:
         assert process_runs(pid)
         parent.kill()
         parent.wait()
-        wait_until(lambda: not process_runs(pid), timeout=30, what="the end of Java")
-        wait_until(lambda: not folder.exists(), timeout=30, what="the removal of its data")
+        wait_until(lambda: not process_runs(pid), timeout=60, what="the end of Java")
+        wait_until(lambda: not folder.exists(), timeout=60, what="the removal of its data")
 
 
 @pytest.mark.soak
@@ -83,13 +83,13 @@ def test_a_cluster_goes_on_without_one_of_three_nodes_which_catches_up_when_it_i
     with EmbeddedCluster(3, heap_megabytes=256) as cluster:
         address = cluster.bootstrap_servers
         create_topic(address, "kept")
-        wait_until(lambda: in_sync(address, "kept") == {1, 2, 3}, timeout=10, what="all nodes to know the copies")
+        wait_until(lambda: in_sync(address, "kept") == {1, 2, 3}, timeout=60, what="all nodes to know the copies")
         create_topic(address, "single", copies=1)
         create_topic(address, "spent", copies=2)  # of which the cluster's topics need two
         frail = FrailTopics(single=["single"], without_spare=["spent"])
-        wait_until(lambda: frail_topics(address) == frail, timeout=10, what="all nodes to know all copies")
+        wait_until(lambda: frail_topics(address) == frail, timeout=60, what="all nodes to know all copies")
         cluster.nodes[1].kill()
-        wait_until(lambda: in_sync(address, "kept") == {1, 3}, timeout=30, what="the others to go on")
+        wait_until(lambda: in_sync(address, "kept") == {1, 3}, timeout=60, what="the others to go on")
         produce(address, "kept")
         cluster.nodes[1].start()
         cluster.wait_in_sync(30)
@@ -129,7 +129,7 @@ def create_topic(address: str, name: str, copies: int = -1) -> None:
 
     admin = admin_client(address)
     admin.create_topics([NewTopic(name, 1, copies)])[name].result(10)
-    wait_until(lambda: bool(in_sync(address, name)), timeout=10, what="a leader")
+    wait_until(lambda: bool(in_sync(address, name)), timeout=60, what="a leader")
 
 
 def in_sync(address: str, name: str) -> set[int]:

@@ -73,6 +73,7 @@ async def test_the_command_line_cancels_many_at_once(served: Application) -> Non
 
 async def test_http_cancels_many_at_once_on_any_worker(served: Application) -> None:
     other = await served.start_worker()
+    await served.shared()
     async with served.client() as client:
         await schedule_all(client, served)
 

@@ -369,7 +369,7 @@ def test_librdkafka_chooses_the_partitions_of_every_other_client(served: Applica
 
 def test_a_blocking_call_that_nobody_answers_says_where_its_command_is(served: Application, unread: str) -> None:
     with blocking_client(served, commands_topic=unread) as client, pytest.raises(ResultTimeout) as caught:
-        client.cancel("nobody-reads-this", timeout=1)
+        client.cancel("nobody-reads-this", timeout=5)
     assert caught.value.receipt.id == "nobody-reads-this"
 
 

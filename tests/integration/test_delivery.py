@@ -278,6 +278,7 @@ async def test_bad_input_is_answered_and_kept_and_holds_nothing_up(impatient: Ap
         await producer.send(commands, b"", b"\xff\xff", headers=[at, to], partition=0)
         await producer.send(commands, b"good", b"good-last", headers=[at, to], partition=0)
         await producer.flush()
+        sent = now()
     finally:
         await producer.stop()
 
@@ -286,7 +287,7 @@ async def test_bad_input_is_answered_and_kept_and_holds_nothing_up(impatient: Ap
     dead = await dead_letters(impatient, lambda letter: letter.key in keys, len(keys))
 
     assert {record.value for record in good} == {b"good"}
-    assert max(record.timestamp for record in good) - due < 2_000
+    assert max(record.timestamp for record in good) - max(due, sent) < 2_000
     letters = {record.key: record for record in dead}
     fields = {
         key: (header(record, "dead-letter-cause"), header(record, "dead-letter-field"))
@@ -491,4 +492,4 @@ async def test_a_reply_topic_that_refuses_a_result_costs_only_that_result(served
     assert {record.value for record in records} == {b"keyless", b"keyed"}
     assert [record.key for record in results] == [b"b"]
     (worker,) = served.workers
-    await worker.shows(lambda info: sum(lane["lost_results"] for lane in info["lanes"]) == 1, within=30)
+    await worker.shows(lambda info: sum(lane["lost_results"] for lane in info["lanes"]) == 1)

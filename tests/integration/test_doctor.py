@@ -107,7 +107,7 @@ def test_a_right_that_is_missing_is_named_and_a_cluster_without_any_group_is_no_
         admin = admin_client(broker.bootstrap_servers)
         for future in admin.create_acls(rules).values():
             future.result(30)
-        wait_until(lambda: missing_rights(settings) != [], timeout=30, what="the rule to be in force")
+        wait_until(lambda: missing_rights(settings) != [], timeout=60, what="the rule to be in force")
         exit_code, checks = doctor.examine()
     assert exit_code == 1
     assert [check["detail"] for check in checks["rights"]] == [f"no right WRITE on topic {commands}"]

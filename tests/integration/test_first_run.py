@@ -70,7 +70,8 @@ async def test_the_first_firings_to_new_topics_are_on_time(tmp_path: Path) -> No
                         ({"id": f"{target}-{number}", "topic": target, "after": 300} for number in range(8)), wait=True
                     )
                     await read_until(broker.bootstrap_servers, [target], lambda records: len(records) >= 8)
-            lanes = (await worker.get("/info"))["lanes"]
+            info = await worker.shows(lambda info: sum(lane["firings"] for lane in info["lanes"]) >= 24)
+            lanes = info["lanes"]
             await worker.end()
         finally:
             await asyncio.to_thread(application.close)

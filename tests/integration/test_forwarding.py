@@ -78,8 +78,8 @@ async def test_cancels_that_arrive_in_a_wrong_partition_find_their_schedules(ser
 
     assert await answered(served) == dict.fromkeys(KEYS, Outcome.CANCELLED)
     (worker,) = served.workers
-    lanes = (await worker.get("/info"))["lanes"]
-    assert sum(lane["pending"] for lane in lanes) == 0
-    assert sum(lane["forwarded"] for lane in lanes) == len(KEYS)
+    await worker.shows(
+        lambda info: [sum(lane[name] for lane in info["lanes"]) for name in ("pending", "forwarded")] == [0, len(KEYS)]
+    )
     commands = await read_all(served.bootstrap_servers, names.commands)
     assert len(commands) == 3 * len(KEYS), "one schedule, one cancel and one copy of it"

@@ -37,6 +37,7 @@ async def test_a_key_outlives_the_worker_that_took_it(served: Application) -> No
     first.start()
     await first.ready()
     other = await served.start_worker()
+    await served.shared()
     for worker in (first, other):
         assert await post(worker, now, "k") == (201, answer)
         assert (await post(worker, {**now, "ttl": 5}, "k"))[0] == 422
@@ -46,6 +47,7 @@ async def test_a_key_outlives_the_worker_that_took_it(served: Application) -> No
 
 async def test_of_requests_to_all_workers_at_one_time_one_is_carried_out(served: Application) -> None:
     workers = [*served.workers, await served.start_worker()]
+    await served.shared()
     later = {"trigger": {"after": "1h"}, "target": {"topic": served.target}}
     answers = await asyncio.gather(*(post(worker, later, "k") for worker in workers * 8))
     assert {status for status, _ in answers} <= {201, 409}

@@ -16,7 +16,6 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.fetch import FetchRequest
 from support.application import Application, WorkerProcess
 from support.reading import header, read_until
-from support.waiting import eventually
 
 from light_scheduler.agents.transport import FETCH_MAX_WAIT_MS
 from light_scheduler.doctor.checks import check_lanes, check_targets, info_of_worker
@@ -112,13 +111,13 @@ async def test_commands_that_were_deleted_unread_are_counted_and_the_rest_is_car
 
 @pytest.mark.soak
 async def test_a_topic_that_was_created_again_is_read_from_its_beginning(
-    application: Application, admin: AIOKafkaAdminClient
+    application: Application,
 ) -> None:
     worker = await application.start_worker()
     await schedule(application, "a", "b", "c")
     await until(worker, lambda lane: lane["firings"] == 3)
     await worker.end()
-    await create_commands_again(application, admin)
+    await create_commands_again(application)
     await schedule(application, "d", "e", "f", "g")
 
     worker.start()
@@ -130,13 +129,13 @@ async def test_a_topic_that_was_created_again_is_read_from_its_beginning(
 
 
 async def test_a_topic_that_was_created_again_under_a_worker_that_runs_is_read_once(
-    application: Application, admin: AIOKafkaAdminClient
+    application: Application,
 ) -> None:
     worker = await application.start_worker()
     await schedule(application, "a", "b", "c")
     await until(worker, lambda lane: lane["firings"] == 3)
     worker.send_signal(signal.SIGSTOP)
-    await create_commands_again(application, admin)
+    await create_commands_again(application)
     await schedule(application, "d", "e", "f", "g", "h")  # longer than the old one: it has the offset to read next
     worker.send_signal(signal.SIGCONT)
 
@@ -218,11 +217,6 @@ async def test_nothing_waits_to_be_read_behind_markers_and_aborted_commands(appl
     assert re.search(r'light_scheduler_command_lag\{[^}]*partition="0"[^}]*\} 0.0', metrics)
 
 
-async def create_commands_again(application: Application, admin: AIOKafkaAdminClient) -> None:
-    await admin.delete_topics([application.settings.topics.commands])
-
-    async def is_gone() -> bool:
-        return application.settings.topics.commands not in await admin.list_topics()
-
-    await eventually(is_gone, within=TIMEOUT_S)
+async def create_commands_again(application: Application) -> None:
+    await application.delete_topics(application.settings.topics.commands)
     await asyncio.to_thread(create_topics, application.settings)

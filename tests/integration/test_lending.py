@@ -33,6 +33,7 @@ async def test_a_quota_of_a_hundred_over_twelve_partitions_takes_a_hundred(
     application = await Application.create(kafka.bootstrap_servers, tmp_path, partitions="12")
     try:
         await asyncio.gather(application.start_worker(), application.start_worker())
+        await application.shared()
         await limit(application)
         outcomes = await answers(application, gap_s)
         assert (outcomes.count("scheduled"), outcomes.count("rejected")) == (QUOTA, SENT - QUOTA)
@@ -54,7 +55,7 @@ async def limit(application: Application) -> None:
         books = [await worker.get("/api/v1/tenants") for worker in application.workers]
         return all(book["tenants"] for book in books)
 
-    await eventually(is_known, within=10, every=0.05, what="the quota on all workers")
+    await eventually(is_known, every=0.05, what="the quota on all workers")
 
 
 async def answers(application: Application, gap_s: float) -> list[str]:

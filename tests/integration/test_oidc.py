@@ -76,7 +76,7 @@ async def test_roles_and_tenants_are_those_of_the_claims_on_every_worker(realm: 
 
     clerk, guest = token("ann", ["clerks", "unknown"], "shop"), token("bob", ["guests"], "shop")
     body = {"trigger": {"after": "1h"}, "target": {"topic": application.target}}
-    for worker in (here, elsewhere):
+    for worker in (here, elsewhere, here):
         await accepted(worker, lambda: guest)  # both have joined, and each partition has its worker
     for number in range(12):
         status, answer = await asked(here, clerk, f"{SHOP}/order-{number}", "PUT", body)

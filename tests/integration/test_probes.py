@@ -78,7 +78,7 @@ async def test_probes_pass_the_whole_path_and_only_their_results_show_until_a_cr
     second = await application.start_worker()  # which probes nothing
     await second.shows(lambda info: all(lane["lag"] == 0 for lane in info["lanes"]))
     assert await second.get("/live") == {"status": "live"}
-    await eventually(partial(no_probe_is_left, application), within=30.0, what="the state to have no probe")
+    await eventually(partial(no_probe_is_left, application), what="the state to have no probe")
     assert await application.history() == events
     assert await read_all(application.bootstrap_servers, settings.topics.dead_letters) == []
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -26,6 +27,7 @@ from light_scheduler.wire import decode_result, partition_for
 pytestmark = pytest.mark.integration
 
 PARTITIONS, RATE = 4, 60
+SENT_PER_S = RATE * 3 // 2
 SETTLED_MS, WINDOW_MS = 3_000, 10_000
 LASTS_S = (SETTLED_MS + WINDOW_MS) // 1_000 + 2
 BURST_MS = COMMANDS_SAVED_S * 1_000 + BORROWED_MS
@@ -41,6 +43,7 @@ async def test_keys_of_one_partition_have_the_whole_rate_of_their_tenant(kafka: 
     application = await Application.create(kafka.bootstrap_servers, tmp_path, partitions=str(PARTITIONS))
     try:
         await asyncio.gather(application.start_worker(), application.start_worker())
+        await application.shared()
         await rule(application)
         for tenant in RULES:
             await application.create_topic(tenant, 1)
@@ -68,7 +71,7 @@ async def rule(application: Application) -> None:
         books = [await worker.get("/api/v1/tenants") for worker in application.workers]
         return all(len(book["tenants"]) == len(RULES) for book in books)
 
-    await eventually(are_known, within=10, every=0.05, what="the rules on all workers")
+    await eventually(are_known, every=0.05, what="the rules on all workers")
 
 
 def constant(rules: TenantRules, _before: TenantRules) -> TenantRules:
@@ -85,12 +88,14 @@ async def send(application: Application) -> None:
         for id in islice(keys(), RATE * LASTS_S):
             headers = [("schedule-after", b"2s"), ("schedule-tenant", b"fired"), ("schedule-target-topic", b"fired")]
             await producer.send(topic, b"", key=id, headers=headers)
-        for _ in range(LASTS_S * 10):
+        begun, sent = monotonic(), 0
+        while sent < SENT_PER_S * LASTS_S:
+            await asyncio.sleep(0.1)
+            before, sent = sent, int(SENT_PER_S * min(monotonic() - begun, LASTS_S))  # however late that was
             for tenant in ("rejected", "delayed"):
                 answered = [("schedule-tenant", tenant.encode()), ("schedule-reply-topic", tenant.encode())]
-                for _ in range(RATE * 3 // 2 // 10):
+                for _ in range(before, sent):
                     await producer.send(topic, None, key=key, headers=cancel + answered)
-            await asyncio.sleep(0.1)
     finally:
         await producer.stop()
 

@@ -61,7 +61,7 @@ async def settled(worker: WorkerProcess) -> None:
 
 async def rebuilder_of(worker: WorkerProcess) -> int:
     """Wait until a process rebuilds a table for a worker; return its id."""
-    return await eventually(lambda: next(rebuilders(worker.pid), 0), within=30)
+    return await eventually(lambda: next(rebuilders(worker.pid), 0))
 
 
 def rebuilders(parent: int) -> Iterator[int]:
@@ -73,7 +73,7 @@ def rebuilders(parent: int) -> Iterator[int]:
 
 async def gone(pid: int) -> None:
     """Wait until a process is no more."""
-    await eventually(lambda: not process_runs(pid), within=10)
+    await eventually(lambda: not process_runs(pid))
 
 
 @pytest.mark.soak

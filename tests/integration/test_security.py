@@ -209,11 +209,14 @@ async def test_a_wrong_password_ends_commands_and_workers_at_once_with_plain_wor
         "scram-sha-512-user: check sasl_username, sasl_password and sasl_mechanism"
     )
     for words in (["topics", "create"], ["cancel", "some", "--key", "some"], ["watch"]):
+        started = time.monotonic()
+        await asyncio.to_thread(run, options, *words, "--help")
         began = time.monotonic()
         answer = await asyncio.to_thread(run, options, *words)
+        took, start = time.monotonic() - began, began - started  # which depends on how busy the machine is
         assert answer.stderr == f"Error: {refusal}\n"
         assert answer.returncode == 1
-        assert time.monotonic() - began < 10
+        assert took - start < 10
         assert "wr0ng" not in answer.stdout + answer.stderr
     worker = application.new_worker(**options)
     worker.start()
@@ -404,8 +407,8 @@ async def test_a_blocking_client_takes_renewed_certificates_in_the_middle_of_its
         with BlockingSchedulerClient(settings.connection, app_id=settings.app_id) as client:
             answered = await asyncio.to_thread(answered_while_renewed, client, rotation, application.target)
     assert set(answered.values()) == {Outcome.SCHEDULED}
-    lanes = (await application.workers[0].get("/info"))["lanes"]
-    assert sum(lane["pending"] for lane in lanes) == len(answered), "each command was carried out once"
+    # Each command was carried out once.
+    await application.workers[0].shows(lambda info: sum(lane["pending"] for lane in info["lanes"]) == len(answered))
 
 
 def answered_while_renewed(client: BlockingSchedulerClient, rotation: Rotation, target: str) -> dict[str, Outcome]:
@@ -433,7 +436,7 @@ def answered_while_renewed(client: BlockingSchedulerClient, rotation: Rotation, 
         call()
         return all(now is not then for now, then in zip(used(), before, strict=True))
 
-    eventually_blocking(are_both_others, within=30, what="another producer and another consumer")
+    eventually_blocking(are_both_others, what="another producer and another consumer")
     for _ in range(20):
         call()
     return answered

@@ -118,7 +118,7 @@ async def all_is_decided(setting: Setting, ends: dict[Place, int]) -> None:
     async def is_so() -> bool:
         return await stable_ends(list(ends), setting.clients, setting.targets) == decided
 
-    await eventually(is_so, within=10)
+    await eventually(is_so)
 
 
 async def test_a_topic_that_is_gone_leaves_nothing_to_settle(application: Application) -> None:

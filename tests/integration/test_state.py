@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient
 from support.application import Application, WorkerProcess
 from support.reading import header, read_all, read_until
 from support.waiting import eventually
@@ -56,7 +55,7 @@ def pending_in(info: Any) -> int:
 async def test_a_restart_goes_on_from_the_local_copy(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 200)
-    await worker.shows(lambda info: pending_in(info) == 200, within=30)
+    await worker.shows(lambda info: pending_in(info) == 200)
     assert await worker.end() == 0
     assert len(state_folders(application, worker)) == 4
 
@@ -73,10 +72,7 @@ async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown
     await schedule_some(application, 50)
     await worker.end()
     names = application.settings.topics
-    admin = AIOKafkaAdminClient(bootstrap_servers=application.bootstrap_servers)
-    await admin.start()
-    await admin.delete_topics([names.commands, names.changelog(names.commands)])
-    await admin.close()
+    await application.delete_topics(names.commands, names.changelog(names.commands))
     await asyncio.to_thread(create_topics, application.settings)
 
     worker.start()
@@ -145,15 +141,11 @@ async def test_the_state_of_another_application_stops_the_worker_before_it_write
 
 
 async def test_a_worker_waits_for_its_topics(application: Application) -> None:
-    names = application.settings.topics
-    admin = AIOKafkaAdminClient(bootstrap_servers=application.bootstrap_servers)
-    await admin.start()
-    await admin.delete_topics([names.commands])
+    await application.delete_topics(application.settings.topics.commands)
     worker = application.new_worker()
     worker.start()
     await eventually(lambda: b"topics create" in worker.log.read_bytes() or not worker.is_running)
     assert worker.is_running
-    await admin.close()
 
     await asyncio.to_thread(create_topics, application.settings)
     await worker.ready()
@@ -213,4 +205,4 @@ async def test_a_full_disk_stops_the_worker_with_a_clear_error_and_loses_nothing
     worker.start()
     await worker.ready()
 
-    await worker.shows(lambda info: pending_in(info) == 410, within=30)
+    await worker.shows(lambda info: pending_in(info) == 410)

@@ -36,7 +36,7 @@ async def changed(application: Application, *words: str) -> Any:
         listed = await application.workers[-1].get("/api/v1/tenants")
         return tenant in listed["tenants"]
 
-    await eventually(is_known, within=10, every=0.05, what="the change on the worker")  # two seconds on a free machine
+    await eventually(is_known, every=0.05, what="the change on the worker")
     return tenant
 
 

@@ -37,7 +37,7 @@ def test_created_topics_are_as_planned_and_a_second_call_changes_nothing(setting
     admin = admin_client(settings.bootstrap_servers)
     for spec in topic_plan(settings):
         resource = ConfigResource(ResourceType.TOPIC, spec.name)
-        in_force = admin.describe_configs([resource])[resource].result(10)
+        in_force = admin.describe_configs([resource])[resource].result(60)
         assert {name: in_force[name].value for name in spec.config_values()} == spec.config_values()
         assert topic_configuration(settings.bootstrap_servers, spec.name) == configuration_of(
             {name: entry.value for name, entry in in_force.items()}
@@ -65,8 +65,8 @@ def test_a_topic_made_anew_has_another_id(settings: Settings) -> None:
     first = topic_id(settings.bootstrap_servers, name)
     assert topic_id(settings.bootstrap_servers, name) == first
     admin = admin_client(settings.bootstrap_servers)
-    admin.delete_topics([name])[name].result(10)
-    wait_until(lambda: name not in admin.list_topics(timeout=10).topics, timeout=10, what=f"the end of topic {name}")
+    admin.delete_topics([name])[name].result(60)
+    wait_until(lambda: name not in admin.list_topics(timeout=10).topics, timeout=60, what=f"the end of topic {name}")
     make_topic(settings, name)
     assert topic_id(settings.bootstrap_servers, name) != first
 
@@ -103,5 +103,5 @@ def test_the_command_checks_creates_and_checks_again(settings: Settings) -> None
 
 def make_topic(settings: Settings, name: str, partitions: int = 1) -> None:
     admin = admin_client(settings.bootstrap_servers)
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(10)
-    wait_until(lambda: name in admin.list_topics(timeout=10).topics, timeout=10, what=f"topic {name}")
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(60)
+    wait_until(lambda: name in admin.list_topics(timeout=10).topics, timeout=60, what=f"topic {name}")

@@ -33,7 +33,7 @@ from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 60.0
 
 _HEADER = StructType().add("key", StringType()).add("value", BinaryType())
 SCHEMA = (

@@ -26,7 +26,7 @@ from light_scheduler.wire import partition_for
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 PARTITIONS = 3
-TIMEOUT_S = 15.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture(params=[FORMAT, OFFICIAL_FORMAT])

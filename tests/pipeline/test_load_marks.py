@@ -23,7 +23,7 @@ from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 MARK = BatchMark(1, 2)
 STORED = b'{"at":1,"rows":2}'
 

@@ -45,7 +45,7 @@ def grant(servers: str, principal: str, rights: Sequence[Right]) -> None:
     admin = admin_client(servers)
     for done in admin.create_acls(bindings).values():
         done.result(30)
-    wait_until(lambda: set(bindings) <= _in_force(admin, principal), timeout=30, what="the rights to be in force")
+    wait_until(lambda: set(bindings) <= _in_force(admin, principal), timeout=60, what="the rights to be in force")
 
 
 def revoke(servers: str, principal: str) -> None:
@@ -53,7 +53,7 @@ def revoke(servers: str, principal: str) -> None:
     admin = admin_client(servers)
     for done in admin.delete_acls([_all_of(principal)]).values():
         done.result(30)
-    wait_until(lambda: not _in_force(admin, principal), timeout=30, what="the rights to be gone")
+    wait_until(lambda: not _in_force(admin, principal), timeout=60, what="the rights to be gone")
 
 
 def _in_force(admin: Any, principal: str) -> set[AclBinding]:

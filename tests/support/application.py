@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ from .sending import Sender
 from .waiting import eventually
 
 TESTS = Path(__file__).parents[1]
-READY_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 30.0
+READY_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 60.0
 ASK_EVERY_S = 0.05
 
 
@@ -70,10 +71,28 @@ class WorkerProcess(devkit.WorkerProcess):
             await eventually(is_ready, within=READY_TIMEOUT_S, every=ASK_EVERY_S, what=f"{self.url}/ready")
 
     async def get(self, path: str) -> Any:
-        """Return the JSON of a GET that must succeed."""
-        async with aiohttp.ClientSession() as session, session.get(self.url + path) as response:
-            assert response.status == 200, await response.text()
-            return await response.json(content_type=None)
+        """Return the JSON of a GET that must succeed, in the end: whoever is told to ask again later, does."""
+        async with aiohttp.ClientSession() as session:
+
+            async def answer() -> list[Any] | None:
+                async with session.get(self.url + path) as response:
+                    if response.status == HTTPStatus.SERVICE_UNAVAILABLE and "Retry-After" in response.headers:
+                        return None
+                    assert response.status == HTTPStatus.OK, await response.text()
+                    return [await response.json(content_type=None)]
+
+            (document,) = await eventually(answer, every=ASK_EVERY_S, what=f"an answer from {self.url}{path}")
+            return document
+
+    async def listed(self, query: str = "") -> list[Any]:
+        """Return the schedules of the default tenant, page by page: one ends early where it takes long to read."""
+        path = "/api/v1/tenants/default/schedules"
+        page = await self.get(f"{path}?{query}")
+        rows: list[Any] = page["schedules"]
+        while page["next_cursor"] is not None:
+            page = await self.get(f"{path}?{query}&cursor={page['next_cursor']}")
+            rows += page["schedules"]
+        return rows
 
     async def shows(self, is_so: Callable[[Any], object], within: float = READY_TIMEOUT_S) -> Any:
         """Wait until the worker's /info is as wanted, and return it. Raises TimeoutError with the last one."""
@@ -137,6 +156,20 @@ class Application:
         finally:
             await admin.close()
 
+    async def delete_topics(self, *names: str) -> None:
+        """Delete topics; returns when the broker does not list them any more."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+        await admin.start()
+        try:
+            await admin.delete_topics(list(names))
+
+            async def are_gone() -> bool:
+                return not set(names) & set(await admin.list_topics())
+
+            await eventually(are_gone, what=f"the end of the topics {', '.join(names)}")
+        finally:
+            await admin.close()
+
     async def configure_topic(self, name: str, **configs: str) -> None:
         admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
         await admin.start()
@@ -175,6 +208,20 @@ class Application:
         worker.start()
         await worker.ready()
         return worker
+
+    async def shared(self) -> None:
+        """Wait until every worker that runs has partitions, all of them run, and whichever is asked knows of all."""
+        workers = [worker for worker in self.workers if worker.is_running]
+
+        async def is_so() -> bool:
+            owned = [(await worker.get("/info"))["lanes"] for worker in workers]
+            running = [lane["partition"] for each in owned for lane in each if lane["state"] == "running"]
+            return all(owned) and sorted(running) == list(range(self.settings.partitions))
+
+        what = "each worker to have its share of the partitions"
+        await eventually(is_so, within=READY_TIMEOUT_S, every=ASK_EVERY_S, what=what)
+        for worker in workers:
+            await worker.get("/api/v1/tenants/default/schedules?limit=1")
 
     def sender(self) -> Sender:
         return Sender(self.bootstrap_servers, self.settings.topics.commands)

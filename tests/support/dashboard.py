@@ -29,7 +29,7 @@ class Dashboard:
     async def put(self, tenant: str, id: str, **body: object) -> None:
         """Schedule a message far in the future, unless the body says otherwise."""
         command = {"trigger": {"after": "1d"}, "target": {"topic": self.application.target}, **body}
-        url = f"{self.worker.url}/api/v1/tenants/{tenant}/schedules"
+        url = f"{self.worker.url}/api/v1/tenants/{tenant}/schedules?timeout=60s"
         content = io.BytesIO(
             json.dumps({"id": id, **command}, ensure_ascii=False).encode()
         )  # a large one is sent in parts
@@ -40,7 +40,8 @@ class Dashboard:
         """Make a dead letter: a command that comes after its time, and has to be rejected then."""
         late = {"trigger": {"at": 1_000_000_000_000}, "on_past": "reject"}
         command = {"id": id, **late, "target": {"topic": self.application.target}, **body}
-        async with self._session.post(f"{self.worker.url}/api/v1/tenants/{tenant}/schedules", json=command) as response:
+        url = f"{self.worker.url}/api/v1/tenants/{tenant}/schedules?timeout=60s"
+        async with self._session.post(url, json=command) as response:
             assert response.status == 400, await response.text()
 
     async def set_rules(self, tenant: str, **rules: object) -> None:

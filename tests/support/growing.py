@@ -6,7 +6,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 
 from light_scheduler.devkit.waiting import wait_until
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 60.0
 
 
 def grow(admin: AdminClient, topic: str, partitions: int) -> None:

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from light_scheduler.model import Headers
 from light_scheduler.testing import Kafka
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 60.0
 POLL_S = 0.1  # it is waited out unless there are as many records as asked for
 
 

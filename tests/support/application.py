@@ -219,7 +219,11 @@ class Application:
             return all(owned) and sorted(running) == list(range(self.settings.partitions))
 
         what = "each worker to have its share of the partitions"
-        await eventually(is_so, within=READY_TIMEOUT_S, every=ASK_EVERY_S, what=what)
+        try:
+            await eventually(is_so, within=READY_TIMEOUT_S, every=ASK_EVERY_S, what=what)
+        except TimeoutError as error:
+            logs = "\n".join(worker.log.read_text(errors="replace")[-4_000:] for worker in workers)
+            raise TimeoutError(f"{error}\n{logs}") from None
         for worker in workers:
             await worker.get("/api/v1/tenants/default/schedules?limit=1")
 

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from support import scheduling
 from support.tries import ALL, PART
 
+from light_scheduler.host import ports
 from light_scheduler.testing import BOOTSTRAP_VARIABLE, OPTION, Kafka
 
 # How long an example takes says how busy the machine is.
@@ -86,6 +87,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("all" if config.getoption("--soak") else "a part")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in its background so
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if (process := getattr(config, "workerinput", None)) is not None:
+        ports.PORTS = scheduling.share_of(ports.PORTS, process["workerid"], process["workercount"])
     os.environ["XDG_CONFIG_HOME"] = str(config.rootpath / "build" / "no-contexts")  # not those of who runs the tests
     shares = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
     if not shares or config.getoption(OPTION) or BOOTSTRAP_VARIABLE in os.environ:

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 HOST = "127.0.0.1"
 
-# Below the ranges that systems take the ports of outgoing connections from, so that a broker that is down for a moment
-# finds its port still free.
-_LOWEST, _HIGHEST = 20_000, 31_999
+PORTS = range(20_000, 32_000)
+"""Ports to choose from. They are below those that systems take for outgoing connections, so that a broker that is down
+for a moment finds its port still free. Processes that choose at the same time need ranges of their own."""
+
 _ATTEMPTS = 200
 _given: set[int] = set()
 
@@ -48,8 +49,8 @@ def free_port() -> int:
     """Return a port that nothing listens on; another one each time, since who gets it may begin to listen later."""
     numbers = random.SystemRandom()
     for _ in range(_ATTEMPTS):
-        port = numbers.randint(_LOWEST, _HIGHEST)
+        port = numbers.choice(PORTS)
         if port not in _given and port_is_free(port):
             _given.add(port)
             return port
-    raise OSError(f"no free port found between {_LOWEST} and {_HIGHEST}")
+    raise OSError(f"no free port found between {PORTS.start} and {PORTS.stop - 1}")

@@ -28,6 +28,16 @@ MEASURE_TIMES = (
 ALONE = "alone"
 
 
+def share_of(ports: range, process: str, processes: int) -> range:
+    """Return the ports that one of so many processes, such as `gw1`, may choose from.
+
+    A worker listens some seconds after its port was chosen: until then, no other process may choose it too.
+    """
+    size = len(ports) // processes
+    number = int(process.removeprefix("gw")) % processes  # one that replaces a process that crashed has a number beyond
+    return ports[number * size : (number + 1) * size]
+
+
 def turn_of(nodeid: str, *, with_soaks: bool) -> int:
     """Return a number by which tests are sorted: when they are begun."""
     if with_soaks and nodeid.startswith(MEASURE_TIMES):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from support.scheduling import CAMPAIGN, MEASURE_TIMES, SPARK
+from support.scheduling import CAMPAIGN, MEASURE_TIMES, SPARK, share_of
 
 TESTS = Path(__file__).parents[1]
 CONFTEST = """
@@ -126,3 +126,10 @@ def test_a_process_that_crashes_costs_only_the_test_that_it_ran(tmp_path: Path) 
     assert ran.returncode == 1
     assert f"2 failed, {sum(FILES.values()) - 2} passed" in ran.stdout
     assert len({span.test for span in spans_in(tmp_path)}) == sum(FILES.values()) - 2
+
+
+def test_processes_choose_from_ports_of_their_own() -> None:
+    shares = [share_of(range(20_000, 32_000), f"gw{number}", 3) for number in range(3)]
+    assert all(len(share) == 4_000 for share in shares)
+    assert len(set().union(*shares)) == 12_000
+    assert share_of(range(20_000, 32_000), "gw4", 3) == shares[1]

@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from matplotlib.axes import Axes
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -31,6 +30,9 @@ from .pages import GOOD, Section, page, plot, table, write_page
 from .schemas import arrow_schema
 from .tables import write_table
 from .topics import require_topic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_TENANTS = 6
 """Tenants that the plot tells apart."""

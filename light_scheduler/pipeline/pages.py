@@ -9,14 +9,15 @@ from datetime import UTC, datetime
 from html import escape
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from pyarrow import ArrowException
 from pyarrow.fs import FileSystem
 
 from light_scheduler.errors import JobError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 INK, FAINT, GOOD, BAD = "#1f2933", "#9aa5b1", "#2a78d6", "#c8372d"
 """The colours of text, of lines, of what is as it should be, and of what is not."""
@@ -92,6 +93,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def plot(draw: Callable[[Axes], None], description: str, size: tuple[float, float] = (10, 3.2)) -> str:
     """Return a drawing as an image within the page; `description` is for those who do not see it, `size` in inches."""
+    from matplotlib.figure import Figure  # slow, and executors import what imports this module
+
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)

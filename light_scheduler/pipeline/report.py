@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -22,6 +20,9 @@ from .lag import LAG_MS
 from .pages import BAD, GOOD, Section, page, paragraph, plot, table, write_page
 from .percentiles import LATENESS_LEVELS
 from .topics import read_topics, require_topic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_ROWS = 30
 """Tenants, partitions or topics that are told apart: those with the most firings."""
@@ -215,7 +216,8 @@ def _heat_map(fired: DataFrame, summary: ReportSummary, column: str, rows: Seque
 
     def draw(axes: Axes) -> None:
         highest = max(10.0, float(np.nanmax(cells)))
-        image = axes.imshow(cells, aspect="auto", cmap="YlOrRd", norm=LogNorm(1, highest), interpolation="nearest")
+        looks: dict[str, Any] = {"cmap": "YlOrRd", "norm": "log", "interpolation": "nearest"}
+        image = axes.imshow(cells, aspect="auto", vmin=1, vmax=highest, **looks)
         axes.grid(visible=False)
         axes.set_yticks(range(len(names)), names, fontsize=8)
         step = max(1, len(hours) // 12)

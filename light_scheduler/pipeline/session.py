@@ -35,6 +35,8 @@ _LOCAL = {
     "spark.sql.shuffle.partitions": "8",
     # Delta reads its own log with Spark jobs of 50 tasks by default: too many for one machine.
     "spark.databricks.delta.snapshotPartitions": "2",
+    # And it lists what there is to vacuum with 10,000 tasks, however few files there are.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
 }
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

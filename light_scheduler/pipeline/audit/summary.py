@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING, Any
 
 from light_scheduler.pipeline.pages import BAD, FAINT, GOOD, Section, page, paragraph, plot, table, utc
 from light_scheduler.wire import format_instant
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_SHOWN = 100
 """Faults that a summary lists one by one."""

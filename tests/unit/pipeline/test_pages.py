@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,3 +23,11 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     (tmp_path / "page.html").mkdir()
     with pytest.raises(JobError, match=r"the report cannot be written to file:///.*/page.html"):
         write_page((tmp_path / "page.html").as_uri(), "")
+
+
+@pytest.mark.parametrize("module", ["audit.judging", "load.task", "forecast", "report"])
+def test_executors_do_not_import_what_plots_are_made_with(module: str) -> None:
+    script = f"import sys, light_scheduler.pipeline.{module}; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "pyarrow" in ran.stdout.split()
+    assert "matplotlib" not in ran.stdout.split()

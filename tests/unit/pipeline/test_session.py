@@ -35,6 +35,12 @@ def test_executors_on_other_machines_can_call_back_and_have_their_own_python(mas
     assert environment_of(options) == {}
 
 
+def test_delta_lake_does_not_cut_its_work_for_a_cluster_on_one_machine() -> None:
+    configs = configs_of(SessionOptions(master="local[2]", delta=True), (), is_submitted=False)
+    assert int(configs["spark.databricks.delta.snapshotPartitions"]) < 50
+    assert int(configs["spark.sql.sources.parallelPartitionDiscovery.parallelism"]) < 10_000
+
+
 def test_under_spark_submit_only_what_jobs_rely_on_is_set() -> None:
     configs = configs_of(SessionOptions(), (), is_submitted=True)
     assert OF_THIS_MACHINE.keys().isdisjoint(configs)

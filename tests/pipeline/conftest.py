@@ -1,7 +1,8 @@
 """Fixtures of the pipeline's tests: one Spark session for the run, and topics of their own.
 
-Spark makes Java code of every plan and compiles it: a quarter of the processor time of jobs that are over in a second.
-Without `--soak` it interprets plans instead. With it, as CI runs, it compiles them, as it does for users.
+Spark makes Java code of every plan and compiles it, which costs jobs that are over in a second more than it saves them.
+So this session interprets plans. What users run is run too: one test of each job, with `compiled_plans`, and all tests
+that start a Spark of their own compile them.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""What Spark does unless it is told otherwise."""
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session of two threads with Delta, shared by all tests of the run."""
     from light_scheduler.pipeline.session import SessionOptions, java_is_here, spark_session
 
@@ -31,7 +34,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     if "PYTEST_XDIST_WORKER" in os.environ:  # what all processes of a run have in common is the folder above
         (tmp_path_factory.getbasetemp().parent / "the one session").touch(exist_ok=False)
     configs = {
-        **({} if pytestconfig.getoption("--soak") else INTERPRETED),
+        **INTERPRETED,
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.driver.extraJavaOptions": QUICK_JAVA,
@@ -39,6 +42,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     options = SessionOptions(master="local[2]", memory="2g", delta=True, configs=configs)
     with spark_session("tests", options) as session:
         yield session
+
+
+@pytest.fixture
+def compiled_plans(spark: SparkSession) -> Iterator[None]:
+    """Let Spark compile plans while the test runs, as it does for users."""
+    from light_scheduler.pipeline.job import configured
+
+    with configured(spark, COMPILED):
+        yield
 
 
 @pytest.fixture

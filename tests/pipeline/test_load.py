@@ -151,6 +151,7 @@ class TestFormats:
         assert (first.payload, first.headers, first.labels) == (b"\x00\xff", [("x", b"1")], None)
         assert (second.payload, second.headers, second.labels) == (None, [], {"k": "v"})
 
+    @pytest.mark.usefixtures("compiled_plans")
     def test_delta_tables_can_be_loaded(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:

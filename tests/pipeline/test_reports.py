@@ -26,6 +26,7 @@ M = 1_767_225_600_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 
 
+@pytest.mark.usefixtures("compiled_plans")
 def test_a_forecast_counts_every_firing_that_the_engine_will_make(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_forecast_counts_every_firing_that_the_engine_will_make(
     json.dumps(dataclasses.asdict(summary))
 
 
+@pytest.mark.usefixtures("compiled_plans")
 def test_a_report_tells_how_late_what_was(spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path) -> None:
     ledger = Ledger(prefix)
     for number in range(200):

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from light_scheduler.errors import JobError
 
 _REQUIREMENT = "light-scheduler[spark]"
-_OF_SPARK = ("pyspark", "py4j")
-"""Packages that executors have from Spark."""
+_LEFT_OUT = ("pyspark", "py4j", "pex")
+"""Packages that executors have from Spark, and the one that only packs."""
 
 
 class Packed(NamedTuple):
@@ -44,7 +44,7 @@ def packing(output: Path) -> Sequence[str]:
     """Return the command that packs this environment."""
     return [
         *(sys.executable, "-m", "pex", "--venv-repository", sys.prefix, _REQUIREMENT),
-        *(word for name in _OF_SPARK for word in ("--exclude", name)),
+        *(word for name in _LEFT_OUT for word in ("--exclude", name)),
         # The file unpacks itself once, and runs as from a virtual environment that heeds PYTHONPATH.
         *("--venv", "prepend", "--non-hermetic-venv-scripts"),
         *("--python-shebang", f"/usr/bin/env {python_name()}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,8 @@ def test_a_file_is_made_of_this_environment_for_its_python(calls: list[list[str]
     (command,) = calls
     assert command[command.index("--venv-repository") + 1] == sys.prefix
     assert f"/usr/bin/env {version}" in command
+    left_out = {name for option, name in pairwise(command) if option == "--exclude"}
+    assert left_out == {"pyspark", "py4j", "pex"}
 
 
 def test_what_pex_says_is_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

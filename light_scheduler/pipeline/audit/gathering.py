@@ -39,6 +39,12 @@ COLUMNS = f"{EVIDENCE}, asks string, interval bigint, start bigint, prefix strin
 fixed rate (ms, without jitter), what the ids of a bulk command begin with, and the topic of a firing in history.
 """
 
+OF_COMMANDS = tuple(name for name in spark_types(COLUMNS) if name not in ("headers", "target"))
+"""The columns in which rows of commands differ."""
+
+OF_HISTORY = ("tenant", "id", "lane", "topic", "partition", "offset", "timestamp", "value", "target")
+"""The columns in which rows of history differ."""
+
 _EVENT = "event string, version int, tenant string, id string, partition int, target_topic string, reason string"
 
 
@@ -96,6 +102,17 @@ def history(records: DataFrame) -> DataFrame:
         *_nothing("asks", "interval", "start", "prefix"),
         F.when(F.col("event.event") == "fired", F.col("event.target_topic")).alias("target"),
     )
+
+
+def widened(table: DataFrame, kind: int | None = None) -> DataFrame:
+    """Return rows of evidence with the columns that all of them have alike: null, and the kind if it is given.
+
+    Spark does without a part of a plan if such a column says that it has no rows.
+    """
+    given = {} if kind is None else {"kind": F.lit(kind)}
+    there = {**{name: F.col(name) for name in table.columns}, **given}
+    columns = ((there.get(name, F.lit(None)), name, type) for name, type in spark_types(COLUMNS).items())
+    return table.select(*(column.cast(type).alias(name) for column, name, type in columns))
 
 
 def firings(records: DataFrame) -> DataFrame:

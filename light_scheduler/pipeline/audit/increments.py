@@ -106,7 +106,7 @@ def _judged(
     series = kept(rates.series(rows), stack)
     parts = [findings(rows, terms)]
     if expanded := series.count():
-        parts.append(rates.disagreements(kept(rates.events(rows, series), stack), series, terms.bounds))
+        parts.append(rates.disagreements(rates.events(rows, series), series, terms.bounds))
     if last is not None and last.handled:
         before = [(HANDLED, topic, partition, offset) for (topic, partition), offset in last.handled.items()]
         columns = "what string, topic string, partition int, offset bigint"

@@ -45,10 +45,8 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
             series = kept(rates.series(promised), stack)
             expanded = series.count()
             if expanded:
-                events = kept(rates.events(promised, series), stack)
-                found = kept(
-                    found.unionByName(rates.disagreements(events, series, bounds), allowMissingColumns=True), stack
-                )
+                differing = rates.disagreements(rates.events(promised, series), series, bounds)
+                found = kept(found.unionByName(differing, allowMissingColumns=True), stack)
         with progress.phase("Reporting"):
             faults, waiting = without_waiting(found)
             faults = kept(faults, stack)

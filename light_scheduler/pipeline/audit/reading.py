@@ -14,6 +14,7 @@ from light_scheduler.pipeline.schedule_table import COLUMNS as TABLE_COLUMNS
 from light_scheduler.pipeline.tables import read_table
 
 from . import gathering
+from .evidence import HISTORY
 from .options import AuditOptions, Imported
 from .sources import Log, Source
 from .terms import Terms
@@ -42,7 +43,8 @@ class Evidence:
     def promised(self, carried: DataFrame | None = None) -> DataFrame:
         """Return history and commands; bulk commands are for schedules that were `carried` over too."""
         options = self._options
-        history = kept(gathering.history(self._source.read([self._history])), self._stack)
+        of_history = gathering.history(self._source.read([self._history])).select(*gathering.OF_HISTORY)
+        history = gathering.widened(kept(of_history, self._stack), HISTORY)
         # History first: all that it tells of is among the commands that are read after it, and in the targets.
         named = history.where("target is not null").select("target").distinct().collect()
         self._targets = sorted({row.target for row in named} | set(options.targets))
@@ -50,7 +52,7 @@ class Evidence:
         commands = gathering.commands(self._source.read(self._inputs), options.inputs, options.limits)
         if options.imported is not None and carried is None:
             commands = commands.unionByName(self._imported(options.imported))
-        commands = kept(commands, self._stack)
+        commands = gathering.widened(kept(commands.select(*gathering.OF_COMMANDS), self._stack))
         if not commands.where("prefix is not null").isEmpty():
             commands = commands.unionByName(kept(gathering.for_many(commands, carried), self._stack))
         return history.unionByName(commands)

@@ -27,7 +27,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.devkit import EmbeddedCluster
 from light_scheduler.model import EventType
 
-pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(420)]
 
 DETECTION_MS = 3_000
 """Within which a worker finds out that a target takes nothing."""
@@ -78,6 +78,7 @@ CASES = {
     "its only copy is on a broker that hangs": Case((3,), "freeze", 20),
     "it has fewer copies than it needs": Case((1, 3), "kill", 20, configs=WITH_TWO_IN_SYNC, marker_wait_ms=4_000),
 }
+QUICK = next(iter(CASES))
 
 
 @dataclass
@@ -95,7 +96,10 @@ class Seen:
     metrics: str = ""
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=name, marks=[] if name == QUICK else pytest.mark.soak) for name, case in CASES.items()],
+)
 async def test_a_target_that_takes_nothing_holds_up_nobody_else_and_gets_everything_on_its_return(
     tmp_path: Path, case: Case
 ) -> None:

@@ -62,6 +62,7 @@ def rows(id: str, told: list[Line], *, first: dict[str, Any]) -> list[tuple[Any,
     return [begin, *(row(HISTORY, number, line(*each)) for number, each in enumerate(lines, 1))]
 
 
+@pytest.mark.usefixtures("compiled_plans")
 @pytest.mark.parametrize("first", [{"asks": "schedule"}, {"asks": CARRIED, "start": STEP}], ids=["begun", "carried"])
 def test_what_differs_is_found_by_arithmetic_and_nothing_else(spark: SparkSession, first: dict[str, Any]) -> None:
     table = [row for id, (told, _) in CASES.items() for row in rows(id, told, first=first)]

@@ -50,7 +50,6 @@ SLOW_TO_CATCH = {
     "done-too-soon",
     "dropped-but-not-aborted",
     "markers-are-not-waited-for",
-    "no-replay",
     "questions-forgotten",
     "read-before-fencing",
     "removal-ends-too-soon",

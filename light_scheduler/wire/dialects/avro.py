@@ -171,12 +171,12 @@ class AvroForm:
 
     def with_field(self, data: bytes, name: str, value_of: Callable[[dict[str, Any], Any], Any]) -> bytes:
         """Return data with another value in a field, made from the record and from what a published schema has in the
-        field; as it is if it is of no published schema.
+        field; as it is if it is of no published schema, or its sender writes that field otherwise.
         """
         id = self._schema_id(data)
         frame = b"" if id is None else data[: FRAME.size]
         body = data[len(frame) :]
-        for schema in self._layouts_of(frame):
+        for schema in self._writing_alike(frame, name):
             with suppress(Exception):  # as many as above; else its sender's own bytes are what can be delivered
                 record = _read(body, schema)
                 if _written(record, schema) == body:
@@ -184,12 +184,16 @@ class AvroForm:
                     return frame + _written({**record, name: value_of(known, record[name])}, schema)
         return data
 
-    def _layouts_of(self, frame: bytes) -> Sequence[Any]:
-        """Return the published schemas by which data with a frame may be changed."""
-        parsed = self._parsed.kept.get(frame)
-        if parsed is None or parsed.place is None or parsed.place[1] is None:
-            return self._published[: len(self._layouts)]
-        return [self._published[parsed.place[1]]]
+    def _writing_alike(self, frame: bytes, name: str) -> Sequence[Any]:
+        """Return the published schemas that write a field as the schema of a frame does; all, while that is unknown."""
+        published = self._published[: len(self._layouts)]
+        if self._schemas is None or not frame:
+            return published
+        try:
+            writers = self._writers(frame).schema
+        except InvalidCommand:
+            return published
+        return [schema for schema in published if _form_of(name, schema) == _form_of(name, writers)]
 
     def written(self, record: Mapping[str, Any], id: int | None) -> bytes:
         """Return a record in the newest published schema, framed with the id of that, unless it is None. Raises
@@ -290,6 +294,17 @@ def _layout(schema: Any) -> Any:
     if kind == "fixed" or "logicalType" in schema:
         return kind, schema.get("size"), schema.get("logicalType")
     return _layout(kind)
+
+
+def _form_of(name: str, schema: Any) -> Any:
+    """Return how a field of a record is written, None if there is none. An instant in ms is written as its number."""
+    type = next((field["type"] for field in schema["fields"] if field["name"] == name), None)
+    branches = type if isinstance(type, list) else [type]
+    forms = [
+        "long" if isinstance(each, dict) and each.get("logicalType") == "timestamp-millis" else _layout(each)
+        for each in branches
+    ]
+    return forms if isinstance(type, list) else forms[0]
 
 
 def _reason(error: Exception) -> str:

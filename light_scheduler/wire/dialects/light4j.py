@@ -199,10 +199,10 @@ class Light4jDialect(CompatibleDialect):
         place = self._values.body_at(payload)
         task = None if place is None else task_bytes(payload, *place)
         frequency = None if task is None else _known_frequency(task[3])
-        if task is not None and frequency is not None and due >= 0:
-            payload = with_start(payload, task, _end_of_unit(frequency, due))
-        else:
+        if task is None or frequency is None or due < 0:
             payload = self._values.with_field(payload, "start", lambda task, start: _start_told(task, start, due))
+        elif _is_in_ms(task[4]):
+            payload = with_start(payload, task, _end_of_unit(frequency, due))
         return payload, headers
 
     def _named(self, record: CommandRecord, given: dict[str, Any] | None) -> tuple[str, str]:
@@ -301,9 +301,13 @@ def _frequency(given: Any) -> _Frequency:
 
 def _start_told(task: Mapping[str, Any], start: int | None, due: int) -> int | None:
     """Return the start in a task's message; `start` is the one that was sent, which stays if it is not in ms."""
-    sent = task.get("start")
-    is_in_ms = not isinstance(sent, datetime) or instant_of(sent) == start
-    return _end_of_unit(task.get("frequency"), due) if is_in_ms else start
+    return _end_of_unit(task.get("frequency"), due) if _is_in_ms(start) else start
+
+
+def _is_in_ms(start: int | None) -> bool:
+    """Tell whether the number of a start can be one of ms. Those of now are not, in microseconds, if a schema that is
+    not known says so."""
+    return start is None or start <= LATEST_INSTANT
 
 
 def _end_of_unit(frequency: Any, due: int) -> int:

@@ -141,6 +141,9 @@ def _json(value: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidCommand(RECORD_VALUE, f"is not JSON: {error}") from None
     assert isinstance(given, dict)  # it begins with a brace
+    time = given.get("time")
+    if type(time) is float and time.is_integer():  # JSON has one kind of number
+        given["time"] = int(time)
     return given
 
 
@@ -150,8 +153,8 @@ def _instant(time: Any) -> int:
             ms = instant_of(time)
         elif isinstance(time, str):
             ms = parse_instant(_WHOLE_MINUTE.sub(r"\1:00\2", time))
-        elif type(time) is int or (type(time) is float and time.is_integer()):
-            ms = int(time)
+        elif type(time) is int:
+            ms = time
         elif time is None:
             raise ValueError(f"is required: {_TIMES}")
         else:

@@ -151,6 +151,45 @@ def test_a_start_of_light4j_may_be_a_timestamp(unit: str, told: int) -> None:
     assert message == {**document, "start": datetime.fromtimestamp(told / 1_000, UTC)}
 
 
+def _delivered(schemas: Schemas | None, value: bytes) -> bytes:
+    target = Target("t", b"key")
+    schedule = Schedule("h", "a", 1, FixedRate(HOUR, AT), target, value, [], 0, 0, AT)
+    payload, _ = dialect_named("light4j", schemas).delivered(
+        Entry(schedule, Progress(AT + HOUR, 0)), AT + HOUR, b"tasks"
+    )
+    assert payload is not None
+    return payload
+
+
+MICROS = {"type": "long", "logicalType": "timestamp-micros"}
+
+
+@pytest.mark.parametrize(
+    ("type", "start", "is_known"),
+    [
+        pytest.param(["null", MICROS], datetime.fromtimestamp(AT / 1_000, UTC), True, id="microseconds"),
+        pytest.param(["null", MICROS], datetime.fromtimestamp(AT / 1_000, UTC), False, id="not known to be any"),
+        pytest.param(MICROS, datetime.fromtimestamp(AT / 1_000, UTC), False, id="required, not known"),
+        pytest.param(["null", MICROS], None, True, id="none, in microseconds"),
+        pytest.param(["long", "null"], None, True, id="none, of a union in another order"),
+        pytest.param(["long", "null"], 1, True, id="of a union in another order"),
+    ],
+)
+def test_a_start_that_is_not_written_as_published_is_delivered_as_it_was_sent(
+    type: Any, start: Any, is_known: bool
+) -> None:
+    schema = deepcopy(LIGHT4J_VALUE)
+    schema["fields"][5] = {"name": "start", "type": type}
+    document = {"host": "h", "name": "a", "action": "INSERT", "topic": "t", "data": None, "start": start}
+    value = avro(schema, {**document, "frequency": {"timeUnit": "HOURS", "time": 1}}, 1)
+    schemas = Schemas()
+    if is_known:
+        schemas.note(1, schema)
+    assert _delivered(schemas, value) == value
+    if not is_known:
+        assert _delivered(None, value) == value, "as for whoever sends a dead letter again"
+
+
 def test_a_start_of_light4j_without_a_time_zone_is_refused() -> None:
     schemas = Schemas()
     schema = _with_start({"type": "long", "logicalType": "local-timestamp-millis"})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.wire.dialects.light4j import PUBLISHED
+from light_scheduler.wire.dialects.light4j import PUBLISHED, published_task
 from light_scheduler.wire.dialects.light4j_bytes import NULLABLE_START, START, UNITS, kind_of, task_bytes, with_start
 
 SCHEMAS = [fastavro.parse_schema(schema) for schema in PUBLISHED]
@@ -79,6 +79,20 @@ def test_a_task_is_read_and_changed_as_by_a_decoder(schema: int, task: Any, star
 def test_a_damaged_task_is_no_other_task(schema: int, at: int, put: bytes, cut: int, start: int) -> None:
     body = written(PLAIN, schema)
     check(body[:at] + put + body[at + cut :], start, schema)
+
+
+@every_schema
+@given(st.integers(0, len(written(PLAIN)) - 1), st.binary(max_size=3), st.integers(0, 3))
+def test_a_task_of_no_known_schema_is_read_as_by_the_first_that_it_fits(
+    schema: int, at: int, put: bytes, cut: int
+) -> None:
+    whole = written(PLAIN, schema)
+    body = whole[:at] + put + whole[at + cut :]
+    task = task_bytes(body)
+    kind = None if task is None else kind_of(task[3])
+    if task is not None and kind is not None and kind.action < len(ACTIONS) and kind.unit < len(UNITS):
+        expected = published_task(body)
+        assert (task[0], task[1], task[4]) == (expected["host"], expected["name"], expected["start"])
 
 
 @every_schema

@@ -20,6 +20,7 @@ import msgspec
 from light_scheduler.errors import FieldError
 from light_scheduler.model import NEVER, Entry, State
 
+from . import layout
 from .counts import Counts
 from .matching import Traits
 
@@ -204,6 +205,8 @@ def scan(
         spent += 1 + len(value) // _BYTES_PER_ROW
         if traits is None or traits.are_in(position, value):
             entry = asked[mark.lane].entry_of(position, value)
+            if value.startswith(layout.PROGRESS_ONLY):  # the rest is stored elsewhere
+                spent += len(entry.schedule.payload or b"") // _BYTES_PER_ROW
             if query.matches(entry):
                 rows.append((mark, entry))
     return Slice(rows, None, spent, number)

@@ -77,9 +77,12 @@ class CommandReader(BatchReader):
 
     aiokafka gives up on a batch in which a header's name is not UTF-8. The record it stopped at is passed on without
     its content, and the position moves past it.
+
+    No batch is read that begins at the offset `end` or after it.
     """
 
-    def __init__(self, records: PartitionRecords) -> None:
+    def __init__(self, records: PartitionRecords, end: int | None = None) -> None:
+        self._end = end
         self._partition = records._tp.partition
         self._unpacked = _Unpacked()
         self.is_done = False
@@ -93,6 +96,9 @@ class CommandReader(BatchReader):
         try:
             for of_a_batch in self._records._records_iterator:
                 commands += of_a_batch
+                if self._end is not None and self._records.next_fetch_offset >= self._end:
+                    self._records._records_iterator.close()  # else it and what was fetched keep each other in memory
+                    break
                 if self._unpacked.size >= MAX_AT_ONCE_BYTES:
                     self.is_done = False
                     break
@@ -194,6 +200,13 @@ async def fetched_commands(
 ) -> Mapping[TopicPartition, list[Any]]:
     """Return what has been fetched of some partitions, for commands topics as `Command`; wait for it if need be."""
     return await _fetched(fetcher, partitions, lambda tp: CommandReader if tp.topic in topics else None, timeout_s)
+
+
+async def fetched_before(fetcher: Fetcher, place: TopicPartition, end: int) -> Sequence[Command]:
+    """Return what has been fetched of a partition before an offset; some records after it may be among that."""
+    reader = partial(CommandReader, end=end)
+    fetched = await _fetched(fetcher, {place}, lambda tp: reader if tp == place else None, 0)
+    return fetched.get(place, [])
 
 
 class StateConsumer(AIOKafkaConsumer):  # type: ignore[misc]  # it comes without types

@@ -13,7 +13,7 @@ from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import BrokerError
 
 from .connection import broker_errors, stop_consumer
-from .fetching import Command, fetched_commands
+from .fetching import Command, fetched_before
 
 TIMEOUT_S = 10.0
 """How long the broker may take for each answer."""
@@ -23,6 +23,12 @@ _FETCH_BYTES = 4 << 20
 """What a fetch brings of one partition, and of all: a reader holds no more, give or take a batch."""
 
 _FETCH_WAIT_MS = 5
+
+_AT_ONCE = 100
+"""Records that whoever reads takes between two looks at the clock."""
+
+_LOOK_EVERY_S = 0.1
+"""How soon it is seen that what was to be read has been deleted: aiokafka tells nobody."""
 
 
 @asynccontextmanager
@@ -119,32 +125,39 @@ class LogReader:
             self._consumer.seek(place, span.start)
         while open_spans:
             with waiting():
-                await self._wait_for_records(list(open_spans))
-            for place in list(open_spans):
-                span = open_spans[place]
-                if found := [record for record in await self._taken(place) if record.offset < span.end]:
-                    yield found
+                await self._wait_for_records(open_spans)
+            for place, span in list(open_spans.items()):
+                found = [record for record in await self._taken(place, span.end) if record.offset < span.end]
                 # Markers of transactions are offsets without records: only the position tells the end.
                 if await self._position(place) >= span.end:
                     del open_spans[place]
-                    self._consumer.pause(place)
+                    self._consumer.pause(place)  # before others run: else more would be fetched
+                for start in range(0, len(found), _AT_ONCE):
+                    yield found[start : start + _AT_ONCE]
 
-    async def _wait_for_records(self, places: list[TopicPartition]) -> None:
-        """Wait for the next answer that brings anything of some partitions."""
+    async def _wait_for_records(self, spans: Mapping[TopicPartition, Span]) -> None:
+        """Wait for the next answer that brings anything of some partitions, or until one of them has no more."""
         fetcher = self._consumer._fetcher
         with broker_errors(f"cannot read {self._topic}"):
             async with asyncio.timeout(TIMEOUT_S):
-                while fetcher._records.keys().isdisjoint(places):
-                    await fetcher._create_fetch_waiter()
+                while fetcher._records.keys().isdisjoint(spans):
+                    waiter = fetcher._create_fetch_waiter()
+                    await asyncio.wait([waiter], timeout=_LOOK_EVERY_S)
+                    if waiter.done():
+                        waiter.result()
+                        continue
+                    waiter.cancel()
+                    for place, span in spans.items():
+                        if await self._consumer.position(place) >= span.end:
+                            return
 
-    async def _taken(self, place: TopicPartition) -> Sequence[Command]:
-        """Take what was fetched of a partition; it may be nothing but markers."""
+    async def _taken(self, place: TopicPartition, end: int) -> Sequence[Command]:
+        """Take what was fetched of a partition before an offset; it may be nothing but markers."""
         fetcher = self._consumer._fetcher
         if place not in fetcher._records:
             return []
         with broker_errors(f"cannot read {self._topic}"):
-            fetched = await fetched_commands(fetcher, {place}, frozenset((place.topic,)), 0)
-        return fetched.get(place, [])
+            return await fetched_before(fetcher, place, end)
 
     async def _position(self, place: TopicPartition) -> int:
         """Return how far a partition was read; the broker is asked if that is no longer in the log."""

@@ -43,6 +43,9 @@ class LogReaders:
     async def close(self) -> None:
         """Close the readers that are kept, and keep none from now on."""
         self._most_kept = 0
+        await self._close_kept()
+
+    async def _close_kept(self) -> None:
         kept, self._kept = self._kept, {}
         for closing in kept.values():
             closing.cancel()
@@ -54,8 +57,8 @@ class LogReaders:
             closing.cancel()
             try:
                 await reader.open(topic, DOUBTED_AFTER_S)
-            except BrokerError:
-                await reader.close()
+            except BrokerError:  # then none of the others is trusted: each would take as long
+                await asyncio.gather(reader.close(), self._close_kept())
             except BaseException:
                 await reader.close()
                 raise

@@ -56,8 +56,10 @@ def attach(server: Server, worker: Worker, shared: Sequence[socket.socket] = ())
             raise ConfigurationError("--web-host", str(error)) from None
 
     async def close(_: web.Application) -> None:
-        await worker.kafka.commands.close()
-        await worker.kafka.close_logs()
+        try:
+            await worker.kafka.commands.close()
+        finally:
+            await worker.kafka.close_logs()
 
     server.application.on_startup.append(check)
     server.application.on_cleanup.append(close)

@@ -132,7 +132,7 @@ class Handlers:
         if self._etf1.topics:
             self._registry.register(EventCollector(worker.lanes, self._etf1.topics))
         self._node = None if worker.process is None else Node(worker.process, self._registry)
-        self._openapi: bytes | None = None
+        self._openapi: asyncio.Future[bytes] | None = None
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of all operations. An id takes all of the rest of its path, slashes included."""
@@ -217,9 +217,11 @@ class Handlers:
         """Answer with the document; it is made for the first who asks, which takes longer than lanes should wait."""
         del request
         if self._openapi is None:
-            document = await asyncio.to_thread(openapi_document, VERSION, self._operations)
-            self._openapi = msgspec.json.encode(document)
-        return web.Response(body=self._openapi, content_type=JSON_MEDIA_TYPE)
+            self._openapi = asyncio.ensure_future(asyncio.to_thread(self._openapi_bytes))
+        return web.Response(body=await asyncio.shield(self._openapi), content_type=JSON_MEDIA_TYPE)
+
+    def _openapi_bytes(self) -> bytes:
+        return msgspec.json.encode(openapi_document(VERSION, self._operations))
 
     async def live(self, request: web.Request) -> web.Response:
         del request

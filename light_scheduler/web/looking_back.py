@@ -119,14 +119,15 @@ async def look_back(
     now: int,
     limit: int,
     select: Callable[[CommandRecord], T | None],
-    most_s: float = PAGE_TIME_S,
+    most_s: float | None = None,
 ) -> Found[T]:
-    """Return the newest `limit` values that `select` makes of records before a place, in `most_s` of processor time.
+    """Return the newest `limit` values that `select` makes of records before a place, in `most_s` of processor time, by
+    default that of a page.
 
     Raises BrokerError.
     """
     search: _Search[T] = _Search(await log.extents(place.since), place, now, limit)
-    async with LoopTime(most_s) as time:
+    async with LoopTime(PAGE_TIME_S if most_s is None else most_s) as time:
         size = FIRST_PIECE
         while (spans := search.piece(size)) and not time.is_used_up():
             found: dict[int, list[Match[T]]] = {partition: [] for partition in spans}

@@ -97,3 +97,14 @@ async def test_a_kept_reader_sees_a_topic_that_was_made_again_or_cut_or_has_more
     await write(kafka, [b"after"])
     await eventually(lambda: is_found(readers, [b"after"]), within=30)
     await readers.close()
+
+
+async def test_what_is_deleted_before_it_was_read_is_passed_over(kafka: Kafka, admin: AIOKafkaAdminClient) -> None:
+    readers = LogReaders(kafka.bootstrap_servers, 1)
+    await write(kafka, [b"cut"])
+    await write(kafka, [b"there"], 1)
+    async with readers.open(TOPIC) as log:
+        spans = await log.extents(0)
+        await admin.delete_records({TopicPartition(TOPIC, 0): RecordsToDelete(before_offset=-1)})
+        assert [each.value async for records in log.read(spans) for each in records] == [b"there"]
+    await readers.close()

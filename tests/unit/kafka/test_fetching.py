@@ -4,6 +4,7 @@ import gc
 import struct
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -79,8 +80,23 @@ def test_commands_are_what_aiokafka_reads_less_what_it_leaves_out(
     position = data.draw(st.integers(0, end))
     aborted = data.draw(st.lists(st.tuples(st.integers(1, 2), st.integers(0, end)), max_size=2))
     theirs, reader = fetched(written, position, aborted), CommandReader(fetched(written, position, aborted))
-    assert [fields(command) for command in reader] == [fields(record) for record in theirs]
+    expected = [fields(record) for record in theirs]
+    assert [fields(command) for command in reader] == expected
     assert reader.next_fetch_offset == theirs.next_fetch_offset
+    ending = data.draw(st.integers(position, end))
+    before = CommandReader(fetched(written, position, aborted), ending)
+    taken = [fields(command) for command in before]
+    assert taken == expected[: len(taken)]
+    assert all(record.offset >= ending for record in list(fetched(written, position, aborted))[len(taken) :])
+    assert ending <= before.next_fetch_offset <= max(theirs.next_fetch_offset, ending)
+
+
+def test_no_batch_is_read_that_begins_at_the_end_or_after_it() -> None:
+    data = b"".join(batch(2 * number, (b"a", b"", []), (b"b", b"", [])) for number in range(3))
+    reader = CommandReader(fetched(data, 1, []), 3)
+    assert [command.offset for command in reader] == [1, 2, 3]
+    assert reader.next_fetch_offset == 4
+    assert reader.is_done
 
 
 def test_a_header_name_that_is_not_utf_8_hides_its_record_and_nothing_before_it() -> None:
@@ -108,15 +124,16 @@ def resealed(data: bytes, change: Callable[[bytes], bytes]) -> bytes:
     return data[:17] + struct.pack(">I", calc_crc32c(content)) + content
 
 
-@pytest.mark.parametrize("reader", [CommandReader, StateReader])
+@pytest.mark.parametrize("reader", [CommandReader, StateReader, partial(CommandReader, end=5)])
 def test_what_a_fetch_brought_is_let_go_of_without_the_garbage_collector(
     reader: Callable[[PartitionRecords], BatchReader],
 ) -> None:
-    records = fetched(batch(3, (b"a", b"1", []), (b"b", b"2", [])), 4, [])
+    records = fetched(batch(3, (b"a", b"1", []), (b"b", b"2", [])) + batch(5, (b"c", b"3", [])), 4, [])
     kept = weakref.ref(records)
     gc.disable()
     try:
-        assert [record.key for record in reader(records)] == [b"b"]
+        keys = [record.key for record in reader(records)]
+        assert keys in ([b"b"], [b"b", b"c"])
         del records
         assert kept() is None
     finally:

@@ -20,6 +20,7 @@ class FakeReader:
 
     def __init__(self) -> None:
         self.opened: list[str] = []
+        self.tried = 0
         self.is_closed = self.is_dead = False
 
     @classmethod
@@ -30,6 +31,7 @@ class FakeReader:
         return reader
 
     async def open(self, topic: str, _timeout_s: float = 10.0) -> None:
+        self.tried += 1
         if self.is_dead:
             raise BrokerError("no broker answers")
         self.opened.append(topic)
@@ -77,14 +79,17 @@ async def test_a_reader_that_failed_is_closed_and_not_lent_again(made: list[Any]
     await readers.close()
 
 
-async def test_a_kept_reader_whose_connections_are_dead_is_replaced(made: list[Any]) -> None:
+async def test_a_kept_reader_whose_connections_are_dead_is_replaced_and_no_other_kept_one_is_tried(
+    made: list[Any],
+) -> None:
     readers = LogReaders("broker:9092", 2)
-    async with readers.open("a"):
+    async with readers.open("a"), readers.open("a"):
         pass
-    made[0].is_dead = True
+    made[0].is_dead = made[1].is_dead = True
     async with readers.open("b") as reader:
-        assert reader is made[1]
-    assert made[0].is_closed
+        assert reader is made[2]
+    assert [each.is_closed for each in made] == [True, True, False]
+    assert sum(each.tried for each in made[:2]) == 3
     await readers.close()
 
 

@@ -73,8 +73,10 @@ from light_scheduler.web import (
     request_limits,
     scatter,
     slices,
+    why,
 )
 from light_scheduler.web.command_channel import Followed
+from light_scheduler.web.etf1 import history as etf1_history
 from light_scheduler.web.looking_back import Waiting
 from light_scheduler.wire import (
     CommandRecord,
@@ -606,12 +608,14 @@ BUDGETS = {
     count_limits: ("REQUEST_TIME_S", "PATIENCE_S"),
     delays: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S"),
     dry_run: ("MOST_TIME_S",),
-    looking_back: ("MOST_TIME_S",),
+    etf1_history: ("MOST_TIME_S",),
+    looking_back: ("PAGE_TIME_S",),
     node: ("ANSWER_S",),
     own: ("REQUEST_TIME_S", "SEARCH_TIME_S"),
     preview: ("MOST_TIME_S",),
     request_limits: ("PATIENCE_S",),
     scatter: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S", "GRACE_S"),
+    why: ("MOST_TIME_S",),
 }
 """By module, the time that an answer may take of the processor or of who waits for it."""
 

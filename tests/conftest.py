@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
     )
     group.addoption(
-        "--fuzz-inputs", type=int, default=3_000, metavar="N", help="Inputs for all decoders together (tests/fuzz)."
+        "--fuzz-inputs", type=int, default=6_000, metavar="N", help="Inputs for all decoders together (tests/fuzz)."
     )
     group.addoption("--fuzz-seed", type=int, default=1, metavar="N", help="Which inputs (tests/fuzz).")
     group.addoption(

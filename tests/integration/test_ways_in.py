@@ -191,7 +191,6 @@ async def test_http_schedules_series_and_controls_them(served: Application) -> N
         assert (await ask("GET", path, 200))["trigger"]["cron"] == rule["cron"]
 
         assert (await ask("POST", f"{path}/pause", 200))["next_due"] is None
-
         paused = (await ask("GET", f"{schedules}?state=paused", 200))["schedules"]
         assert [each["id"] for each in paused] == ["a/b"]
         assert (await ask("POST", f"{path}/resume", 200))["next_due"] == due

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from multidict import MultiDict
+from support.last_instant import DUE, RANGES, put_at_the_last_instant
 from support.tries import tries
 
 from light_scheduler.model import NEVER
@@ -55,22 +56,12 @@ async def test_counts_are_of_the_whole_cluster_by_interval_topic_and_state(clust
         assert (answer["due_from"], answer["due_to"]) == (begin, begin + 4 * HOUR)
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"by": "day", "due_from": "253402300799999"},
-        {"by": "hour", "due_from": "253402300000000", "due_to": "253402300799999"},
-        {"by": "minute", "due_from": "253402300799000"},
-    ],
-)
+@pytest.mark.parametrize("asked", RANGES)
 async def test_a_range_can_reach_to_the_last_instant(cluster: Any, workers: Any, asked: dict[str, str]) -> None:
-    last = 253_402_300_799_999
-    for number in range(4):
-        cluster.put(f"last-{number}", partition=number, due=last)
-    cluster.put("paused", due=last, progress={"paused": True})
+    put_at_the_last_instant(cluster)
     answer = await workers[0].json(UPCOMING, **asked)
     assert answer["due_to"] == NEVER
-    assert sum(each["count"] for each in answer["counts"]) == 4
+    assert sum(each["count"] for each in answer["counts"]) == DUE
 
 
 async def test_a_range_without_length_has_only_what_is_pending(cluster: Any, workers: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from multidict import MultiDict
+from support.last_instant import DUE, RANGES, put_at_the_last_instant
 from support.tries import tries
 
 from light_scheduler.model import NEVER
@@ -76,22 +77,12 @@ async def test_counts_can_be_of_one_target_topic_or_partition(workers: Any) -> N
     assert named(await workers[1].json(UPCOMING, partition="unknown[0]")) == {}
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"by": "day", "due_from": "253402300799999"},
-        {"by": "hour", "due_from": "253402300000000", "due_to": "253402300799999"},
-        {"by": "minute", "due_from": "253402300799000"},
-    ],
-)
+@pytest.mark.parametrize("asked", RANGES)
 async def test_a_range_can_reach_to_the_last_instant(cluster: Any, workers: Any, asked: dict[str, str]) -> None:
-    last = 253_402_300_799_999
-    for number in range(4):
-        cluster.put(f"last-{number}", partition=number, due=last)
-    cluster.put("paused", due=last, progress={"paused": True})
+    put_at_the_last_instant(cluster)
     answer = await workers[0].json(UPCOMING, **asked)
     assert answer["due_to"] == NEVER
-    assert sum(due for due, _ in named(answer).values()) == 4
+    assert sum(due for due, _ in named(answer).values()) == DUE
 
 
 @pytest.mark.usefixtures("stored")

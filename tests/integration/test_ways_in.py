@@ -19,7 +19,7 @@ from support.application import Application
 from support.waiting import eventually
 
 from light_scheduler.cli import cli, row_chunks
-from light_scheduler.client import FROM_CONTENT, Cron, FixedDelay, parse_firing
+from light_scheduler.client import FROM_CONTENT, Cron, FixedDelay, SchedulerClient, parse_firing
 from light_scheduler.client.errors import CommandRefused
 from light_scheduler.clock import SystemClock
 from light_scheduler.model import Firing, Outcome
@@ -162,77 +162,102 @@ async def test_the_command_line_schedules_series_and_controls_them(served: Appli
     assert [each["id"] for each in left] == ["cron"]
 
 
+SCHEDULES = "/api/v1/tenants/acme/schedules"
+
+
+class Asking:
+    """Requests to a worker, each of which must have the status that is expected."""
+
+    def __init__(self, session: aiohttp.ClientSession, application: Application) -> None:
+        self._session = session
+        self.application = application
+        self.once = {"trigger": {"at": YEAR_2100}, "target": {"topic": application.target}}
+        self.elsewhere = f"{application.workers[0].url}{SCHEDULES}"
+
+    async def ask(self, method: str, path: str, status: int, body: Any = None, **headers: str) -> Any:
+        content = None if body is None else BytesIO(json.dumps(body).encode())
+        async with self._session.request(method, path, data=content, headers=headers) as response:
+            assert response.status == status, await response.text()
+            return await response.json(content_type=None)
+
+    async def is_gone(self, path: str) -> bool:
+        async with self._session.get(path) as response:
+            return response.status == 404
+
+
 async def test_http_schedules_series_and_controls_them(served: Application) -> None:
     other = await served.start_worker()
     await served.shared()
     async with aiohttp.ClientSession(other.url) as session:
-
-        async def ask(method: str, path: str, status: int, body: Any = None, **headers: str) -> Any:
-            content = None if body is None else BytesIO(json.dumps(body).encode())
-            async with session.request(method, path, data=content, headers=headers) as response:
-                assert response.status == status, await response.text()
-                return await response.json(content_type=None)
-
-        async def is_gone(path: str) -> bool:
-            async with session.get(path) as response:
-                return response.status == 404
-
-        schedules = "/api/v1/tenants/acme/schedules"
-        # A schedule fires when preview says that it does; any worker takes it, and finds it.
-        rule = {"cron": "0 9 * * 1-5", "timezone": "Europe/Prague", "start": YEAR_2100}
-        command = {"id": "a/b", "trigger": rule, "target": {"topic": served.target}, "payload": {"json": {"n": 1}}}
-        (due,) = (await ask("POST", "/api/v1/preview?count=1", 200, command))["next"]
-        query = urlencode({**rule, "count": 1})
-        assert (await ask("GET", f"/api/v1/preview?{query}", 200))["next"] == [due]
-        created = await ask("POST", schedules, 201, command)
-        assert (created["outcome"], created["tenant"], created["next_due"]) == ("scheduled", "acme", due)
-        path = f"{schedules}/a%2Fb"
-        assert (await ask("PUT", path, 200, {**command, "key": "a/b"}))["version"] == 2
-        assert (await ask("GET", path, 200))["trigger"]["cron"] == rule["cron"]
-
-        assert (await ask("POST", f"{path}/pause", 200))["next_due"] is None
-        paused = (await ask("GET", f"{schedules}?state=paused", 200))["schedules"]
-        assert [each["id"] for each in paused] == ["a/b"]
-        assert (await ask("POST", f"{path}/resume", 200))["next_due"] == due
-        assert (await ask("POST", f"{path}/pause", 409, {"expected_version": 1}))["result"]["version"] == 2
-        refused = await ask("POST", f"{path}/reschedule", 400, {"trigger": {"cron": "0 9 * * 8"}})
-        assert (refused["parameter"], refused["result"]["outcome"]) == ("trigger.cron", "rejected")
-        moved = await ask("POST", f"{path}/reschedule", 200, {"trigger": {"at": YEAR_2100}})
-        assert (moved["version"], moved["next_due"]) == (3, YEAR_2100)
-
-        # The same request again gets the same answer, from this worker and from another.
-        once = {"trigger": {"at": YEAR_2100}, "target": {"topic": served.target}}
-        first = await ask("POST", schedules, 201, once, **{"Idempotency-Key": "k"})
-        assert await ask("POST", schedules, 201, once, **{"Idempotency-Key": "k"}) == first
-        url = f"{served.workers[0].url}{schedules}"
-        assert await ask("POST", url, 201, once, **{"Idempotency-Key": "k"}) == first
-        await ask("POST", url, 422, {**once, "ttl": 5}, **{"Idempotency-Key": "k"})
-        now = {"target": {"topic": served.target}, "id": "at-once"}
-        delivered = await ask("POST", schedules, 201, now, **{"Idempotency-Key": "now"})
-        (firing,) = await firings(served, 1)
-        assert (firing.id, firing.payload) == ("at-once", b"")
-        assert await ask("POST", url, 201, now, **{"Idempotency-Key": "now"}) == delivered
-
-        # Found by its id alone though its key is another; triggered, completed, gone.
-        await ask(
-            "PUT", f"{schedules}/keyed", 201,
-            {**once, "key": "entity", "ack_timeout": "1h", "payload": {"base64": b64encode(LARGE).decode()}},
-        )  # fmt: skip
-        moved = await ask("PUT", f"{schedules}/other", 201, {**once, "key": "entity"})
-        for body in (once, {**once, "payload": None}):
-            again = await ask("PUT", f"{schedules}/other", 200, body)
-            assert (again["outcome"], again["partition"]) == ("updated", moved["partition"])
-        assert (await ask("GET", f"{schedules}/other", 200))["payload"] is None
-        await ask("DELETE", f"{schedules}/other?wait=false", 202)
-        await eventually(lambda: is_gone(f"{schedules}/other"))
-        assert (await ask("POST", f"{schedules}/keyed/trigger", 200))["outcome"] == "triggered"
-        firing = max(await firings(served, 2), key=lambda delivered: delivered.id)
-        assert (firing.id, firing.key, firing.payload) == ("keyed", b"entity", LARGE)
-        done = {"firing_id": firing.firing_id, "attempt": 1}
-        assert (await ask("POST", f"{schedules}/keyed/complete", 200, done))["outcome"] == "completed"
-        for id, status in (("a%2Fb", 200), ("a%2Fb", 404), ("keyed", 404), (first["id"], 200)):
-            await ask("DELETE", f"{schedules}/{id}", status)
+        asking = Asking(session, served)
+        await _control_a_series(asking)
+        first = await _ask_twice(asking)
+        await _find_by_id_alone(asking)
+        for id, status in (("a%2Fb", 200), ("a%2Fb", 404), ("keyed", 404), (first, 200)):
+            await asking.ask("DELETE", f"{SCHEDULES}/{id}", status)
     assert await other.end() == 0
+
+
+async def _control_a_series(asking: Asking) -> None:
+    """A schedule fires when preview says that it does; any worker takes it, and finds it."""
+    ask = asking.ask
+    rule = {"cron": "0 9 * * 1-5", "timezone": "Europe/Prague", "start": YEAR_2100}
+    command = {**asking.once, "id": "a/b", "trigger": rule, "payload": {"json": {"n": 1}}}
+    (due,) = (await ask("POST", "/api/v1/preview?count=1", 200, command))["next"]
+    query = urlencode({**rule, "count": 1})
+    assert (await ask("GET", f"/api/v1/preview?{query}", 200))["next"] == [due]
+    created = await ask("POST", SCHEDULES, 201, command)
+    assert (created["outcome"], created["tenant"], created["next_due"]) == ("scheduled", "acme", due)
+    path = f"{SCHEDULES}/a%2Fb"
+    assert (await ask("PUT", path, 200, {**command, "key": "a/b"}))["version"] == 2
+    assert (await ask("GET", path, 200))["trigger"]["cron"] == rule["cron"]
+
+    assert (await ask("POST", f"{path}/pause", 200))["next_due"] is None
+    paused = (await ask("GET", f"{SCHEDULES}?state=paused", 200))["schedules"]
+    assert [each["id"] for each in paused] == ["a/b"]
+    assert (await ask("POST", f"{path}/resume", 200))["next_due"] == due
+    assert (await ask("POST", f"{path}/pause", 409, {"expected_version": 1}))["result"]["version"] == 2
+    refused = await ask("POST", f"{path}/reschedule", 400, {"trigger": {"cron": "0 9 * * 8"}})
+    assert (refused["parameter"], refused["result"]["outcome"]) == ("trigger.cron", "rejected")
+    moved = await ask("POST", f"{path}/reschedule", 200, {"trigger": {"at": YEAR_2100}})
+    assert (moved["version"], moved["next_due"]) == (3, YEAR_2100)
+
+
+async def _ask_twice(asking: Asking) -> str:
+    """The same request again gets the same answer, from this worker and from another; return the id that it has."""
+    ask, once, url = asking.ask, asking.once, asking.elsewhere
+    first = await ask("POST", SCHEDULES, 201, once, **{"Idempotency-Key": "k"})
+    assert await ask("POST", SCHEDULES, 201, once, **{"Idempotency-Key": "k"}) == first
+    assert await ask("POST", url, 201, once, **{"Idempotency-Key": "k"}) == first
+    await ask("POST", url, 422, {**once, "ttl": 5}, **{"Idempotency-Key": "k"})
+    now = {"target": once["target"], "id": "at-once"}
+    delivered = await ask("POST", SCHEDULES, 201, now, **{"Idempotency-Key": "now"})
+    (firing,) = await firings(asking.application, 1)
+    assert (firing.id, firing.payload) == ("at-once", b"")
+    assert await ask("POST", url, 201, now, **{"Idempotency-Key": "now"}) == delivered
+    id: str = first["id"]
+    return id
+
+
+async def _find_by_id_alone(asking: Asking) -> None:
+    """Found by its id alone though its key is another; triggered, completed, gone."""
+    ask, once = asking.ask, asking.once
+    await ask(
+        "PUT", f"{SCHEDULES}/keyed", 201,
+        {**once, "key": "entity", "ack_timeout": "1h", "payload": {"base64": b64encode(LARGE).decode()}},
+    )  # fmt: skip
+    moved = await ask("PUT", f"{SCHEDULES}/other", 201, {**once, "key": "entity"})
+    for body in (once, {**once, "payload": None}):
+        again = await ask("PUT", f"{SCHEDULES}/other", 200, body)
+        assert (again["outcome"], again["partition"]) == ("updated", moved["partition"])
+    assert (await ask("GET", f"{SCHEDULES}/other", 200))["payload"] is None
+    await ask("DELETE", f"{SCHEDULES}/other?wait=false", 202)
+    await eventually(lambda: asking.is_gone(f"{SCHEDULES}/other"))
+    assert (await ask("POST", f"{SCHEDULES}/keyed/trigger", 200))["outcome"] == "triggered"
+    firing = max(await firings(asking.application, 2), key=lambda delivered: delivered.id)
+    assert (firing.id, firing.key, firing.payload) == ("keyed", b"entity", LARGE)
+    done = {"firing_id": firing.firing_id, "attempt": 1}
+    assert (await ask("POST", f"{SCHEDULES}/keyed/complete", 200, done))["outcome"] == "completed"
 
 
 async def test_a_firing_that_its_target_refused_is_redriven_once_the_target_is_there(impatient: Application) -> None:
@@ -269,70 +294,90 @@ async def test_a_firing_that_its_target_refused_is_redriven_once_the_target_is_t
         assert (firing.version, firing.sequence, firing.attempt) == (told[1].version, told[1].sequence, told[1].attempt)
 
 
-async def test_a_file_is_scheduled_once_whatever_is_refused_and_whenever_it_goes_on(
-    served: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(row_chunks, "CHUNK", 2)
-    kafka = ("--app-id", served.settings.app_id, "--broker", served.settings.broker, "--json")
-    target = {"target": {"topic": served.target}}
-    rows: list[Any] = [{"id": f"f-{number}", "trigger": {"at": YEAR_2100}, **target} for number in range(5)]
-    rows[1] |= {"trigger": {"cron": "61 * * * *"}}
-    rows[2] |= {"expected_version": 7}
-    del rows[4]["id"]
-    file = tmp_path / "rows.jsonl"
+class Loading:
+    """Files in a folder, and the command that schedules their rows."""
 
-    def write(rows: list[Any]) -> None:
-        file.write_text("\n".join(map(json.dumps, rows)) + "\nnonsense\n", encoding="utf-8")
+    def __init__(self, application: Application, folder: Path) -> None:
+        self.application = application
+        self.folder = folder
+        self.due = {"trigger": {"at": YEAR_2100}, "target": {"topic": application.target}}
 
-    async def load(code: int, path: Path = file, *more: str) -> Any:
-        arguments = ("schedule", "--from-file", str(path), *kafka, *more)
+    def write(self, name: str, text: str) -> Path:
+        file = self.folder / name
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    async def load(self, code: int, file: Path, *more: str) -> Any:
+        settings = self.application.settings
+        kafka = ("--app-id", settings.app_id, "--broker", settings.broker, "--json")
+        arguments = ("schedule", "--from-file", str(file), *kafka, *more)
         result = await asyncio.to_thread(CliRunner().invoke, cli, arguments)
         assert result.exit_code == code, result.output
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         return json.loads(result.stdout) if code < 2 else result.stderr
 
-    def refused(name: str) -> list[Any]:
-        text = (tmp_path / f"{name}.refused.jsonl").read_text(encoding="utf-8")
+    def refused(self, name: str) -> list[Any]:
+        text = (self.folder / f"{name}.refused.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
+
+async def test_a_file_is_scheduled_once_whatever_is_refused_and_whenever_it_goes_on(
+    served: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_chunks, "CHUNK", 2)
+    loading = Loading(served, tmp_path)
     async with served.client(url=served.workers[0].url) as client:
-
-        async def pending() -> dict[str, int]:
-            return {each.id: each.version async for each in client.list()}
-
-        write(rows)
-        assert await load(1) == {"lines": 6, "sent": 3, "refused": 3}
-        first = await pending()
-        assert len(first) == 3
-        assert {"f-0": 1, "f-3": 1}.items() <= first.items()
-        expected = [(2, "trigger.cron"), (3, None), (6, "body")]
-        assert [(each["line"], each["field"]) for each in refused("rows.jsonl")] == expected
-        assert json.loads(refused("rows.jsonl")[1]["row"]) == rows[2]
-
-        # What was sent is not sent again; what was added is.
-        with file.open("a", encoding="utf-8") as more:
-            more.write(json.dumps(rows[0] | {"id": "added"}))
-        assert await load(1) == {"lines": 7, "sent": 4, "refused": 3}
-        assert await pending() == {**first, "added": 1}
-        write(rows[1:])
-        assert "has changed since its first rows were sent" in await load(2)
-
-        table = tmp_path / "rows.csv"
-        table.write_text(
-            f'id,at,target-topic,payload,header.kind,tenant\nc-1,{YEAR_2100},{served.target},"two\nlines",a,\n'
-            f"c-2,soon,{served.target},,,\nc-3,{YEAR_2100},{served.target}\n"
-            f"c-4,{YEAR_2100},{served.target},,,acme\nc-5,{YEAR_2100},{served.target},,,no tenant\n",
-            encoding="utf-8",
-        )
-        assert await load(1, table) == {"lines": 7, "sent": 2, "refused": 3}
-        assert [(each["line"], each["field"]) for each in refused("rows.csv")] == [(4, "at"), (5, None), (7, "tenant")]
-        shown = await client.get("c-1")
-        assert shown is not None
-        assert (shown.payload, shown.headers) == (b"two\nlines", [("kind", b"a")])
-        assert await client.get("c-4") is None
+        await _schedule_json_lines(loading, client)
+        table = await _schedule_a_table(loading, client)
     async with served.client(tenant="acme", url=served.workers[0].url) as client:
         assert await client.get("c-4") is not None
-    wrong = tmp_path / "wrong.csv"
-    wrong.write_text("id,target\n", encoding="utf-8")
-    assert "'target' is not known" in await load(2, wrong)
-    assert "--from-file takes no options of one schedule" in await load(2, table, "--at", "1")
+    assert "'target' is not known" in await loading.load(2, loading.write("wrong.csv", "id,target\n"))
+    assert "--from-file takes no options of one schedule" in await loading.load(2, table, "--at", "1")
+
+
+async def _schedule_json_lines(loading: Loading, client: SchedulerClient) -> None:
+    """What was sent is not sent again; what was added is."""
+    rows: list[Any] = [{"id": f"f-{number}", **loading.due} for number in range(5)]
+    rows[1] |= {"trigger": {"cron": "61 * * * *"}}
+    rows[2] |= {"expected_version": 7}
+    del rows[4]["id"]
+
+    def write(rows: list[Any]) -> Path:
+        return loading.write("rows.jsonl", "\n".join(map(json.dumps, rows)) + "\nnonsense\n")
+
+    async def pending() -> dict[str, int]:
+        return {each.id: each.version async for each in client.list()}
+
+    file = write(rows)
+    assert await loading.load(1, file) == {"lines": 6, "sent": 3, "refused": 3}
+    first = await pending()
+    assert len(first) == 3
+    assert {"f-0": 1, "f-3": 1}.items() <= first.items()
+    refused = loading.refused("rows.jsonl")
+    assert [(each["line"], each["field"]) for each in refused] == [(2, "trigger.cron"), (3, None), (6, "body")]
+    assert json.loads(refused[1]["row"]) == rows[2]
+
+    with file.open("a", encoding="utf-8") as more:
+        more.write(json.dumps(rows[0] | {"id": "added"}))
+    assert await loading.load(1, file) == {"lines": 7, "sent": 4, "refused": 3}
+    assert await pending() == {**first, "added": 1}
+    assert "has changed since its first rows were sent" in await loading.load(2, write(rows[1:]))
+
+
+async def _schedule_a_table(loading: Loading, client: SchedulerClient) -> Path:
+    """Return the file: a row may go over lines and name a tenant."""
+    target = loading.application.target
+    table = loading.write(
+        "rows.csv",
+        f'id,at,target-topic,payload,header.kind,tenant\nc-1,{YEAR_2100},{target},"two\nlines",a,\n'
+        f"c-2,soon,{target},,,\nc-3,{YEAR_2100},{target}\n"
+        f"c-4,{YEAR_2100},{target},,,acme\nc-5,{YEAR_2100},{target},,,no tenant\n",
+    )
+    assert await loading.load(1, table) == {"lines": 7, "sent": 2, "refused": 3}
+    refused = [(each["line"], each["field"]) for each in loading.refused("rows.csv")]
+    assert refused == [(4, "at"), (5, None), (7, "tenant")]
+    shown = await client.get("c-1")
+    assert shown is not None
+    assert (shown.payload, shown.headers) == (b"two\nlines", [("kind", b"a")])
+    assert await client.get("c-4") is None
+    return table

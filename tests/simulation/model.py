@@ -195,6 +195,17 @@ class Partition:
             raise Violation(f"{steps} were delayed, and were not read")
         if said or any(copies.values()):
             raise Violation(f"{said} were said of commands that there are not; copies missing or too many: {copies}")
+        self._deliver(commit, number, now, happened)
+        self._check_history(events, happened, number)
+        for offset, partition, changed in filter(None, map(counts, passed_on)):
+            self._check_done((partition, offset), changed)
+        told = Counter((e["event"], e["id"], e["count"]) for e in events if "count" in e)
+        if told != Counter(self._check_total(result) for result in results if "count" in result):
+            raise Violation(f"history says {told} of bulk commands; the answers are others: {results}")
+        self._note_quota()
+
+    def _deliver(self, commit: Transaction, number: int, now: int, happened: Counter[tuple[str, str]]) -> None:
+        """Take the firings and dead letters of a commit."""
         for firing in commit.records:
             if firing.topic in (TARGET, FRAIL):
                 self._fire(firing, number, now)
@@ -203,6 +214,9 @@ class Partition:
                 happened["dead_lettered", header(firing, "dead-letter-id")] += 1
         if any(event == "fired" for event, _ in happened):
             self._check_backlog(commit.backlog_end["app-commands", self.number])
+
+    def _check_history(self, events: Sequence[Any], happened: Counter[tuple[str, str]], number: int) -> None:
+        """History tells what happened, as often; besides, deletions with a tenant and what bulk commands changed."""
         history = Counter((e["event"], e["id"]) for e in events if e["event"] in TOLD and "count" not in e)
         for event, id in (history - happened).elements():
             if event == "cancelled" and self._is_deleted(id, self.decided_at):
@@ -212,12 +226,6 @@ class Partition:
             happened[event, id] += 1
         if history != happened:
             raise Violation(f"history says {dict(history)}; what happened is {dict(happened)}")
-        for offset, partition, changed in filter(None, map(counts, passed_on)):
-            self._check_done((partition, offset), changed)
-        told = Counter((e["event"], e["id"], e["count"]) for e in events if "count" in e)
-        if told != Counter(self._check_total(result) for result in results if "count" in result):
-            raise Violation(f"history says {told} of bulk commands; the answers are others: {results}")
-        self._note_quota()
 
     def _leave(self, steps: deque[Step], take: Callable[[Record], None]) -> None:
         """Carry out what leaves its queue before the next command joins one."""

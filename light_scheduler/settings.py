@@ -342,6 +342,13 @@ class Settings:
         "payload, its headers and the target topic, in a process of its own.",
         "PACKAGE.MODULE:FUNCTION",
     )
+    payload_schemas: Path | None = _setting(
+        None,
+        read.optional(read.path),
+        "Folder with Avro schemas (*.avsc) of payloads in single-object encoding, for the dashboard and for "
+        "`?decoded=true` over HTTP. Files that you add are found without a restart.",
+        "PATH",
+    )
     masked_fields: tuple[str, ...] = _setting(
         (),
         read.masked_fields,

@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from .job import CONTAINER, MOST_BYTES, Decoded, Job
+from .fast_avro import fast_avro
+from .job import CONTAINER, MOST_BYTES, SINGLE_OBJECT, SINGLE_OBJECT_BYTES, Decoded, Job
 from .masks import Masks
+from .schema_folder import SchemaFolder
 
 Hook = Callable[[bytes, list[tuple[str, bytes | None]], str], Any]
 """(payload, headers in order, target topic) -> any JSON value, or text; `NotImplemented`: it does not know the payload.
@@ -25,7 +27,7 @@ class _TooLargeError(ValueError):
         super().__init__(f"it is larger than {MOST_BYTES >> 20} MiB")
 
 
-def decoded(job: Job, hook: Hook | None) -> Decoded | None:
+def decoded(job: Job, hook: Hook | None, schemas: SchemaFolder | None = None) -> Decoded | None:
     """Return what a payload says; None: nothing here knows it. Errors are results."""
     masks = Masks(job.masked)
     if hook is not None:
@@ -36,6 +38,8 @@ def decoded(job: Job, hook: Hook | None) -> Decoded | None:
         return Decoded(by="avro", error=job.trouble)
     if job.schema is not None:
         return _guarded("avro", lambda: _json("avro", _framed(job), masks))
+    if schemas is not None and job.is_single_object:
+        return _guarded("avro", lambda: _json("avro", _single(job.payload, schemas), masks))
     if job.payload.startswith(CONTAINER):
         return _guarded("avro", lambda: _json("avro", _contained(job.payload), masks))
     return _guarded("json", lambda: _masked_json(job.payload, masks)) if masks else None
@@ -66,13 +70,21 @@ def _hooked(job: Job, hook: Hook, masks: Masks) -> Decoded | None:
 
 
 def _framed(job: Job) -> Any:
-    fastavro = _fastavro()
     assert job.schema is not None
-    schema = fastavro.parse_schema(msgspec.json.decode(job.schema))
-    stream = BytesIO(job.payload)
-    stream.seek(job.skip)
-    value = fastavro.schemaless_reader(stream, schema, None)
-    if (rest := len(job.payload) - stream.tell()) > 0:
+    return _value(job.payload, job.skip, fast_avro().parse_schema(msgspec.json.decode(job.schema)))
+
+
+def _single(payload: bytes, schemas: SchemaFolder) -> Any:
+    fingerprint = payload[len(SINGLE_OBJECT) : SINGLE_OBJECT_BYTES]
+    return _value(payload, SINGLE_OBJECT_BYTES, schemas.of(fingerprint))
+
+
+def _value(payload: bytes, skip: int, schema: Any) -> Any:
+    """Return the value that is behind the first bytes of a payload, up to its end."""
+    stream = BytesIO(payload)
+    stream.seek(skip)
+    value = fast_avro().schemaless_reader(stream, schema, None)
+    if (rest := len(payload) - stream.tell()) > 0:
         raise ValueError(f"{rest} bytes are left over")
     return value
 
@@ -80,20 +92,12 @@ def _framed(job: Job) -> Any:
 def _contained(payload: bytes) -> Sequence[Any]:
     """Return the records of an object container file."""
     records, size = [], 0
-    for record in _fastavro().reader(BytesIO(payload)):
+    for record in fast_avro().reader(BytesIO(payload)):
         records.append(record)
         size += len(_encode(record))
         if size > MOST_BYTES:
             raise _TooLargeError
     return records
-
-
-def _fastavro() -> Any:
-    try:
-        import fastavro
-    except ImportError:
-        raise LookupError("Avro needs the extra `avro`: pip install 'light-scheduler[avro]'") from None
-    return fastavro
 
 
 def _masked_json(payload: bytes, masks: Masks) -> Decoded | None:

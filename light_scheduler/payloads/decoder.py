@@ -1,7 +1,7 @@
 """Decodes payloads in a process of its own, one after the other, each within `TIME_LIMIT_S`.
 
-The process starts with the worker if there is a hook, which is checked so, and else with the first payload. It is
-killed when it takes too long, and started anew for the next payload.
+The process starts with the worker if there is a hook or a folder of schemas, which are checked so, and else with the
+first payload. It is killed when it takes too long, and started anew for the next payload.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -38,16 +39,17 @@ class _EndedError(Exception):
 
 
 class Decoder:
-    """`hook` is the setting `payload_decoder`."""
+    """`hook` is the setting `payload_decoder`, `schemas` the setting `payload_schemas`."""
 
-    def __init__(self, hook: str | None) -> None:
+    def __init__(self, hook: str | None, schemas: Path | None = None) -> None:
         self._hook = hook
+        self._schemas = None if schemas is None else str(schemas)
         self._process: Process | None = None
         self._turn = asyncio.Lock()
 
     async def check(self) -> None:
-        """Load the hook, if there is one. Raises ConfigurationError if it cannot be used."""
-        if self._hook is not None:
+        """Load the hook and the schemas, if there are any. Raises ConfigurationError if they cannot be used."""
+        if self._hook is not None or self._schemas is not None:
             async with self._turn:
                 await self._started()
 
@@ -82,7 +84,7 @@ class Decoder:
         """Return what a payload is given to first."""
         if self._hook is not None:
             return "hook"
-        return "avro" if job.names_schema else "json"
+        return "avro" if job.names_schema or (self._schemas is not None and job.is_single_object) else "json"
 
     async def _started(self) -> Process:
         if self._process is not None and self._process.returncode is None:
@@ -95,7 +97,7 @@ class Decoder:
         name = self._hook or "the decoding process"
         try:
             async with asyncio.timeout(START_S):
-                answer = await _exchanged(self._process, Start(self._hook, sys.path))
+                answer = await _exchanged(self._process, Start(self._hook, sys.path, self._schemas))
         except TimeoutError:
             await self._kill()
             raise ConfigurationError("payload_decoder", f"{name} took longer than {START_S:g} s to load") from None
@@ -105,10 +107,7 @@ class Decoder:
         started = msgspec.msgpack.decode(answer, type=Started)
         if started.error is not None:
             await self._kill()
-            raise ConfigurationError(
-                "payload_decoder",
-                f"{name} {started.error}. Write package.module:function, and install the package where the worker runs",
-            )
+            raise ConfigurationError(started.setting, started.error)
         return self._process
 
     async def _kill(self) -> None:

@@ -22,18 +22,28 @@ MOST_BYTES = 4 << 20
 CONTAINER = b"Obj\x01"
 """The first bytes of an Avro object container file, which has its schema in it."""
 
+SINGLE_OBJECT = b"\xc3\x01"
+"""The first bytes of Avro's single-object encoding, before the fingerprint of its schema."""
+
+SINGLE_OBJECT_BYTES = 10
+"""Of both."""
+
 
 class Start(msgspec.Struct, frozen=True):
-    """The hook to load (`package.module:function`), if there is one, and where modules are imported from."""
+    """The hook to load (`package.module:function`), if there is one, where modules are imported from, and the folder
+    of Avro schemas, if there is one.
+    """
 
     hook: str | None
     path: list[str]
+    schemas: str | None = None
 
 
 class Started(msgspec.Struct, frozen=True):
-    """Whether the process can decode; `error` says why not."""
+    """Whether the process can decode; `error` says why not, and `setting` which setting is at fault."""
 
     error: str | None = None
+    setting: str = "payload_decoder"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +61,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str | None = None
 
     @property
+    def is_single_object(self) -> bool:
+        """Whether the payload can be Avro that names its schema by a fingerprint."""
+        return self.payload.startswith(SINGLE_OBJECT) and len(self.payload) >= SINGLE_OBJECT_BYTES
+
+    @property
     def names_schema(self) -> bool:
-        """Whether the payload is Avro that says which schema it is of."""
+        """Whether the payload is Avro of a schema that is in it, or that a registry was asked for."""
         return self.schema is not None or self.trouble is not None or self.payload.startswith(CONTAINER)
 
 

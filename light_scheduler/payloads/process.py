@@ -12,12 +12,14 @@ import resource
 import signal
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from .decode import Hook, decoded
 from .job import LENGTH, TIME_LIMIT_S, Job, Start, Started
+from .schema_folder import SchemaFolder
 
 MEMORY_BYTES = 2 << 30
 """Of addresses: what needs more fails."""
@@ -25,12 +27,17 @@ MEMORY_BYTES = 2 << 30
 NICENESS = 10
 """Lanes come first."""
 
+HOOK_ADVICE = ". Write package.module:function, and install the package where the worker runs"
+
 _GRACE_S = 1.0
 """The worker ends the process first, if it is still there."""
 
 
-class _HookError(Exception):
-    """A hook that cannot be used; the text says why."""
+class _UnusableError(Exception):
+    """A hook or a folder of schemas that cannot be used; `started` says why."""
+
+    def __init__(self, reason: str, setting: str = "payload_decoder") -> None:
+        self.started = Started(reason, setting)
 
 
 def main() -> int:
@@ -41,8 +48,9 @@ def main() -> int:
     start = msgspec.msgpack.decode(_received(jobs), type=Start)
     try:
         hook = None if start.hook is None else _loaded(start)
-    except _HookError as error:
-        _send(answers, Started(str(error)))
+        schemas = None if start.schemas is None else _read(start.schemas)
+    except _UnusableError as error:
+        _send(answers, error.started)
         return 1
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, hard))
@@ -50,7 +58,7 @@ def main() -> int:
     while body := _received(jobs):
         job = msgspec.msgpack.decode(body, type=Job)
         signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT_S + _GRACE_S)  # its signal kills, whatever runs
-        answer = decoded(job, hook)
+        answer = decoded(job, hook, schemas)
         signal.setitimer(signal.ITIMER_REAL, 0)
         _send(answers, answer)
     return 0
@@ -89,10 +97,21 @@ def _loaded(start: Start) -> Hook:
         for part in name.split("."):
             hook = getattr(hook, part)
     except Exception as error:  # a module can fail in any way
-        raise _HookError(f"cannot be imported: {type(error).__name__}: {error}") from error
+        raise _UnusableError(
+            f"{start.hook} cannot be imported: {type(error).__name__}: {error}{HOOK_ADVICE}"
+        ) from error
     if not callable(hook):
-        raise _HookError(f"is of the type {type(hook).__name__}, which cannot be called")
+        raise _UnusableError(f"{start.hook} is of the type {type(hook).__name__}, which cannot be called{HOOK_ADVICE}")
     return hook
+
+
+def _read(path: str) -> SchemaFolder:
+    folder = SchemaFolder(Path(path))
+    try:
+        folder.read()
+    except (ValueError, LookupError, OSError) as error:
+        raise _UnusableError(str(error), "payload_schemas") from error
+    return folder
 
 
 if __name__ == "__main__":

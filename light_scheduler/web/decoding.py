@@ -37,19 +37,20 @@ D = TypeVar("D", ScheduleDetail, DeadLetterDetail)
 
 
 class Decoding:
-    """Of one worker, by its settings `payload_decoder`, `schema_registry` and `masked_fields`."""
+    """Of one worker, by its settings `payload_decoder`, `payload_schemas`, `schema_registry` and `masked_fields`."""
 
     def __init__(self, settings: Settings) -> None:
         self._fields = settings.masked_fields
         self._masks = Masks(self._fields)
         self._has_hook = settings.payload_decoder is not None
-        self._decoder = Decoder(settings.payload_decoder)
+        self._has_schemas = settings.payload_schemas is not None
+        self._decoder = Decoder(settings.payload_decoder, settings.payload_schemas)
         access, effect = settings.registry, "payloads of its schema are not decoded"
         self._registry = None if access is None else SchemaRegistry(access, Schemas(), effect)
         self._turns = Turns("payloads to decode", at_work=1, waiting=PAYLOADS_WAITING, patience_s=PATIENCE_S)
 
     async def running(self, application: web.Application) -> AsyncIterator[None]:
-        """Load the hook, and let go of everything when the application ends. Raises ConfigurationError."""
+        """Load hook and schemas, and let go of everything when the application ends. Raises ConfigurationError."""
         del application
         await self._decoder.check()
         yield
@@ -103,7 +104,8 @@ class Decoding:
         job = await self._with_schema(
             Job(payload=found.payload.data, headers=headers, topic=topic, masked=self._fields)
         )
-        if not (self._has_hook or self._masks or job.names_schema):
+        is_known = job.names_schema or (self._has_schemas and job.is_single_object)
+        if not (self._has_hook or self._masks or is_known):
             return None
         async with self._turns.turn():
             return _view(await self._decoder.decode(job))

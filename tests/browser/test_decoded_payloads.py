@@ -45,6 +45,7 @@ def payloads() -> dict[str, bytes]:
         "json": json.dumps({"card": "4111", "n": 12345678901234567890, "html": HOSTILE}, ensure_ascii=False).encode(),
         "own": f"own:<script>document.title = 1</script>{HOSTILE}".encode(),
         "avro": avro(SCHEMA, {"card": "4111"}, 7),
+        "single": bytes.fromhex("c3018f5c393f1ad575720e"),
         "hang": b"hang",
         "broken": b'\xff\xfe{"card": "4111"}',
         "deep": b'{"card": "4111", "a": ' + b"[" * LARGE + b"]" * LARGE + b"}",
@@ -57,6 +58,7 @@ async def decoding(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> As
     """Return an application that decodes and masks, with a schedule for each of `payloads`."""
     folder: Path = tmp_path_factory.mktemp("decoding")
     (folder / "hook_of_browser.py").write_text(HOOK)
+    (folder / "int.avsc").write_text('"int"')
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH")))))
         async with FakeRegistry({7: SCHEMA}).serve(free_port()) as registry, aiohttp.ClientSession() as session:
@@ -64,6 +66,7 @@ async def decoding(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> As
                 kafka.bootstrap_servers,
                 folder,
                 payload_decoder="hook_of_browser:decode",
+                payload_schemas=str(folder),
                 masked_fields="card,authorization",
                 schema_registry=registry,
             )
@@ -101,6 +104,8 @@ async def test_payloads_are_shown_decoded_and_what_is_hostile_in_them_stays_text
     await show(page, opened, "avro")
     await expect(shown).to_have_text('{\n  "card": "********"\n}')
     await assert_accessible(page)
+    await show(page, opened, "single")
+    await expect(shown).to_have_text("7")
     await show(page, opened, "large")
     await expect(page.get_by_text("Characters 1 to 20,000 of")).to_be_visible()
     await expect(shown).not_to_contain_text("4111")

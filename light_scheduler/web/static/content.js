@@ -75,7 +75,7 @@ export function contentView(content, decoded = null) {
         "p",
         { class: "note" },
         `Avro in single-object encoding, with the schema of fingerprint ${fingerprint}. `,
-        "Only the setting payload_decoder can decode it.",
+        "Put the schema into a folder, and name the folder in the setting payload_schemas.",
       ),
     content.masked && h("p", { class: "note" }, maskedNote(content, isShown)),
     body,

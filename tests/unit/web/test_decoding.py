@@ -154,6 +154,15 @@ async def test_avro_is_decoded_with_the_schema_registry() -> None:
         assert found["decoded"] == {"by": "avro", "error": error}
 
 
+async def test_avro_in_single_object_encoding_is_decoded_with_a_folder_of_schemas(tmp_path: Path) -> None:
+    (tmp_path / "int.avsc").write_text('"int"')
+    payload = bytes.fromhex("c3018f5c393f1ad575720e")
+    for options, found in (({"payload_schemas": str(tmp_path)}, {"by": "avro", "json": "7"}), ({}, None)):
+        async with running(**options) as (cluster, workers):
+            cluster.put("a", partition=1, payload=payload)
+            assert (await shown(cluster, workers[0], "read", decoded="true"))["decoded"] == found
+
+
 async def test_a_registry_that_does_not_answer_is_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "SCHEMA_TIMEOUT_S", 0.3)
     async with running(schema_registry=f"http://127.0.0.1:{free_port()}") as (cluster, workers):

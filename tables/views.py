@@ -101,7 +101,8 @@ _Row = tuple[Mark, bytes, bytes | None]
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """A query for schedules, of one `lane` or of all. All `labels` must match. Raises QueryError.
+    """A query for schedules, of one `lane` or of all. All `labels` must match, and `label_contains` is part of one of
+    them, written as `name=value`. Raises QueryError.
 
     `due_from` is inclusive, `due_to` exclusive. A due range applies to the time at which a schedule wakes. A paused
     schedule does not wake, so it is in no range.
@@ -114,6 +115,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     lane: Lane | None = None
     state: State | None = None
     labels: Mapping[str, str] = {}
+    label_contains: str = ""
     due_from: int | None = None
     due_to: int | None = None
     sort: Sort = "id"
@@ -121,8 +123,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str | None = None
 
     def __post_init__(self) -> None:
-        for field, value in (("tenant", self.tenant), ("id_prefix", self.id_prefix), ("id_contains", self.id_contains)):
-            if "\0" in value:
+        for field in ("tenant", "id_prefix", "id_contains", "label_contains"):
+            if "\0" in getattr(self, field):
                 raise QueryError(field, "must not hold the character U+0000")
         if not self.tenant:
             raise QueryError("tenant", "must not be empty")
@@ -142,8 +144,9 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     def traits(self) -> Traits | None:
         """Return what is stored of each match; None: a stored schedule has to be decoded to tell."""
         texts = [*self.labels.keys(), *self.labels.values()]
+        texts += self.label_contains.split("=")  # a name and its value are not stored side by side
         texts += [] if self.target_topic is None else [self.target_topic]
-        if not (texts or self.id_prefix or self.id_contains):
+        if not (any(texts) or self.id_prefix or self.id_contains):
             return None
         return Traits.of(self.tenant, self.id_prefix, self.id_contains, texts)
 
@@ -159,7 +162,11 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
             and (self.due_from is None or self.due_from <= entry.progress.wakes_at < NEVER)
             and (self.due_to is None or entry.progress.wakes_at < self.due_to)
             and (not self.labels or self.labels.items() <= (schedule.labels or {}).items())
+            and (not self.label_contains or self._is_in_label(schedule.labels or {}))
         )
+
+    def _is_in_label(self, labels: Mapping[str, str]) -> bool:
+        return any(self.label_contains in f"{name}={value}" for name, value in labels.items())
 
 
 class Slice(msgspec.Struct, frozen=True):

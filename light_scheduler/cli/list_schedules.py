@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="Only schedules with this label. Repeat it to require several labels.",
 )
+@click.option("--label-contains", help="Only schedules with this text somewhere in a label, written as NAME=VALUE.")
 @click.option(
     "--due-from", metavar="INSTANT", help="Only schedules due at this instant or later: UTC epoch ms, or RFC 3339."
 )

@@ -33,6 +33,7 @@ class ListOptions(TypedDict, total=False):
     - `partition`: schedules in this partition of a commands topic, such as "commands[3]".
     - `state`: "pending", "paused" or "awaiting" (its last firing waits for the completion).
     - `labels`: schedules with all these labels.
+    - `label_contains`: schedules with this text somewhere in a label, written as `name=value`.
     - `due_from`, `due_to`: due at or after, due before.
     - `sort`: "id" (default) or "due".
     """
@@ -43,6 +44,7 @@ class ListOptions(TypedDict, total=False):
     partition: str | None
     state: Literal["pending", "paused", "awaiting"] | None
     labels: Mapping[str, str] | str | None
+    label_contains: str
     due_from: Instant | None
     due_to: Instant | None
     sort: Literal["id", "due"]

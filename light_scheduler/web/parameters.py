@@ -20,11 +20,15 @@ from light_scheduler.wire.instants import parse_instant
 T = TypeVar("T")
 P = TypeVar("P", bound=msgspec.Struct)
 
+EXPECTED = "expected"
+"""In the `extra` of a parameter's type: what its text must be, in words."""
+
 PartitionName = Annotated[
     str,
     Meta(
         pattern=r"^[A-Za-z0-9._-]{1,249}\[[0-9]{1,9}\]$",
         description="Only schedules in this partition: commands topic and number, such as `commands[3]`.",
+        extra={EXPECTED: "a commands topic and the number of a partition in brackets, such as commands[3]"},
     ),
 ]
 
@@ -45,6 +49,9 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
         list[str],
         Meta(description="Only schedules with all these labels: `team=billing,kind=reminder`. Can be repeated."),
     ] = []
+    label_contains: Annotated[
+        str, Meta(description="Only schedules with this text somewhere in a label, written as `name=value`.")
+    ] = ""
     due_from: (
         Annotated[str, Meta(description=f"Only schedules due at this instant or later: {_INSTANT}")] | UnsetType
     ) = UNSET
@@ -70,6 +77,7 @@ def list_query(tenant: str, given: MultiMapping[str]) -> Query:
         lane=None if parameters.partition is UNSET else lane_named(parameters.partition),
         state=None if parameters.state is UNSET else parameters.state,
         labels=checked("label", parse_labels, ",".join(filter(None, parameters.label))),
+        label_contains=parameters.label_contains,
         due_from=optional("due_from", parse_instant, parameters.due_from),
         due_to=optional("due_to", parse_instant, parameters.due_to),
         sort=parameters.sort,
@@ -132,9 +140,25 @@ def _check(field: msgspec.structs.FieldInfo, text: str, value: str | list[str], 
         # One parameter at a time, so that the error is about this one; not strict, for numbers come as text.
         msgspec.convert({field.encode_name: value}, kind, strict=False)
     except msgspec.ValidationError as error:
-        choices = [*_choices(field.type)]
-        reason = f"must be one of {', '.join(choices)}, not {text!r}" if choices else str(error).partition(" - at `")[0]
+        expected = _expected(field.type)
+        reason = str(error).partition(" - at `")[0] if expected is None else f"must be {expected}, not {text!r}"
         raise QueryError(_parameter(field), reason) from None
+
+
+def _expected(kind: Any) -> str | None:
+    """Return what a parameter must be, in words; None: its type says nothing about that."""
+    if choices := [*_choices(kind)]:
+        return f"one of {', '.join(choices)}"
+    said = ((each.extra or {}).get(EXPECTED) for each in _notes(kind))
+    return next(filter(None, said), None)
+
+
+def _notes(kind: Any) -> Iterator[Meta]:
+    """Yield what is noted beside a type and the types that it is made of."""
+    if isinstance(kind, Meta):
+        yield kind
+    for each in get_args(kind):
+        yield from _notes(each)
 
 
 def _choices(kind: Any) -> Iterator[str]:

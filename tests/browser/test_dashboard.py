@@ -140,6 +140,16 @@ async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboar
     assert "id_contains=der-5" in page.url
     assert "sort=id" in page.url
     await assert_accessible(page)
+    await page.goto("/#/schedules?tenant=shop&label_contains=m%3Dbil&id_contains=der-5")
+    await expect(rows).to_have_count(6)
+    await expect(page.get_by_label("Label contains")).to_have_value("m=bil")
+    await page.get_by_label("Partition").fill("x[0]y")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert")).to_contain_text(
+        "partition: must be a commands topic and the number of a partition in brackets, "
+        "such as commands[3], not 'x[0]y'"
+    )
+    await page.go_back()
     await page.get_by_role("link", name="order-51").click()
     await page.get_by_role("button", name="Explain").click()
     why = page.get_by_role("region", name="Why")

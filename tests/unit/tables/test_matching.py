@@ -33,7 +33,16 @@ def test_what_matches_has_its_traits(id: str, labels: dict[str, str], topic: str
     entry = make_entry(id, topic, labels)
     asked = dict(data.draw(st.lists(st.sampled_from(sorted(labels.items())))) if labels else [])
     begin, end = sorted((data.draw(st.integers(0, len(id))), data.draw(st.integers(0, len(id)))))
-    query = Query(tenant="t", id_prefix=id[:begin], id_contains=id[begin:end], labels=asked, target_topic=topic)
+    label = "=".join(data.draw(st.sampled_from(sorted(labels.items())))) if labels else ""
+    first, last = sorted((data.draw(st.integers(0, len(label))), data.draw(st.integers(0, len(label)))))
+    query = Query(
+        tenant="t",
+        id_prefix=id[:begin],
+        id_contains=id[begin:end],
+        labels=asked,
+        label_contains=label[first:last],
+        target_topic=topic,
+    )
     assert query.matches(entry)
     traits = query.traits()
     assert traits is not None
@@ -42,7 +51,10 @@ def test_what_matches_has_its_traits(id: str, labels: dict[str, str], topic: str
 
 @pytest.mark.parametrize(
     "asked",
-    [{"id_prefix": "z"}, {"id_contains": "z"}, {"target_topic": "z"}, {"labels": {"z": "a"}}, {"labels": {"a": "z"}}],
+    [
+        *({"id_prefix": "z"}, {"id_contains": "z"}, {"target_topic": "z"}),
+        *({"labels": {"z": "a"}}, {"labels": {"a": "z"}}, {"label_contains": "z"}, {"label_contains": "a=z"}),
+    ],
 )
 def test_what_lacks_one_of_them_is_not_decoded(asked: dict[str, Any]) -> None:
     entry = make_entry("a", labels={"a": "a"})

@@ -100,6 +100,12 @@ async def test_a_cursor_of_one_worker_goes_on_at_another(cluster: Any, workers: 
         ({"state": "pending"}, ["a1", "a2", "b1", "b2"]),
         ({"label": "team=x"}, ["a1", "a2"]),
         ({"label": "team=x,kind=y"}, ["a2"]),
+        ({"label_contains": "x"}, ["a1", "a2"]),
+        ({"label_contains": "m=z"}, ["b1"]),
+        ({"label_contains": "kind="}, ["a2"]),
+        ({"label_contains": "xk"}, []),
+        ({"label_contains": "eam", "label": "kind=y", "id_contains": "2", "state": "pending"}, ["a2"]),
+        ({"label_contains": "team", "due_to": str(NOW + 3), "target_topic": "sms", "sort": "due"}, ["a2", "b1"]),
         ({"due_from": str(NOW + 2)}, ["a1", "b1"]),
         ({"due_to": str(NOW + 2)}, ["a2", "b2"]),
         ({"due_from": str(NOW + 1), "due_to": str(NOW + 3), "sort": "due"}, ["b2", "b1"]),
@@ -318,6 +324,8 @@ async def test_a_request_marked_as_local_goes_no_further(cluster: Any, workers: 
         ("label=team", "label"),
         ("target_topic=a%20b", "target_topic"),
         ("partition=3", "partition"),
+        ("partition=x[0]y", "partition"),
+        ("label_contains=a%00b", "label_contains"),
         ("id_prefix=a%00b", "id_prefix"),
         ("id_contains=a%00b", "id_contains"),
         ("cursor=", "cursor"),
@@ -332,6 +340,15 @@ async def test_a_bad_parameter_is_refused_by_name(workers: Any, query: str, para
     assert problem["parameter"] == parameter
     assert problem["detail"].startswith(f"{parameter}: ")
     assert problem["status"] == 400
+
+
+@pytest.mark.parametrize("path", [LIST, "/api/v1/upcoming"])
+async def test_a_partition_that_is_none_is_refused_with_an_example(workers: Any, path: str) -> None:
+    problem = await workers[0].json(path, 400, partition="x[0]y")
+    assert problem["detail"] == (
+        "partition: must be a commands topic and the number of a partition in brackets, "
+        "such as commands[3], not 'x[0]y'"
+    )
 
 
 async def test_a_cursor_belongs_to_its_order(cluster: Any, workers: Any) -> None:

@@ -296,7 +296,7 @@ async def test_the_openapi_document_has_the_parameters_of_a_list(workers: Any) -
     listing = document["paths"]["/api/v1/tenants/{tenant}/schedules"]["get"]
     in_query = {each["name"]: each["schema"] for each in listing["parameters"] if each["in"] == "query"}
     assert list(in_query) == [
-        *("id_prefix", "id_contains", "target_topic", "partition", "state", "label"),
+        *("id_prefix", "id_contains", "target_topic", "partition", "state", "label", "label_contains"),
         *("due_from", "due_to", "sort", "limit", "cursor"),
     ]
     assert in_query["limit"] == {"type": "integer", "minimum": 1, "maximum": 1000, "default": 300}

@@ -6,6 +6,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 from support.dashboard import Dashboard
 from support.pages import assert_accessible
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
@@ -71,17 +72,56 @@ async def test_all_that_match_are_fired_at_once(dashboard: Dashboard, page: Page
     await expect(page.get_by_text("No schedule matches.")).to_be_visible()
 
 
-async def test_filters_that_a_command_does_not_know_disable_it_with_a_reason(dashboard: Dashboard, page: Page) -> None:
-    await page.goto("/#/schedules?tenant=many&due_from=%2B1h&target_topic=t")
-    await page.get_by_text("Change all that match").click()
-    group = page.get_by_role("group", name="Actions on all that match")
-    for name in ("Fire all now", "Pause all", "Resume all", "Reschedule all", "Cancel all"):
-        button = group.get_by_role("button", name=name)
-        await expect(button).to_be_disabled()
-        await expect(button).to_have_accessible_description(
-            "These actions select by id and labels only. To use them, clear: Target topic, Due from."
-        )
+async def test_with_finer_filters_all_that_match_are_changed_one_by_one(dashboard: Dashboard, page: Page) -> None:
+    for number in range(6):
+        label = {"team": "billing" if number % 2 else "sales"}
+        await dashboard.put("finer", f"order-{number}", labels=label, trigger={"after": "9d" if number > 3 else "1d"})
+    target = dashboard.application.target
+    await page.goto(f"/#/schedules?tenant=finer&label_contains=m%3Dbil&due_to=%2B2d&target_topic={target}")
+    await expect(page.get_by_role("row")).to_have_count(3)
+    dialog, answers = page.get_by_role("dialog"), page.locator(".notice")
+    await change_all(page, "Pause all")
+    await expect(dialog).to_contain_text(
+        f"2 schedules of tenant finer, with m=bil in a label, that go to {target}, due before +2d, on all pages."
+    )
     await assert_accessible(page)
+    await dialog.get_by_role("button", name="Pause all").click()
+    await expect(answers).to_contain_text("2 of 2 schedules paused, 0 failed.")
+    states = [await dashboard.state("finer", f"order-{number}") for number in range(6)]
+    assert states == ["pending", "paused", "pending", "paused", "pending", "pending"]
+
+    for filters, name, done in (
+        ("state=paused&target_topic=" + target, "Resume all", "resumed"),
+        ("id_contains=er-&label_contains=bill&due_to=%2B2d", "Reschedule all", "rescheduled"),
+        ("due_from=%2B19d", "Fire all now", "fired"),
+    ):
+        await page.goto(f"/#/schedules?tenant=finer&{filters}")
+        await expect(page.get_by_role("row")).to_have_count(3)
+        await change_all(page, name)
+        if name == "Reschedule all":
+            await dialog.get_by_label("When").fill("+20d")
+        await expect(dialog).to_contain_text("2 schedules of tenant finer")
+        await dialog.get_by_role("button", name=name).click()
+        await expect(answers).to_contain_text(f"2 of 2 schedules {done}, 0 failed.")
+
+    async def are_gone() -> bool:
+        return [await dashboard.state("finer", f"order-{number}") for number in (1, 3)] == [None, None]
+
+    await eventually(are_gone, what="the end of what was fired")
+
+
+async def test_what_changes_after_the_question_stays_as_it_is_and_is_named(dashboard: Dashboard, page: Page) -> None:
+    for number in range(2):
+        await dashboard.put("raced", f"r-{number}")
+    await page.goto("/#/schedules?tenant=raced&state=pending")
+    await change_all(page, "Cancel all")
+    dialog, answers = page.get_by_role("dialog"), page.locator(".notice")
+    await expect(dialog).to_contain_text("2 schedules of tenant raced, that are pending, on all pages.")
+    await dashboard.put("raced", "r-1", 200, payload={"text": "newer"})
+    await dialog.get_by_role("button", name="Cancel all").click()
+    await expect(answers).to_contain_text("1 of 2 schedules cancelled, 1 failed.")
+    await expect(answers.get_by_role("listitem")).to_contain_text("r-1")
+    assert [await dashboard.state("raced", id) for id in ("r-0", "r-1")] == [None, "pending"]
 
 
 @pytest.mark.soak

@@ -1,13 +1,37 @@
 import assert from "node:assert/strict";
-import { counted, howMany, inWords, selectionOf, unknownFilters } from "../../light_scheduler/web/static/selection.js";
+import {
+  counted,
+  howMany,
+  inWords,
+  isOneCommand,
+  listed,
+  selectionOf,
+} from "../../light_scheduler/web/static/selection.js";
 
-Deno.test("filters that a command does not know are named", () => {
-  assert.deepEqual(unknownFilters({ id_prefix: "a", label: "x=y", state: "", sort: "due" }, "cancel"), []);
-  assert.deepEqual(unknownFilters({ id_contains: "a" }, "cancel"), ["Id contains"]);
+Deno.test("one command selects by the beginning of ids and by labels, and nothing finer", () => {
+  assert.equal(isOneCommand({ id_prefix: "a", label: "x=y", state: "", sort: "due" }, "cancel"), true);
   const finer = { state: "paused", target_topic: "t", partition: "c[1]", due_from: "+1h", due_to: "+2h" };
-  assert.deepEqual(unknownFilters(finer, "cancel"), ["State", "Target topic", "Partition", "Due from", "Due before"]);
-  assert.deepEqual(unknownFilters({ state: "paused" }, "resume"), []);
-  assert.deepEqual(unknownFilters({ state: "pending" }, "resume"), ["State"]);
+  for (const [name, value] of Object.entries({ ...finer, id_contains: "a", label_contains: "b" })) {
+    assert.equal(isOneCommand({ [name]: value }, "cancel"), false, name);
+  }
+  assert.equal(isOneCommand({ state: "paused" }, "resume"), true);
+  assert.equal(isOneCommand({ state: "pending" }, "resume"), false);
+  assert.equal(isOneCommand({ state: "paused", target_topic: "t" }, "resume"), false);
+});
+
+Deno.test("what no command selects is listed with all filters, and not beyond what can be changed one by one", async () => {
+  /** @type {any[]} */
+  const asked = [];
+  /** @type {number[]} */
+  const told = [];
+  const answers = [page(0, "a"), page(2, "b"), page(1, null)];
+  const list = (/** @type {any} */ _, /** @type {any} */ parameters) =>
+    Promise.resolve(answers[asked.push(parameters) - 1]);
+  const { found, isAll } = await listed(list, { state: "paused", due_to: 7 }, (number) => told.push(number));
+  assert.deepEqual([found.length, isAll, told], [3, true, [0, 2, 3]]);
+  assert.deepEqual(asked[1], { state: "paused", due_to: 7, limit: 1_000, cursor: "a" });
+  const many = await listed(() => Promise.resolve(page(1_000, "more")), {}, () => {});
+  assert.deepEqual([many.found.length, many.isAll], [11_000, false]);
 });
 
 Deno.test("a command selects what a list shows", () => {
@@ -18,6 +42,16 @@ Deno.test("a command selects what a list shows", () => {
     "of tenant shop, with ids that begin with a, with the labels x=y",
   );
   assert.equal(inWords("shop", {}), "of tenant shop");
+  assert.equal(
+    inWords("shop", {
+      id_contains: "-7",
+      label_contains: "bill",
+      target_topic: "mails",
+      due_from: "+1h",
+      due_to: "+2h",
+    }),
+    "of tenant shop, with ids that contain -7, with bill in a label, that go to mails, due from +1h, due before +2h",
+  );
 });
 
 /** @type {(schedules: number, next_cursor: string | null, total?: number | null) => any} */

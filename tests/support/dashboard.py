@@ -26,15 +26,15 @@ class Dashboard:
         """The worker that serves the page."""
         return self.application.workers[0]
 
-    async def put(self, tenant: str, id: str, **body: object) -> None:
-        """Schedule a message far in the future, unless the body says otherwise."""
+    async def put(self, tenant: str, id: str, status: int = 201, **body: object) -> None:
+        """Schedule a message far in the future, unless the body says otherwise. 200: it is a newer version."""
         command = {"trigger": {"after": "1d"}, "target": {"topic": self.application.target}, **body}
         url = f"{self.worker.url}/api/v1/tenants/{tenant}/schedules?timeout=60s"
         content = io.BytesIO(
             json.dumps({"id": id, **command}, ensure_ascii=False).encode()
         )  # a large one is sent in parts
         async with self._session.post(url, data=content, headers={"Content-Type": "application/json"}) as response:
-            assert response.status == 201, await response.text()
+            assert response.status == status, await response.text()
 
     async def reject(self, tenant: str, id: str, **body: object) -> None:
         """Make a dead letter: a command that comes after its time, and has to be rejected then."""

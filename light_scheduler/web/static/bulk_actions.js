@@ -5,15 +5,19 @@
 
 import { mistake } from "./actions.js";
 import { queryString, request } from "./api.js";
+import { changeEach } from "./change_each.js";
 import { ask } from "./dialog.js";
 import { h, replace } from "./elements.js";
-import { plural } from "./format.js";
-import { counted, howMany, inWords, selectionOf, unknownFilters } from "./selection.js";
+import { count, plural } from "./format.js";
+import { parseInstant } from "./instants.js";
+import { counted, howMany, inWords, isOneCommand, listed, MOST_ONE_BY_ONE, selectionOf } from "./selection.js";
 import { triggerFields } from "./trigger_fields.js";
 import { button, failure, userText } from "./widgets.js";
 
 /** @typedef {import("./selection.js").Command} Command */
 /** @typedef {import("./selection.js").Filters} Filters */
+/** @typedef {import("./selection.js").Ask} Ask */
+/** @typedef {import("./types.d.ts").Schedule} Schedule */
 /** @typedef {{ command: Command, name: string, title: string, meaning: string, isDangerous?: boolean }} Action */
 
 /** @type {Action[]} */
@@ -53,7 +57,7 @@ const ACTIONS = [
 ];
 
 /**
- * Return buttons for what is done with all that match; those for which the filters are too fine are disabled, and say why.
+ * Return buttons for what is done with all that match: with one command if that can select them, else one by one.
  * @param {string} tenant
  * @param {Filters} filters
  * @param {Element} answers where the scheduler's answers are shown
@@ -62,22 +66,35 @@ const ACTIONS = [
  */
 export function bulkActions(tenant, filters, answers, changed, signal) {
   const path = `/api/v1/tenants/${encodeURIComponent(tenant)}`;
-  const reasons = [...new Set(ACTIONS.flatMap(({ command }) => unknownFilters(filters, command)))];
+  const get = (/** @type {string} */ at, /** @type {Record<string, string | number | null>} */ parameters) =>
+    request(`${path}/${at}${queryString(parameters)}`, { signal });
 
   /** @param {Action} action */
   async function act({ command, name, title, meaning, isDangerous = false }) {
     const fields = command === "reschedule" ? triggerFields(signal) : null;
-    const number = countOf(path, filters, signal);
+    const isOne = isOneCommand(filters, command);
+    const matching = isOne ? countOf(get, filters) : foundBy(get, filters);
     const body = [
-      h("p", {}, number.node, " ", userText(inWords(tenant, filters), 400), ", on all pages."),
+      h("p", {}, matching.node, " ", userText(inWords(tenant, filters), 400), ", on all pages."),
       h("p", {}, meaning),
+      !isOne && h("p", {}, "They are changed one by one. What changes or fires meanwhile stays as it is."),
       fields?.node,
     ];
-    const check = () => number.wrong() ?? (fields && mistake(fields.read));
+    const check = () => matching.wrong() ?? (fields && mistake(fields.read));
     if (!await ask(title, body, { yes: name, isDangerous, check })) return;
-    const trigger = fields ? { trigger: fields.read() } : {};
+    const members = fields ? { trigger: fields.read() } : {};
+    if (isOne) await changeAtOnce(command, members);
+    else await changeEach(command, matching.found, members, answers, signal);
+    changed();
+  }
+
+  /**
+   * @param {Command} command
+   * @param {{ trigger?: unknown }} members
+   */
+  async function changeAtOnce(command, members) {
     try {
-      const options = { method: "POST", body: { ...selectionOf(filters), ...trigger } };
+      const options = { method: "POST", body: { ...selectionOf(filters), ...members } };
       /** @type {import("./types.d.ts").Result} */
       const result = await request(`${path}/schedules:${command}`, options);
       const outcome = result.outcome.charAt(0).toUpperCase() + result.outcome.slice(1);
@@ -86,49 +103,84 @@ export function bulkActions(tenant, filters, answers, changed, signal) {
     } catch (error) {
       replace(answers, failure(error));
     }
-    changed();
   }
 
   const buttons = ACTIONS.map((action) =>
-    button(action.name, () => void act(action), {
-      disabled: unknownFilters(filters, action.command).length > 0,
-      class: action.command === "cancel" ? "danger" : null,
-      "aria-describedby": reasons.length ? "bulk-reason" : null,
-    })
+    button(action.name, () => void act(action), { class: action.command === "cancel" ? "danger" : null })
   );
   return h(
     "details",
     { class: "bulk" },
     h("summary", {}, "Change all that match"),
     h("div", { class: "row", role: "group", "aria-label": "Actions on all that match" }, ...buttons),
-    reasons.length > 0 &&
-      h(
-        "p",
-        { class: "note", id: "bulk-reason" },
-        `These actions select by id and labels only. To use them, clear: ${reasons.join(", ")}.`,
-      ),
   );
 }
 
+/** @typedef {{ node: Element, wrong: () => string | null, found: Schedule[] }} Matching `wrong` says why nothing can be done, or null. */
+
 /**
- * Return an element that says how many schedules match once that is known, and a function that says why it is not, or null.
- * @param {string} path of the tenant
+ * Return an element that says how many schedules match once that is known.
+ * @param {Ask} get
  * @param {Filters} filters
- * @param {AbortSignal} signal
+ * @returns {Matching}
  */
-function countOf(path, filters, signal) {
-  const node = h("strong", { "aria-live": "polite" }, "Counting schedules…");
+function countOf(get, filters) {
+  const node = counting();
   /** @type {string | null} */
-  let wrong = "Wait until the schedules are counted.";
-  counted((at, parameters) => request(`${path}/${at}${queryString(parameters)}`, { signal }), filters).then(
+  let wrong = WAIT;
+  counted(get, filters).then(
     (found) => {
       node.textContent = howMany(found);
-      wrong = found.number || !found.isAll ? null : "There is nothing to change.";
+      wrong = found.number || !found.isAll ? null : NOTHING;
     },
     (error) => {
       node.textContent = `An unknown number of schedules (${error instanceof Error ? error.message : error})`;
       wrong = null;
     },
   );
-  return { node, wrong: () => wrong };
+  return { node, wrong: () => wrong, found: [] };
+}
+
+/**
+ * Return the same, and the schedules themselves once all are there.
+ * @param {Ask} get
+ * @param {Filters} filters
+ * @returns {Matching}
+ */
+function foundBy(get, filters) {
+  const node = counting();
+  /** @type {string | null} */
+  let wrong = WAIT;
+  /** @type {Schedule[]} */
+  const schedules = [];
+  const tell = (/** @type {number} */ number) => {
+    node.textContent = `Counting schedules… ${count(number)} so far`;
+  };
+  (async () => {
+    const now = Date.now();
+    const times = { due_from: parseInstant(filters.due_from, now), due_to: parseInstant(filters.due_to, now) };
+    return await listed(get, { ...filters, ...times }, tell);
+  })().then(
+    ({ found, isAll }) => {
+      schedules.push(...found);
+      node.textContent = howMany({ number: found.length, isAll });
+      if (found.length > MOST_ONE_BY_ONE || !isAll) wrong = TOO_MANY;
+      else wrong = found.length ? null : NOTHING;
+    },
+    (error) => {
+      node.textContent = "An unknown number of schedules";
+      wrong = error instanceof Error ? error.message : String(error);
+    },
+  );
+  return { node, wrong: () => wrong, found: schedules };
+}
+
+const WAIT = "Wait until the schedules are counted.";
+const NOTHING = "There is nothing to change.";
+const TOO_MANY = `At most ${
+  count(MOST_ONE_BY_ONE)
+} schedules can be changed with these filters. Narrow the search, or filter by the beginning of the id and by labels only.`;
+
+function counting() {
+  return h("strong", { "aria-live": "polite" }, "Counting schedules…");
 }

@@ -1,11 +1,13 @@
 /**
- * Schedules that one command can change at once: those of a tenant whose id begins with a text, and that have some labels.
+ * Schedules that are changed together. One command changes those of a tenant whose id begins with a text, and that have some labels;
+ * others are listed, and changed one by one.
  * @module
  */
 
 import { plural } from "./format.js";
 
 /** @typedef {import("./types.d.ts").SchedulePage} SchedulePage */
+/** @typedef {import("./types.d.ts").Schedule} Schedule */
 /** @typedef {import("./types.d.ts").Upcoming} Upcoming */
 /** @typedef {"cancel" | "pause" | "resume" | "trigger" | "reschedule"} Command */
 /** @typedef {Record<string, string>} Filters id_prefix, label and the other filters of a list; empty ones are none. */
@@ -13,14 +15,7 @@ import { plural } from "./format.js";
 /** @typedef {(path: string, parameters: Record<string, string | number | null>) => Promise<any>} Ask */
 
 /** What a list can be filtered by that a command cannot. */
-const ONLY_OF_LISTS = /** @type {const} */ ({
-  id_contains: "Id contains",
-  state: "State",
-  target_topic: "Target topic",
-  partition: "Partition",
-  due_from: "Due from",
-  due_to: "Due before",
-});
+const ONLY_OF_LISTS = ["id_contains", "label_contains", "state", "target_topic", "partition", "due_from", "due_to"];
 
 const LONG_PAST = "2000-01-01T00:00:00Z";
 
@@ -30,15 +25,19 @@ const NO_INTERVALS = { by: "minute", due_from: LONG_PAST, due_to: LONG_PAST };
 const PAGE = 1_000;
 const MOST_REQUESTS = 40;
 
+/** Schedules that are changed one by one; more take too long for somebody who waits. */
+export const MOST_ONE_BY_ONE = 10_000;
+const MOST_SEARCHES = 400;
+
 /**
- * Return which filters of a list a command does not know, by the names of their fields. A resume changes paused schedules alone.
+ * Tell whether one command can select what a list shows. A resume changes paused schedules alone.
  * @param {Filters} filters
  * @param {Command} command
  */
-export function unknownFilters(filters, command) {
-  return Object.entries(ONLY_OF_LISTS)
-    .filter(([name]) => filters[name] && !(name === "state" && command === "resume" && filters[name] === "paused"))
-    .map(([_, field]) => field);
+export function isOneCommand(filters, command) {
+  return ONLY_OF_LISTS.every((name) =>
+    !filters[name] || (name === "state" && command === "resume" && filters[name] === "paused")
+  );
 }
 
 /**
@@ -54,12 +53,18 @@ export function selectionOf({ id_prefix: prefix = "", label = "" }) {
  * @param {string} tenant
  * @param {Filters} filters
  */
-export function inWords(tenant, { id_prefix: prefix, label, state }) {
+export function inWords(tenant, filters) {
   return [
     `of tenant ${tenant}`,
-    prefix && `with ids that begin with ${prefix}`,
-    label && `with the labels ${label}`,
-    state && `that are ${state}`,
+    filters.id_prefix && `with ids that begin with ${filters.id_prefix}`,
+    filters.id_contains && `with ids that contain ${filters.id_contains}`,
+    filters.label && `with the labels ${filters.label}`,
+    filters.label_contains && `with ${filters.label_contains} in a label`,
+    filters.state && `that are ${filters.state}`,
+    filters.target_topic && `that go to ${filters.target_topic}`,
+    filters.partition && `in partition ${filters.partition}`,
+    filters.due_from && `due from ${filters.due_from}`,
+    filters.due_to && `due before ${filters.due_to}`,
   ].filter(Boolean).join(", ");
 }
 
@@ -87,6 +92,29 @@ export async function counted(ask, { id_prefix = "", label = "", state = "" }) {
     if (cursor === null) return { number, isAll: true };
   }
   return { number, isAll: false };
+}
+
+/**
+ * Find what is selected, schedule by schedule.
+ * @param {Ask} ask what a tenant has at a path
+ * @param {Record<string, string | number | null>} parameters of a list
+ * @param {(found: number) => void} tell is called after each request
+ * @returns {Promise<{ found: Schedule[], isAll: boolean }>} `isAll`: no others match.
+ */
+export async function listed(ask, parameters, tell) {
+  /** @type {Schedule[]} */
+  const found = [];
+  /** @type {string | null} */
+  let cursor = null;
+  for (let requests = 0; requests < MOST_SEARCHES && found.length <= MOST_ONE_BY_ONE; requests += 1) {
+    /** @type {SchedulePage} */
+    const page = await ask("schedules", { ...parameters, limit: PAGE, cursor });
+    found.push(...page.schedules);
+    tell(found.length);
+    cursor = page.next_cursor;
+    if (cursor === null) return { found, isAll: true };
+  }
+  return { found, isAll: false };
 }
 
 /**

@@ -5,7 +5,8 @@
 
 import { queryString, request, schedulesPath } from "./api.js";
 import { bulkActions } from "./bulk_actions.js";
-import { h, replace } from "./elements.js";
+import { h, refresh, replace } from "./elements.js";
+import { filling } from "./filling.js";
 import { count, plural, trigger } from "./format.js";
 import { mayWrite } from "./definition.js";
 import { parseInstant } from "./instants.js";
@@ -30,7 +31,6 @@ import {
 /** @typedef {import("./types.d.ts").SchedulePage} SchedulePage */
 
 const LIMIT = 50;
-const MOST_REQUESTS = 100;
 const FILTERS = [
   "id_prefix",
   "id_contains",
@@ -133,36 +133,29 @@ async function fillIn(results, context) {
   try {
     const now = Date.now();
     const times = { due_from: parseInstant(parameters.due_from, now), due_to: parseInstant(parameters.due_to, now) };
-    const progress = (/** @type {number} */ requests) =>
-      replace(results, loading(`Searching… ${plural(requests, "request")} without a match so far.`));
-    const page = await firstRows(
-      schedulesPath(tenant),
-      { ...parameters, ...times, limit: LIMIT, cursor: context.query.get("cursor") },
-      context.signal,
-      progress,
-    );
-    replace(results, list(page, context), pages(page, context));
+    const cursor = context.query.get("cursor");
+    const ask = (/** @type {Record<string, string | number | null>} */ place) =>
+      request(schedulesPath(tenant) + queryString({ ...parameters, ...times, ...place }), { signal: context.signal });
+    for await (const { page, requests, isFull } of filling(ask, LIMIT, cursor)) {
+      refresh(results, ...isFull ? [list(page, context), pages(page, context)] : soFar(page, requests, context));
+    }
   } catch (error) {
     if (!context.signal.aborted) replace(results, failure(error));
   }
 }
 
 /**
- * A page can be empty although there are more rows: follow its cursor until there is a row, for a while.
- * @param {string} path
- * @param {Record<string, string | number | null>} parameters
- * @param {AbortSignal} signal
- * @param {(requests: number) => void} progress
- * @returns {Promise<SchedulePage>}
+ * Return what there is of a page that is not full yet.
+ * @param {SchedulePage} page
+ * @param {number} requests
+ * @param {Context} context
  */
-async function firstRows(path, parameters, signal, progress) {
-  for (let requests = 1;; requests += 1) {
-    /** @type {SchedulePage} */
-    const page = await request(path + queryString(parameters), { signal });
-    if (page.schedules.length || page.next_cursor === null || requests === MOST_REQUESTS) return page;
-    progress(requests);
-    parameters = { ...parameters, cursor: page.next_cursor };
-  }
+function soFar(page, requests, context) {
+  const found = page.schedules.length;
+  const progress = loading(
+    `Searching… ${found ? `${count(found)} found` : "No match"} so far, after ${plural(requests, "request")}.`,
+  );
+  return found ? [list(page, context), progress] : [progress];
 }
 
 /**
@@ -172,7 +165,7 @@ async function firstRows(path, parameters, signal, progress) {
 function list(page, context) {
   const isFiltered = FILTERS.some((name) => name !== "sort" && context.query.get(name));
   if (page.schedules.length) return table("Schedules", columns(context), page.schedules.map(row));
-  if (page.next_cursor !== null) return empty("No match so far. There is more to search.");
+  if (page.next_cursor !== null) return empty("No match so far. Not all schedules have been searched.");
   if (isFiltered) return empty("No schedule matches.");
   return empty("This tenant has no pending schedules.");
 }
@@ -221,7 +214,7 @@ function pages(page, context) {
       h(
         "a",
         { href: address("schedules", { ...first, cursor: page.next_cursor }) },
-        page.schedules.length ? "Next page" : "Search on",
+        page.schedules.length === LIMIT ? "Next page" : "Look further",
       ),
   );
 }

@@ -1,0 +1,31 @@
+/**
+ * A page of a list, filled by requests one after the other: where few schedules match, one request finds a few, or none.
+ * @module
+ */
+
+/** @typedef {import("./types.d.ts").Schedule} Schedule */
+/** @typedef {import("./types.d.ts").SchedulePage} SchedulePage */
+/** @typedef {(place: { limit: number, cursor: string | null }) => Promise<SchedulePage>} Ask */
+
+const MOST_REQUESTS = 100;
+
+/**
+ * Yield a page after each request, with all that was found so far; the last one is full, or there is nothing more, or enough was asked.
+ * @param {Ask} ask
+ * @param {number} limit
+ * @param {string | null} begin the cursor that the page begins at
+ */
+export async function* filling(ask, limit, begin) {
+  /** @type {Schedule[]} */
+  const schedules = [];
+  let cursor = begin;
+  for (let requests = 1;; requests += 1) {
+    const { next_cursor: next, schedules: found } = await ask({ limit: limit - schedules.length, cursor });
+    schedules.push(...found);
+    const total = begin === null && next === null ? schedules.length : null;
+    const isFull = next === null || schedules.length >= limit || requests === MOST_REQUESTS;
+    yield { page: { schedules, next_cursor: next, total }, requests, isFull };
+    if (isFull) return;
+    cursor = next;
+  }
+}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Generic, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.samples import BucketSpan, NativeHistogram
 
-from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, Lateness
+from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, NATIVE_FROM_MS, NATIVE_SCHEMA, Lateness
 
 PREFIX = "light_scheduler_"
 _BOUNDS = [*(str(bound / 1_000) for bound in LATENESS_BOUNDS_MS), "+Inf"]
@@ -48,11 +49,52 @@ class LaneFamilies(Generic[L]):
 
     def lateness(self, name: str, help: str, lanes: Sequence[L], lateness_of: Callable[[L], Lateness]) -> Metric:
         """Return a histogram of how late all lanes were, in seconds."""
-        histogram = HistogramMetricFamily(PREFIX + name, help, labels=self.labels)
+        histogram = LatenessFamily(PREFIX + name, help, self.labels)
         for lane in lanes:
-            lateness = lateness_of(lane)
-            histogram.add_metric(self.labels_of(lane), _buckets_of(lateness), lateness.sum_ms / 1_000)
+            histogram.add_lateness(self.labels_of(lane), lateness_of(lane))
         return histogram
+
+
+class LatenessFamily(HistogramMetricFamily):
+    """A histogram whose samples are of the classic kind; the native ones are beside them, for who can write them."""
+
+    def __init__(self, name: str, help: str, labels: Sequence[str]) -> None:
+        super().__init__(name, help, labels=labels)
+        self._names = tuple(labels)
+        self._added: dict[tuple[str, ...], Lateness] = {}
+
+    def add_lateness(self, labels: Sequence[str], lateness: Lateness) -> None:
+        """Add what one lane has counted."""
+        self._added[tuple(labels)] = lateness
+        self.add_metric(labels, _buckets_of(lateness), lateness.sum_ms / 1_000)
+
+    def native_of(self, labels: Mapping[str, str]) -> NativeHistogram:
+        """Return the native histogram of a lane. There can be more labels than were added."""
+        lateness = self._added[tuple(labels[name] for name in self._names)]
+        spans, deltas = _spans_of(lateness.native)
+        return NativeHistogram(
+            count_value=sum(lateness.counts),
+            sum_value=lateness.sum_ms / 1_000,
+            schema=NATIVE_SCHEMA,
+            zero_threshold=NATIVE_FROM_MS / 1_000,
+            zero_count=lateness.counts[0],
+            pos_spans=spans,
+            pos_deltas=deltas,
+        )
+
+
+def _spans_of(counts: Mapping[int, int]) -> tuple[list[BucketSpan], list[int]]:
+    """Return runs of buckets, each with its distance from the end of the one before, and the counts' differences."""
+    spans: list[BucketSpan] = []
+    deltas, before, end = [], 0, 0
+    for bucket, count in sorted(counts.items()):
+        if spans and bucket == end:
+            spans[-1] = BucketSpan(spans[-1].offset, spans[-1].length + 1)
+        else:
+            spans.append(BucketSpan(bucket - end, 1))
+        deltas.append(count - before)
+        before, end = count, bucket + 1
+    return spans, deltas
 
 
 def _buckets_of(lateness: Lateness) -> list[tuple[str, float]]:

@@ -10,7 +10,6 @@ from importlib import metadata
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from light_scheduler.access import Right
 from light_scheduler.tables.views import Query, QueryError
@@ -36,6 +35,7 @@ from .etf1.handlers import Etf1Handlers
 from .etf1.metrics import EventCollector
 from .etf1.operations import with_etf1
 from .events import EventHandlers
+from .exposition import ACCEPT, exposition_wanted
 from .guard import IDENTITY
 from .history import HistoryHandlers
 from .idempotency import Idempotency
@@ -263,11 +263,12 @@ class Handlers:
 
     async def metrics(self, request: web.Request) -> web.Response:
         await self._tenants.count()
+        exposition = exposition_wanted(request.headers.get(ACCEPT, ""))
         if (node := self._node_asked(request)) is not None:
-            body = await node.metrics(request.app[PEER_CLIENT])
+            body = await node.metrics(request.app[PEER_CLIENT], exposition)
         else:
-            body = generate_latest(self._registry) if self._node is None else self._node.own_metrics()
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+            body = exposition.generate(self._registry if self._node is None else self._node.own)
+        return web.Response(body=body, headers={"Content-Type": exposition.media_type})
 
     def _node_asked(self, request: web.Request) -> Node | None:
         """Return the node if a request is for all of its processes; None: it is for this one."""

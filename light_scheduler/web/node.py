@@ -6,21 +6,23 @@ What a process says of itself alone it says to requests that are marked local, a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from http import HTTPStatus
 from itertools import chain
 from typing import NamedTuple
 
 import aiohttp
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from yarl import URL
 
 from light_scheduler.lanes.status import TargetStatus
 from light_scheduler.processes import Process
 
 from .documents import InfoDocument, ProcessView
-from .node_metrics import Answering, OfProcess, together
-from .peer_client import PeerClient
+from .exposition import ACCEPT, Exposition
+from .node_metrics import Answering, OfProcess
+from .peer_client import NO_HEADERS, PeerClient
 from .problems import Problem
 
 ANSWER_S = 2.0
@@ -39,17 +41,15 @@ class Node:
 
     def __init__(self, process: Process, registry: CollectorRegistry) -> None:
         self._process = process
-        self._own = OfProcess(registry, process)
+        self.own = OfProcess(registry, process)
+        """This process's part of what Prometheus is told."""
 
-    def own_metrics(self) -> bytes:
-        """Return this process's part of what Prometheus is told."""
-        return generate_latest(self._own)
-
-    async def metrics(self, client: PeerClient) -> bytes:
+    async def metrics(self, client: PeerClient, exposition: Exposition) -> bytes:
         """Return the metrics of all processes, and which of them answer."""
-        others = _ok(await self._ask(client, "/metrics"))
-        answering = generate_latest(Answering(self._process, {self._process.number, *others}))
-        return together([answering, self.own_metrics(), *others.values()])
+        others = _ok(await self._ask(client, "/metrics", {ACCEPT: exposition.media_type}))
+        answering = Answering(self._process, {self._process.number, *others})
+        own = [exposition.generate(collector) for collector in (answering, self.own)]
+        return exposition.together([*own, *others.values()])
 
     async def why_not_ready(self, own: list[str], client: PeerClient) -> list[str]:
         """Return a reason for each process and partition of the node that is not ready; `own` are this process's."""
@@ -76,17 +76,17 @@ class Node:
             ],
         )
 
-    async def _ask(self, client: PeerClient, path: str) -> dict[int, _Answer]:
+    async def _ask(self, client: PeerClient, path: str, headers: Mapping[str, str] = NO_HEADERS) -> dict[int, _Answer]:
         """Ask all other processes for their own part, side by side: number -> answer."""
         others = {number: url for number, url in enumerate(self._process.urls) if number != self._process.number}
-        answers = await asyncio.gather(*(_asked(client, URL(url + path)) for url in others.values()))
+        answers = await asyncio.gather(*(_asked(client, URL(url + path), headers) for url in others.values()))
         return dict(zip(others, answers, strict=True))
 
 
-async def _asked(client: PeerClient, url: URL) -> _Answer:
+async def _asked(client: PeerClient, url: URL, headers: Mapping[str, str]) -> _Answer:
     timeout = aiohttp.ClientTimeout(total=ANSWER_S)
     try:
-        async with client.get(url, timeout) as response:
+        async with client.get(url, timeout, headers) as response:
             return _Answer(response.status, await response.read())
     except (TimeoutError, aiohttp.ClientError):
         return _Answer(None, b"")

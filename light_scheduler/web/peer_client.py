@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from types import MappingProxyType
 from typing import Self
 
 import aiohttp
@@ -17,6 +19,8 @@ from .cluster import Access
 
 SCOPE_HEADER = "Light-Scheduler-Scope"
 LOCAL_SCOPE = "local"
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 MOST_CONNECTIONS = 100
 """To each worker: one that hangs takes those to the others from nobody."""
@@ -34,13 +38,15 @@ class PeerClient:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
-    def get(self, address: URL, timeout: aiohttp.ClientTimeout) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    def get(
+        self, address: URL, timeout: aiohttp.ClientTimeout, headers: Mapping[str, str] = NO_HEADERS
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """Ask a worker for its share of an answer."""
         secret = self._access.book.peer_secret
-        headers = {}
+        sent = dict(headers)
         if secret is not None:
-            headers[PEER_HEADER] = signed(secret, authority_of(address), address.raw_path_qs, self._clock.now())
-        return self._session.get(address, timeout=timeout, allow_redirects=False, headers=headers)
+            sent[PEER_HEADER] = signed(secret, authority_of(address), address.raw_path_qs, self._clock.now())
+        return self._session.get(address, timeout=timeout, allow_redirects=False, headers=sent)
 
     async def __aenter__(self) -> Self:
         return self

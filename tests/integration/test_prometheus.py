@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 from support.application import Application
 from support.prometheus import ALERTS, hastened, prometheus, required
 from support.reading import read_until
@@ -146,6 +147,48 @@ async def test_what_a_worker_and_a_node_show_is_as_prometheus_wants_it(applicati
         findings = await checking.communicate(scraped)
         assert (checking.returncode, *findings) == (0, b"", b"")
         await worker.end()
+
+
+@pytest.mark.parametrize("processes", [None, "2"])
+async def test_lateness_is_a_native_histogram_for_a_prometheus_that_takes_those(
+    application: Application, tmp_path: Path, processes: str | None
+) -> None:
+    worker = await application.start_worker(**({} if processes is None else {"processes": processes}))
+    number = 20
+    async with application.client() as client:
+        for count in range(number):
+            await client.schedule(f"soon-{count}", b"x", topic=application.target, after="1s")
+    await read_until(application.bootstrap_servers, [application.target], lambda firings: len(firings) == number)
+    async with aiohttp.ClientSession() as session, session.get(f"{worker.url}/metrics") as response:
+        in_text = names_of(await response.text())
+    address = worker.url.removeprefix("http://")
+    async with prometheus(tmp_path, [address], None, "--enable-feature=native-histograms") as server:
+
+        async def counted() -> bool:
+            found = await server.query("sum(histogram_count(light_scheduler_lateness_seconds))")
+            return bool(found) and float(found[0]["value"][1]) == number
+
+        await eventually(counted, within=60.0, what="a native histogram with all firings")
+        (quantile,) = await server.query("histogram_quantile(0.99, sum(light_scheduler_lateness_seconds))")
+        assert 0 < float(quantile["value"][1]) < 600
+        (below,) = await server.query("histogram_fraction(0, 600, sum(light_scheduler_lateness_seconds))")
+        assert float(below["value"][1]) == 1
+        scraped = {each["metric"]["__name__"] for each in await server.query('{job="light-scheduler"}')}
+        assert scraped - OF_PROMETHEUS == in_text
+
+
+OF_PROMETHEUS = {"up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_series_added"} | {
+    "scrape_samples_post_metric_relabeling"
+}
+"""Series that Prometheus itself adds to those of a target."""
+
+
+def names_of(exposition: str) -> set[str]:
+    """Return the names of the series in an exposition of the text format, with one name for all of a histogram."""
+    families = list(text_string_to_metric_families(exposition))
+    return {
+        family.name if family.type == "histogram" else sample.name for family in families for sample in family.samples
+    }
 
 
 async def test_every_query_of_the_dashboard_has_an_answer(application: Application, tmp_path: Path) -> None:

@@ -84,9 +84,11 @@ class Prometheus:
 
 @asynccontextmanager
 async def prometheus(
-    folder: Path, targets: list[str], rules: dict[str, Any] | None = None
+    folder: Path, targets: list[str], rules: dict[str, Any] | None = None, *options: str
 ) -> AsyncIterator[Prometheus]:
-    """Run a Prometheus that scrapes targets (`host:port`) twice a second, and evaluates rules more often."""
+    """Run a Prometheus that scrapes targets (`host:port`) twice a second, and evaluates rules more often. `options` are
+    further ones of the command line.
+    """
     program, port = required("prometheus"), free_port()
     (folder / "rules.yaml").write_text(yaml.safe_dump(rules or {"groups": []}))
     configuration = {
@@ -95,7 +97,7 @@ async def prometheus(
         "scrape_configs": [{"job_name": "light-scheduler", "static_configs": [{"targets": targets}]}],
     }
     (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration))
-    options = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    options = (f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data", *options)
     with (folder / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             program, *options, f"--web.listen-address=127.0.0.1:{port}", stdout=log, stderr=subprocess.STDOUT

@@ -5,7 +5,8 @@
 One worker with default settings holds the pending schedules: of several tenants, with labels, due within 30 days, some
 paused. In each round, schedules are due at an even rate twice: without clients, and while people ask for pages. Each
 page is asked for as often as any other, at random instants (a Poisson process), whether the last one was answered or
-not. Lists are first pages, as the dashboard asks for them unless the name says something else. A read_committed
+not. Lists are first pages, as the dashboard asks for them unless the name says something else: `page_2` is behind the
+first one, `deep` behind half of all schedules. A read_committed
 consumer notes when it gets each firing.
 
 Then nothing is due, and the worker's processor time is measured without dashboards, with the event streams of open
@@ -106,13 +107,26 @@ def dead_letters(application: BenchApplication) -> int:
     return 0 if info is None else sum(lane.dead_letters for lane in info.lanes)
 
 
+def behind(worker: WorkerAddress, path: str, where: str = "") -> str:
+    """Return the path of a list's page behind a page; with `where`, behind one in the middle of the same list."""
+    status, answer = worker.exchange("GET", path + where)
+    assert status == 200, answer
+    return f"{path}&cursor={quote(json.loads(answer)['next_cursor'])}"
+
+
 def pages(application: BenchApplication, pending: int) -> dict[str, str]:
     """Return the path of each page by its name."""
     shown, due = f"{LIST}?limit=50&sort=due", SystemClock().now() + 10 * DAY_MS
     partition = quote(f"{application.settings.topics.commands}[1]")
+    by_id = f"{LIST}?limit=50&sort=id"
+    middle, half = SystemClock().now() + DAY_MS + SPREAD_MS // 2, f"held-{pending // 2:09}"[:-3]
+    worker = WorkerAddress(application.worker.url)
     return {
         "schedules": shown,
-        "schedules_by_id": f"{LIST}?limit=50&sort=id",
+        "schedules_page_2": behind(worker, shown),
+        "schedules_deep": behind(worker, shown, f"&due_from={middle}"),
+        "schedules_by_id_deep": behind(worker, by_id, f"&id_prefix={half}"),
+        "schedules_by_id": by_id,
         "schedules_api_default": LIST,
         "schedules_api_1000": f"{LIST}?limit=1000",
         "due_range": f"{shown}&due_from={due}&due_to={due + 3_600_000}",
@@ -124,7 +138,7 @@ def pages(application: BenchApplication, pending: int) -> dict[str, str]:
         "state_without_match": f"{shown}&state=awaiting",
         "id_contains_1_in_1000": f"{shown}&id_contains=777",
         "id_contains_without_match": f"{shown}&id_contains=none-such",
-        "id_contains_by_id": f"{LIST}?limit=50&sort=id&id_contains=none-such",
+        "id_contains_by_id": f"{by_id}&id_contains=none-such",
         "history": f"{LIST}/held-{pending // 2:09}/history?limit=50",
         "dead_letters": "/api/v1/dead-letters?limit=50",
         "tenants": "/api/v1/tenants",

@@ -16,17 +16,16 @@ from statistics import median
 
 from dialect_lanes import MOST_CYCLES, SIZE, take
 
-from light_scheduler.bench.dialects import WRITERS
+from light_scheduler.bench.dialects import AVRO, WRITERS
 from light_scheduler.bench.machine import machine, versions
 
-FRAMED = ("skyuk", "light4j")
 COMMANDS = SIZE * MOST_CYCLES
 
 
 def played() -> dict[str, float]:
     """Play one round; return us for a command by dialect."""
     found = {}
-    for name, is_framed in [*((name, False) for name in WRITERS), *((name, True) for name in FRAMED)]:
+    for name, is_framed in [*((name, False) for name in WRITERS), *((name, True) for name in AVRO)]:
         gc.collect()
         pending, taken_s = take(name, MOST_CYCLES, is_framed=is_framed)
         assert pending == COMMANDS, f"{name}: {pending} of {COMMANDS} are pending"

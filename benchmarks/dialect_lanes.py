@@ -22,7 +22,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from counting import NAMES, NOW, TARGET, run_cycle
 
-from light_scheduler.bench.dialects import WRITERS
+from light_scheduler.bench.dialects import WRITERS, framed, registered
 from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.fetching import CommandReader
@@ -32,27 +32,23 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.readable import Readable
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
-from light_scheduler.wire.dialects import light4j, skyuk
 from light_scheduler.wire.dialects.named import dialect_named
-from light_scheduler.wire.schemas import FRAME, MAGIC, Schemas
+from light_scheduler.wire.schemas import Schemas
 
 SIZE = 500
 MOST_CYCLES = 5
-KEY_ID, VALUE_ID = 1, 2
 DAY = 86_400_000
 
 
 def fetched(dialect: str, first: int, *, is_framed: bool) -> bytes:
     """Return the batch of commands of one cycle, as Kafka would send it."""
-    frames = [FRAME.pack(MAGIC, id) if is_framed else b"" for id in (KEY_ID, VALUE_ID)]
-    if dialect == "skyuk":
-        frames[0] = b""
+    write = framed(dialect) if is_framed else WRITERS[dialect]
     builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
     for number in range(SIZE):
         user: list[tuple[str, bytes | None]] = [("trace", b"0123456789abcdef")]
         due = NOW + DAY + number * 977
-        key, value, headers = WRITERS[dialect](b"order-%012d" % (first + number), b"x" * 200, user, TARGET, due)
-        builder.append(number, NOW, frames[0] + key, frames[1] + value, list(headers))
+        key, value, headers = write(b"order-%012d" % (first + number), b"x" * 200, user, TARGET, due)
+        builder.append(number, NOW, key, value, list(headers))
     batch = builder.build()
     batch[0:8] = first.to_bytes(8)
     return bytes(batch)
@@ -61,8 +57,8 @@ def fetched(dialect: str, first: int, *, is_framed: bool) -> bytes:
 def known_schemas(dialect: str) -> Schemas:
     """Return what a registry has of a dialect."""
     schemas = Schemas()
-    schemas.note(KEY_ID, light4j.KEY_SCHEMA)
-    schemas.note(VALUE_ID, light4j.VALUE_SCHEMA if dialect == "light4j" else skyuk.PUBLISHED[0])
+    for id, schema in registered(dialect).items():
+        schemas.note(id, schema)
     return schemas
 
 

@@ -2,10 +2,10 @@
 
     python benchmarks/dialect_rounds.py --rounds 3 --messages 60000
 
-Each round plays `light-scheduler bench ingest` once for every dialect, native first, so what else the machine does
-falls on all of them. Prints JSON: medians of the rounds, of processor time for each command (us) and of commands
-accepted a second, and, for each, the median of its ratios to native in the same round. The processor time is the one to
-trust on a machine that does other things too.
+Each round plays `light-scheduler bench ingest` once for every dialect, native first and Avro also framed, so what else
+the machine does falls on all of them. Prints JSON: medians of the rounds, of processor time for each command (us) and
+of commands accepted a second, and, for each, the median of its ratios to native in the same round. The processor time
+is the one to trust on a machine that does other things too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 from statistics import median
 from typing import Any
 
-from light_scheduler.bench.dialects import WRITERS
+from light_scheduler.bench.dialects import AVRO, WRITERS
 from light_scheduler.bench.machine import machine, versions
 
 BENCH = (
@@ -31,12 +31,17 @@ BENCH = (
     "--json",
 )
 FIGURES = {"cpu": "worker_cpu_us_per_event", "rate": "accepted_per_s"}
+FRAMED = [f"{dialect}:framed" for dialect in AVRO]
 FAULTS = ("missing", "duplicate", "early")
 
 
 def played(dialect: str, messages: int) -> dict[str, float]:
-    """Play one round of a dialect; return its figures. Raises RuntimeError if a command was lost or doubled."""
-    command = [*BENCH, "--dialect", dialect, "--messages", str(messages)]
+    """Play one round of a dialect, or of `skyuk:framed`; return its figures.
+
+    Raises RuntimeError if a command was lost or doubled.
+    """
+    name, *framed = dialect.split(":")
+    command = [*BENCH, "--dialect", name, "--messages", str(messages), *(f"--{option}" for option in framed)]
     ran = subprocess.run(command, check=True, capture_output=True)
     figures = {name: figure["median"] for name, figure in json.loads(ran.stdout)["figures"].items()}
     if faults := {name: figures[name] for name in FAULTS if figures[name]}:
@@ -60,7 +65,7 @@ def table(rounds: list[dict[str, dict[str, float]]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--dialects", default=",".join(WRITERS), help="those to compare with native")
+    parser.add_argument("--dialects", default=",".join([*WRITERS, *FRAMED]), help="those to compare with native")
     parser.add_argument("--messages", type=int, default=60_000, help="commands of a dialect in a round")
     options = parser.parse_args()
     described, dialects = machine(), dict.fromkeys(["native", *options.dialects.split(",")])

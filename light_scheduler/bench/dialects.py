@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from light_scheduler.model import Headers
+from light_scheduler.wire.schemas import FRAME, MAGIC
 
 Written = tuple[bytes, bytes, Headers]
 """Key, value and headers of a record."""
@@ -71,6 +72,34 @@ WRITERS: dict[str, Write] = {
     "skyuk": _skyuk,
     "light4j": _light4j,
 }
+
+
+AVRO = ("skyuk", "light4j")
+"""Dialects whose commands a schema registry may frame."""
+
+_KEY_ID, _VALUE_ID = 1, 2
+
+
+def registered(dialect: str) -> dict[int, Any]:
+    """Return the schemas of a dialect's Avro by their ids in a schema registry."""
+    from light_scheduler.wire.dialects import light4j, skyuk
+
+    if dialect == "skyuk":
+        return {_VALUE_ID: skyuk.PUBLISHED[0]}
+    return {_KEY_ID: light4j.KEY_SCHEMA, _VALUE_ID: light4j.VALUE_SCHEMA}
+
+
+def framed(dialect: str) -> Write:
+    """Return what writes the Avro of a dialect as serializers of a schema registry do."""
+    schemas = registered(dialect)
+    of_key, of_value = (FRAME.pack(MAGIC, id) if id in schemas else b"" for id in (_KEY_ID, _VALUE_ID))
+    write = WRITERS[dialect]
+
+    def write_framed(key: bytes, payload: bytes, headers: Headers, target: str, due: int) -> Written:
+        key, value, headers = write(key, payload, headers, target, due)
+        return of_key + key, of_value + value, headers
+
+    return write_framed
 
 
 def _base64(data: bytes) -> str:

@@ -12,6 +12,8 @@ from light_scheduler.connection.security import Protocol
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.settings import Settings
 
+from .dialects import AVRO
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The options of `light-scheduler bench`, as they stand under `settings` in its document.
@@ -35,6 +37,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ] = 0
     pause_ms: Annotated[int, Meta(description="Time between faults, on average, in ms.")] = 0
     dialect: Annotated[str, Meta(description="Dialect of the commands.")] = "native"
+    framed: Annotated[bool, Meta(description="Whether a schema registry frames the Avro of the commands.")] = False
     security_protocol: Annotated[Protocol, Meta(description="How the worker connects to Kafka.")] = "PLAINTEXT"
 
 
@@ -57,6 +60,8 @@ def chosen(scenario: str, defaults: Mapping[str, int | str], given: Mapping[str,
         if named.get(name) == 0:
             raise ConfigurationError(option_name(name), "must be longer than 0")
     values = {**known, **named}
+    if values.get("framed") and values["dialect"] not in AVRO:
+        raise ConfigurationError("--framed", f"applies only to --dialect {' and '.join(AVRO)}, which are Avro")
     if "rate" in known and "messages" not in known:
         values["messages"] = int(values["rate"]) * int(values["seconds"])
     return msgspec.convert(values, Options)

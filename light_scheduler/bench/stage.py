@@ -82,12 +82,12 @@ class Stage:
 
     @contextmanager
     def application(
-        self, stage_ahead_ms: int = Settings.stage_ahead, dialect: str = "native"
+        self, stage_ahead_ms: int = Settings.stage_ahead, dialect: str = "native", schema_registry: str | None = None
     ) -> Iterator[BenchApplication]:
         """Make an application; on leaving, its worker is stopped and its topics and state are removed.
 
-        Its settings are the defaults, whatever the environment says, except for `stage_ahead_ms` and the dialect of its
-        commands topic.
+        Its settings are the defaults, whatever the environment says, except for `stage_ahead_ms`, the dialect of its
+        commands topic, and the address of its schema registry.
         """
         app_id = f"bench-{next(self._numbers)}"
         folder = self._folder / app_id
@@ -102,6 +102,7 @@ class Stage:
             instance_id=f"{app_id}-worker",
             stage_ahead=stage_ahead_ms,
             commands_topics=(CommandsTopic(f"{app_id}-commands", dialect),),
+            schema_registry=schema_registry,
         )
         application = BenchApplication(
             settings,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from light_scheduler.model import Headers
 
-from .dialects import WRITERS, Written
+from .dialects import WRITERS, Write, Written
 
 _POOL_BYTES = 1 << 20
 _STRIDE = 7_919  # a prime: payloads begin all over the pool
@@ -63,7 +63,7 @@ BENCH = Namespace()
 class Workload:
     """The schedules of a round, numbered from 0.
 
-    `target` is the topic to deliver to, and `dialect` says how commands are written.
+    `target` is the topic to deliver to, and `write` writes the commands.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class Workload:
         target: str,
         due: DueTimes,
         namespace: Namespace = BENCH,
-        dialect: str = "native",
+        write: Write = WRITERS["native"],
     ) -> None:
-        self._write = WRITERS[dialect]
+        self._write = write
         self.messages = messages
         self._due = due
         self._payloads = payloads

@@ -42,6 +42,9 @@ _EXAMPLES = examples("bench ingest --messages 20000 --repeat 1", "bench steady -
 @click.option("--pause", "pause_ms", type=Duration(), help="Average time between faults: 4s.")
 @click.option("--dialect", type=click.Choice(DIALECTS), help="Dialect of the commands.")
 @click.option(
+    "--framed", is_flag=True, default=None, help="Frame Avro commands, and start a schema registry for the worker."
+)
+@click.option(
     "--security-protocol", type=click.Choice(PROTOCOLS), help="How the worker connects to Kafka. SSL is mutual TLS."
 )
 @click.option("--seed", type=int, help="Seed of the random payloads. In chaos: of the whole workload and its faults.")

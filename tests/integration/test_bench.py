@@ -61,6 +61,14 @@ def test_a_scenario_reports_its_rate_beside_the_ceiling_and_no_faults(
     assert {figures[name] for name in FAULTS} == {0}
 
 
+@pytest.mark.parametrize("dialect", ["skyuk", "light4j"])
+def test_commands_that_a_schema_registry_frames_are_all_accepted(dialect: str) -> None:
+    document = measured("ingest", "--messages", str(MESSAGES), "--dialect", dialect, "--framed")
+    assert (document["settings"]["dialect"], document["settings"]["framed"]) == (dialect, True)
+    figures = medians(document)
+    assert {figures[name] for name in FAULTS} == {0}
+
+
 def test_the_lateness_of_a_steady_tenant_is_reported_while_another_has_a_crowd_due() -> None:
     document = measured("fair", "--messages", "2000", "--rate", "50", "--seconds", "5")
     assert {name: document["settings"][name] for name in ("messages", "rate", "seconds")} == {

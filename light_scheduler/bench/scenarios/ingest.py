@@ -6,12 +6,16 @@ twice is duplicate, and whatever was fired was fired early.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
+from light_scheduler.bench.dialects import WRITERS, framed, registered
 from light_scheduler.bench.looks import Look, follow, span_of
 from light_scheduler.bench.options import Options
 from light_scheduler.bench.producing import produce
 from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.records import Shape
 from light_scheduler.bench.scenario import Ceiling, Scenario
+from light_scheduler.bench.schema_registry import serve_schemas
 from light_scheduler.bench.stage import Stage
 from light_scheduler.bench.workload import DueTimes, Payloads, Workload
 from light_scheduler.clock import SystemClock
@@ -21,13 +25,17 @@ _FAR_MS = 30 * 24 * 3_600_000
 
 def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
     """Play one round."""
-    with stage.application(dialect=options.dialect) as application:
+    write = framed(options.dialect) if options.framed else WRITERS[options.dialect]
+    with (
+        _registry(options) as registry,
+        stage.application(dialect=options.dialect, schema_registry=registry) as application,
+    ):
         workload = Workload(
             messages=options.messages,
             payloads=Payloads(options.payload_bytes, options.seed),
             target=application.target,
             due=DueTimes(SystemClock().now() + _FAR_MS),
-            dialect=options.dialect,
+            write=write,
         )
         progress.phase("sending commands", options.messages)
         produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
@@ -35,6 +43,11 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
         application.worker.start()
         looks = follow(application.worker, lambda seen: seen.carried_out, options.messages, progress)
     return figures(looks, options.messages)
+
+
+def _registry(options: Options) -> AbstractContextManager[str | None]:
+    """Serve the schemas of framed commands; yield where, None if no command is framed."""
+    return serve_schemas(registered(options.dialect)) if options.framed else nullcontext()
 
 
 def figures(looks: list[Look], messages: int) -> dict[str, float]:
@@ -55,5 +68,5 @@ def figures(looks: list[Look], messages: int) -> dict[str, float]:
 SCENARIO = Scenario(
     play,
     Ceiling("accepted_per_s", Shape.ACCEPTANCE),
-    defaults={"messages": 200_000, "dialect": "native", "security_protocol": "PLAINTEXT"},
+    defaults={"messages": 200_000, "dialect": "native", "framed": False, "security_protocol": "PLAINTEXT"},
 )

@@ -35,6 +35,15 @@ def test_chaos_has_no_secured_connection() -> None:
         chosen("chaos", scenario_named("chaos").defaults, {"security_protocol": "SSL"})
 
 
+@pytest.mark.parametrize("dialect", ["native", "karafka"])
+def test_only_avro_is_framed(dialect: str) -> None:
+    defaults = scenario_named("ingest").defaults
+    with pytest.raises(ConfigurationError, match="--framed: applies only to --dialect skyuk and light4j"):
+        chosen("ingest", defaults, {"framed": True, "dialect": dialect})
+    assert chosen("ingest", defaults, {"framed": True, "dialect": "skyuk"}).framed
+    assert not chosen("ingest", defaults, {"framed": None, "dialect": dialect}).framed
+
+
 def test_a_grid_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="--grid: must be longer than 0"):
         chosen("steady", {"rate": 1, "seconds": 1, "grid_ms": 1}, {"grid_ms": 0})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from light_scheduler.bench.deliveries import MINUTE_MS, Delivery, MinuteTally, Tally
+from light_scheduler.bench.dialects import AVRO, WRITERS, framed, registered
 from light_scheduler.bench.records import RecordMaker, Shape
 from light_scheduler.bench.registry import SCENARIOS, scenario_named
 from light_scheduler.bench.scenario import Scenario
@@ -13,6 +14,7 @@ from light_scheduler.engine.timing import begin
 from light_scheduler.model import ScheduleCommand
 from light_scheduler.setting_values import DIALECTS
 from light_scheduler.wire import UnsentRecord, dialect_named, parse_firing
+from light_scheduler.wire.schemas import Schemas
 from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, identity
 
 DUE = 1_800_000_000_000
@@ -195,12 +197,19 @@ def test_records_of_the_ceiling_are_what_consumers_understand() -> None:
     assert parse_firing(Received()).id == "bench-000000000"
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_dialect_has_the_same_schedules(dialect: str) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "is_framed"), [*((dialect, False) for dialect in DIALECTS), *((dialect, True) for dialect in AVRO)]
+)
+def test_every_dialect_has_the_same_schedules(dialect: str, is_framed: bool) -> None:
     due = 1_767_225_600_000
-    workload = Workload(messages=2, payloads=Payloads(10, 1), target="target", due=DueTimes(due), dialect=dialect)
+    schemas = Schemas() if is_framed else None
+    if schemas is not None:
+        for id, schema in registered(dialect).items():
+            schemas.note(id, schema)
+    write = framed(dialect) if is_framed else WRITERS[dialect]
+    workload = Workload(messages=2, payloads=Payloads(10, 1), target="target", due=DueTimes(due), write=write)
     for number, (key, value, headers) in enumerate(workload.commands()):
-        command = dialect_named(dialect).decode(UnsentRecord(key, value, headers, timestamp=due - 1_000))
+        command = dialect_named(dialect, schemas).decode(UnsentRecord(key, value, headers, timestamp=due - 1_000))
         assert isinstance(command, ScheduleCommand)
         assert (command.id, command.target.topic) == (f"bench-{number:09d}", "target")
         assert begin(command, due - 1_000).planned == due

@@ -27,6 +27,8 @@ KEPT_S = 300.0
 RETRY_S = 10.0
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _SHOWN = 200
+_SAYS_NOTHING = frozenset({401, 403, 408, 429})
+"""Statuses of the client's faults that say nothing about a schema."""
 
 Part = Literal["key", "value"]
 """The part of a record that a schema is of."""
@@ -34,6 +36,10 @@ Part = Literal["key", "value"]
 
 class RegistryError(Exception):
     """The registry gives no id; the text says why."""
+
+
+class _RefusedError(RegistryError):
+    """The registry does not take the schema."""
 
 
 class _Registered(msgspec.Struct):
@@ -54,7 +60,9 @@ class SchemaIds:
     """Ids of schemas in a registry, which takes those that it does not have yet.
 
     Each is asked for again after `KEPT_S`, since a registry that was set up anew has others. While the registry does
-    not answer, those that are known stay, and are asked for every `RETRY_S`. `monotonic` is in seconds.
+    not answer, or asks for a login, those that are known stay, and are asked for every `RETRY_S`. Once it refuses a
+    schema (any other 4xx, such as 409), its id is not known any more: it may stand for another schema there.
+    `monotonic` is in seconds.
     """
 
     def __init__(self, access: RegistryAccess, strategy: str, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -71,6 +79,9 @@ class SchemaIds:
             return known
         try:
             id, kept_s = await self._registered(subject, schema), KEPT_S
+        except _RefusedError:
+            self._known.pop(subject, None)
+            raise
         except RegistryError:
             if known is None:
                 raise
@@ -82,6 +93,7 @@ class SchemaIds:
         body = msgspec.json.encode({"schema": msgspec.json.encode(schema).decode()})
         headers = {**self._access.headers(), "Content-Type": MEDIA_TYPE}
         place = URL(self._access.address) / "subjects" / subject / "versions"
+        error_type = RegistryError
         try:
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session,
@@ -90,9 +102,11 @@ class SchemaIds:
                 status, answer = response.status, await response.read()
             if status == 200:
                 return msgspec.json.decode(answer, type=_Registered).id
+            if 400 <= status < 500 and status not in _SAYS_NOTHING:
+                error_type = _RefusedError
             reason = f"it answers {status}: {answer[:_SHOWN].decode(errors='replace')}"
         except (aiohttp.ClientError, TimeoutError) as error:
             reason = str(error) or type(error).__name__
         except msgspec.MsgspecError as error:
             reason = f"it does not answer like a schema registry: {error}"
-        raise RegistryError(f"the schema registry at {self._access.address} has no id for {subject}: {reason}")
+        raise error_type(f"the schema registry at {self._access.address} has no id for {subject}: {reason}")

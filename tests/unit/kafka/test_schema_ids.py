@@ -38,3 +38,20 @@ async def test_an_id_that_is_known_stays_while_the_registry_does_not_answer() ->
         registry.failing, registry.schemas, registry.subjects = None, {1: {"type": "string"}}, {}
         seconds += RETRY_S
         assert await ids.id_of("t", "key", LIGHT4J_KEY) == 2
+
+
+@pytest.mark.parametrize(("status", "stays"), [(401, True), (429, True), (404, False), (409, False), (422, False)])
+async def test_an_id_whose_schema_the_registry_refuses_later_is_not_written_any_more(status: int, stays: bool) -> None:
+    seconds = 1_000.0
+    registry = FakeRegistry({})
+    async with registry.serve(free_port()) as address:
+        ids = SchemaIds(RegistryAccess(address), "topic", lambda: seconds)
+        assert await ids.id_of("t", "key", LIGHT4J_KEY) == 1
+        registry.failing = status
+        seconds += KEPT_S
+        if stays:
+            assert await ids.id_of("t", "key", LIGHT4J_KEY) == 1
+        else:
+            for _ in range(2):
+                with pytest.raises(RegistryError, match=f"has no id for t-key: it answers {status}"):
+                    await ids.id_of("t", "key", LIGHT4J_KEY)

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from support.foreign import (
     FOREIGN,
+    SKYUK_SCHEMA,
     Foreign,
+    avro,
     etf1_headers,
     karafka_headers,
     record,
@@ -24,6 +26,7 @@ from light_scheduler.model import Outcome
 from light_scheduler.setting_values import DIALECTS
 from light_scheduler.tables import MemoryStore
 from light_scheduler.wire import dialect_named, partition_for
+from light_scheduler.wire.schemas import Schemas
 
 DAY = 24 * HOUR
 DUE = AT + HOUR
@@ -401,6 +404,23 @@ async def test_a_bad_record_is_a_dead_letter_that_names_its_field_and_the_rest_g
     assert (letter.key, letter.value, letter.headers) == (bad.key, bad.value, list(bad.headers))
     await partition.run(now=DUE)
     assert messages(partition) == [foreign.expected(DUE, b"payload", good)]
+
+
+@pytest.mark.parametrize("type", ["float", "double"])
+async def test_a_time_of_skyuk_in_a_type_that_cannot_hold_every_instant_is_refused(
+    type: str, producer: FakeProducer
+) -> None:
+    fields = [{"name": "time", "type": type}, *SKYUK_SCHEMA["fields"][1:]]
+    schemas, schema = Schemas(), {**SKYUK_SCHEMA, "fields": fields}
+    schemas.note(1, schema)
+    partition = Partition(producer, dialect="skyuk", schemas=schemas)
+    document = {"time": float(DUE), "topic": "reminders", "key": b"k", "value": b"v", "headers": {}}
+    bad, good = record(b"a", avro(schema, document, 1), []), FOREIGN["skyuk, Avro"].schedule(DUE, b"payload", 43, AT)
+    cycle = await partition.run(bad, good)
+    assert cycle.outcomes == {Outcome.REJECTED: 1, Outcome.SCHEDULED: 1}
+    (letter,) = partition.dead_letters
+    assert (letter.field, "must be a whole number of ms" in letter.reason) == ("time", True)
+    assert (letter.key, letter.value) == (bad.key, bad.value)
 
 
 @pytest.mark.parametrize("length", [1, 62, 63, 64, 65, 200])

@@ -28,6 +28,7 @@ from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.store import Store
 from light_scheduler.wire import decode_dead_letter, decode_history, decode_result, dialect_named
+from light_scheduler.wire.schemas import Schemas
 
 from .producing import FakeProducer
 
@@ -82,9 +83,10 @@ class Partition:
         number: int = PARTITION,
         of: int = 1,
         dialect: str = "native",
+        schemas: Schemas | None = None,
     ) -> None:
         self.producer = producer
-        self.dialect = dialect_named(dialect)
+        self.dialect = dialect_named(dialect, schemas)
         self.number = number
         self.table = ScheduleTable(store or MemoryStore())
         self.changelog: list[Kept] = []

@@ -22,12 +22,12 @@ ARGS ?= --numprocesses 4
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint audit format docs setup browser prometheus etf1 lock clean distclean
+.PHONY: help demo up test lint audit format docs setup browser prometheus etf1 light4j lock clean distclean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
 help: ## Show this list.
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: $(STAMP) ## Schedule real messages on a real Kafka, kill the worker in the middle, count what arrives.
 	@$(BIN)/python examples/demo.py
@@ -76,6 +76,9 @@ prometheus: $(STAMP) ## Put Prometheus into build/ for the tests of metrics and 
 
 etf1: $(STAMP) ## Build etf1's own scheduler and client into build/ for the tests that run them, unless they are there.
 	@$(BIN)/python scripts/etf1.py $(SOURCE)
+
+light4j: $(STAMP) ## Put light-4j's own Avro classes into build/ for the tests that use them, unless they are there.
+	@$(BIN)/python scripts/light4j.py
 
 # Makes .venv unless there is one with a Python that works and is new enough.
 define make-venv

@@ -6,22 +6,24 @@ import asyncio
 import hashlib
 import os
 import shutil
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from light_scheduler.host.jars import kafka_jars
 
-ARTIFACT = "net.lightapi:portal-event:2.1.33"
-JAR = "portal-event-2.1.33.jar"
+GROUP, NAME, VERSION = "net.lightapi", "portal-event", "2.1.33"
 SHA256 = "c18c92d95f72f562d2ae823760cabac24f7331ccd943877fe886dc88c2277013"
-FOLDER = Path(__file__).parents[2] / "build" / "light4j"
+JAR = Path(__file__).parents[2] / "build" / "light4j" / f"{NAME}-{VERSION}.jar"
+"""Where `make light4j` puts it."""
 PROGRAM = Path(__file__).with_name("Light4jTasks.java")
 
-DOWNLOAD_S = 120
 RUN_S = 60
+
+
+def is_pinned(jar: Path) -> bool:
+    """Tell whether a file is the jar that was pinned."""
+    return jar.exists() and hashlib.sha256(jar.read_bytes()).hexdigest() == SHA256
 
 
 def required() -> str:
@@ -29,21 +31,11 @@ def required() -> str:
     pyspark = pytest.importorskip("pyspark", reason="Avro and Jackson for Java come with PySpark")
     if shutil.which("javac") is None:
         pytest.skip("needs a Java compiler")
-    jar = FOLDER / JAR
-    if not jar.exists():
-        _download()
-    if not jar.exists():
-        pytest.skip(f"{ARTIFACT} cannot be had: needs Maven, and Maven Central")
-    assert hashlib.sha256(jar.read_bytes()).hexdigest() == SHA256, f"{jar} is not the jar that was pinned"
+    if not JAR.exists():
+        pytest.skip(f"{JAR.name} is not there: `make light4j` gets it, where there is Maven Central")
+    assert is_pinned(JAR), f"{JAR} is not the jar that was pinned"
     libraries = Path(pyspark.__file__).parent / "jars" / "*"
-    return os.pathsep.join(map(str, [jar, *kafka_jars(), libraries]))
-
-
-def _download() -> None:
-    what = (f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={FOLDER}")
-    copy = ("mvn", "--quiet", "--batch-mode", "dependency:copy", *what)
-    with suppress(OSError, subprocess.TimeoutExpired):
-        subprocess.run(copy, check=False, capture_output=True, timeout=DOWNLOAD_S)
+    return os.pathsep.join(map(str, [JAR, *kafka_jars(), libraries]))
 
 
 async def send_tasks(class_path: str, bootstrap_servers: str, registry: str, topic: str, target: str) -> None:

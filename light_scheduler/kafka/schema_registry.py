@@ -88,6 +88,19 @@ class SchemaRegistry:
             self._open[id] = _Question(asyncio.create_task(self._look_up(id), name=f"schema {id}", context=Context()))
         self._open[id].callbacks.add(callback)
 
+    async def trouble_getting(self, id: int, timeout_s: float) -> str | None:
+        """Look a schema up and wait for the answer; return why there is none in time, or None."""
+        answered = asyncio.Event()
+        self.ask_for(id, answered.set)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await answered.wait()
+        except TimeoutError:
+            return self.trouble_with(id) or "the schema registry does not answer in time"
+        finally:
+            self.forget(answered.set)
+        return None
+
     def trouble_with(self, id: int) -> str | None:
         """Return why a schema that is asked for is not known yet, if it is not for lack of time."""
         question = self._open.get(id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import TypeVar
@@ -117,7 +116,7 @@ class Decoding:
             return job
         schemas = self._registry.schemas
         if id not in schemas:
-            trouble = await _looked_up(self._registry, id)
+            trouble = await self._registry.trouble_getting(id, SCHEMA_TIMEOUT_S)
             if trouble is not None:
                 return msgspec.structs.replace(job, trouble=trouble)
         try:
@@ -147,17 +146,3 @@ def _without_details(decoded: DecodedView) -> DecodedView:
     """Return what a payload says with only the kind of an exception: its message may quote what is masked."""
     kind = None if decoded.error is UNSET else decoded.error.partition(":")[0]
     return msgspec.structs.replace(decoded, error=kind) if kind and kind.isidentifier() else decoded
-
-
-async def _looked_up(registry: SchemaRegistry, id: int) -> str | None:
-    """Ask for a schema; return why there is no answer in time, or None."""
-    answered = asyncio.Event()
-    registry.ask_for(id, answered.set)
-    try:
-        async with asyncio.timeout(SCHEMA_TIMEOUT_S):
-            await answered.wait()
-    except TimeoutError:
-        return registry.trouble_with(id) or "the schema registry does not answer in time"
-    finally:
-        registry.forget(answered.set)
-    return None

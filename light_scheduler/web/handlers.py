@@ -93,6 +93,7 @@ class Handlers:
         cluster = ClusterHandlers(self._own_info, worker.peers, worker.topics, worker.clock)
         self._events = EventHandlers({"overview": overview.answer, "cluster": cluster.answer})
         self._configuration = ConfigurationHandlers(worker, self._own_info)
+        self._redrive = Redrive(worker)
         self._parts = (
             self,
             self._etf1,
@@ -107,7 +108,7 @@ class Handlers:
                 worker.settings.topics.dead_letters,
                 searches,
                 worker.clock,
-                Redrive(worker),
+                self._redrive,
                 self.decoding,
             ),
             UpcomingHandlers(worker.lanes, self._scatter, counts, worker.clock),
@@ -177,6 +178,7 @@ class Handlers:
         del application
         await self._idempotency.close()
         await self._configuration.close()
+        await self._redrive.close()
 
     def _handler(self, name: str) -> Handler:
         handler: Handler = next(getattr(part, name) for part in self._parts if hasattr(part, name))

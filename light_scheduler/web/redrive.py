@@ -16,10 +16,11 @@ from light_scheduler.kafka.log_reader import Span
 from light_scheduler.model import EventType, HistoryEvent, ScheduleCommand
 from light_scheduler.model.place import Place
 from light_scheduler.model.tenant_rules import TenantState
-from light_scheduler.wire import CommandRecord, UnsentRecord, decode_history, dialect_named, encode_history, history_key
+from light_scheduler.wire import CommandRecord, UnsentRecord, decode_history, encode_history, history_key
 from light_scheduler.wire.json_form import is_json_record
 from light_scheduler.wire.redrive import REDRIVEN, deciding_key, redriven_firing, refused_command_headers
 
+from .command_dialects import CommandDialects
 from .command_responses import failures_as_problems
 from .dead_letter_documents import FoundLetter, RedriveDocument
 from .guard import IDENTITY, refuse_hidden, refuse_reserved
@@ -42,10 +43,14 @@ class Redrive:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         settings = worker.settings
-        self._dialects = {source.name: source.dialect for source in settings.inputs}
+        self._dialects = CommandDialects(settings)
         self._limits = Limits(
             settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
         )
+
+    async def close(self) -> None:
+        """Let go of what requests have opened."""
+        await self._dialects.close()
 
     async def sent(self, request: web.Request, found: FoundLetter) -> RedriveDocument:
         """Send a dead letter again and return where it is. Raises ProblemError."""
@@ -71,8 +76,8 @@ class Redrive:
         letter = found.letter
         headers = refused_command_headers(letter)
         record = UnsentRecord(letter.key, letter.value, headers, letter.at)
-        self._refuse_foreign(request, found, record)
-        if is_json_record(record) or self._dialects[found.source_topic] == "json":
+        await self._refuse_foreign(request, found, record)
+        if is_json_record(record) or self._dialects[found.source_topic].name == "json":
             # The signature is over the value: where headers are the command, it would fit any other, too.
             headers = [*headers, *naming(request, self._worker.access)(letter.value or b"")]
         # No record of a client's has a null key, but one of other producers may.
@@ -83,11 +88,15 @@ class Redrive:
         receipt = await self._worker.kafka.commands.send(lambda _: command, TIMEOUT_S)
         return _document(found, (found.source_topic, receipt.partition), receipt.offset)
 
-    def _refuse_foreign(self, request: web.Request, found: FoundLetter, record: UnsentRecord) -> None:
+    async def _refuse_foreign(self, request: web.Request, found: FoundLetter, record: UnsentRecord) -> None:
         """Refuse what a token for some tenants may not send otherwise. Raises ProblemError, InvalidCommand."""
         if request[IDENTITY].tenants is None:
             return
-        command = dialect_named(self._dialects[found.source_topic]).decode(record)
+        trouble = await self._dialects.trouble_reading(found.source_topic, record)
+        if trouble is not None:
+            detail = f"Dead letter {found.name} cannot be read: {trouble}."
+            raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail, retry_after_s=RETRY_AFTER_S)
+        command = self._dialects[found.source_topic].decode(record)
         refuse_hidden(request, command.tenant)
         if isinstance(command, ScheduleCommand):
             refuse_reserved(request, command.target.topic, self._worker.settings.reserved_topics)
@@ -103,7 +112,9 @@ class Redrive:
         refuse_reserved(request, target, worker.settings.reserved_topics)
         self._refuse_against_rules(found, target)
         last_event, now = await self._last_event(found), worker.clock.now()
-        dialect = dialect_named(self._dialects[found.source_topic])
+        # A message that its schema would tell more of is delivered without that, too.
+        await self._dialects.trouble_reading(found.source_topic, UnsentRecord(letter.key, letter.value))
+        dialect = self._dialects[found.source_topic]
         try:
             value, headers = redriven_firing(letter, found.source_topic, dialect, found.name, last_event, now)
         except ValueError as error:

@@ -10,21 +10,27 @@ from typing import Any
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from support.foreign import record, task, task_key
+from support.foreign import LIGHT4J_CLASS_VALUE, LIGHT4J_KEY, LIGHT4J_VALUE, avro, record, task, task_key
 from support.partition import AT, HOUR, NAMES, Partition, topic
 from support.producing import FakeProducer
 from support.tries import tries
 
 from light_scheduler.lanes.plain_tasks import PlainTasks
 from light_scheduler.lanes.tenancy import FixedTenancy
-from light_scheduler.model import LATEST_INSTANT, Headers
+from light_scheduler.model import LATEST_INSTANT, Bounds, Headers, ScheduleCommand
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
+from light_scheduler.wire.dialects.light4j import Light4jDialect
+from light_scheduler.wire.schemas import Schemas
 
 units = st.sampled_from(["MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"])
 times = st.sampled_from([1, 1, 2, 60, 24 * 365, 2**31 - 1, 0, -1])
 starts = st.one_of(
     st.none(), st.integers(AT - HOUR, AT + HOUR), st.sampled_from([0, -1, AT, LATEST_INSTANT, LATEST_INSTANT + 1])
 )
+REGISTERED = [(LIGHT4J_VALUE, (1, 2)), (LIGHT4J_CLASS_VALUE, (1, 3))]
+SCHEMAS = Schemas()
+for id, schema in ((1, LIGHT4J_KEY), (2, LIGHT4J_VALUE), (3, LIGHT4J_CLASS_VALUE)):
+    SCHEMAS.note(id, schema)
 FOREIGN_HEADERS: list[Headers] = [
     [],
     [],
@@ -57,6 +63,76 @@ def commands(draw: st.DrawFn) -> list[Any]:
         at = draw(st.sampled_from([AT, AT, AT - HOUR, AT + HOUR, 0, -1]))
         drawn.append(record(key, sent, draw(st.sampled_from(FOREIGN_HEADERS)), offset=offset, timestamp=at))
     return drawn
+
+
+def value_of(schema: dict[str, Any], id: int | None, **told: Any) -> bytes:
+    """Return the value of a task; what is not told is as usual."""
+    frequency = {"timeUnit": "HOURS", "time": 24}
+    usual = {"host": "networknt.com", "action": "INSERT", "frequency": frequency, "topic": "reminders"}
+    return avro(schema, {**usual, **told}, id)
+
+
+data_keys = st.sampled_from(["key1", "\u00e9", ""])
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[Any]:
+    """Draw records of one sender: most are like the one before in all but name, start and data; some are damaged."""
+    schema, ids = draw(st.sampled_from([(LIGHT4J_VALUE, (None, None)), *REGISTERED]))
+    host, kind = draw(hosts), {"timeUnit": draw(units), "time": draw(times)}
+    drawn = []
+    for _ in range(draw(st.integers(2, 6))):
+        if draw(st.integers(0, 4)) == 0:
+            host, kind = draw(hosts), {"timeUnit": draw(units), "time": draw(times)}
+        name = draw(names)
+        start = draw(starts if schema is not LIGHT4J_CLASS_VALUE else starts.filter(lambda start: start is not None))
+        data = draw(st.none() | st.dictionaries(data_keys, st.text(max_size=200), max_size=2))
+        told = {"host": host, "name": name, "frequency": kind, "start": start, "data": data}
+        key, value = task_key(name, host, ids[0]), value_of(schema, ids[1], **told)
+        if draw(st.integers(0, 2)) == 0:
+            at, cut = draw(st.integers(0, len(value))), draw(st.integers(0, 2))
+            value = value[:at] + draw(st.binary(max_size=2)) + value[at + cut :]
+        if draw(st.integers(0, 9)) == 0:
+            key = key[:-1] + draw(st.binary(max_size=1))
+        drawn.append(record(key, value, draw(st.sampled_from(FOREIGN_HEADERS)), timestamp=AT))
+    return drawn
+
+
+@given(runs())
+@settings(max_examples=tries(400))
+def test_a_task_is_the_same_after_whichever_was_read_before_it(records: list[Any]) -> None:
+    dialect, forgetful = Light4jDialect(SCHEMAS), Light4jDialect(SCHEMAS)
+    for each in records:
+        short = dialect.task(each)
+        forgetful._last = None
+        assert short == forgetful.task(each)
+        if short is None:
+            continue
+        command = dialect.decode(each)
+        assert isinstance(command, ScheduleCommand)
+        assert (short.tenant, short.id, short.trigger, short.target) == (
+            command.tenant, command.id, command.timing, command.target,
+        )  # fmt: skip
+        assert (short.payload, short.headers) == (command.payload, command.headers)
+        assert command.bounds == Bounds(start=short.start)
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"start": AT - 1}, {"data": {"key1": "\u00e9" * 90}}, {"name": "b" * 63}], ids=str
+)
+@pytest.mark.parametrize(("schema", "ids"), [(LIGHT4J_VALUE, (None, None)), *REGISTERED])
+def test_a_task_like_the_one_before_it_is_read_as_such(
+    monkeypatch: pytest.MonkeyPatch, schema: dict[str, Any], ids: tuple[int | None, int | None], change: dict[str, Any]
+) -> None:
+    dialect = Light4jDialect(SCHEMAS)
+    first = {"name": "a", "start": AT, "data": {"key1": "x"}}
+    assert dialect.task(record(task_key("a", id=ids[0]), value_of(schema, ids[1], **first), [])) is not None
+    monkeypatch.delattr(Light4jDialect, "_task")
+    told: dict[str, Any] = first | change
+    key, value = task_key(told["name"], id=ids[0]), value_of(schema, ids[1], **told)
+    read = dialect.task(record(key, value, []))
+    assert read is not None
+    assert (read.id, read.payload) == (told["name"], value)
 
 
 def played(records: list[Any], short_ways: bool, prepare: Callable[[Partition], None] = lambda _: None) -> Any:

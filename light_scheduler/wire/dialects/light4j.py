@@ -39,6 +39,7 @@ from light_scheduler.wire.spans import LONGEST_DURATION
 
 from .avro import AvroForm, nullabilities
 from .compatible import CompatibleDialect
+from .light4j_alike import Shape, alike_task, shape_of
 from .light4j_bytes import UNITS, kind_of, task_bytes, with_start
 from .reading import Given, cancel, has_plain_headers, topic_named
 
@@ -104,6 +105,13 @@ class _Frequency(NamedTuple):
     interval: int
 
 
+class _Last(NamedTuple):
+    """The task that was read last: its bytes that others may share, and its tenant, topic, unit and interval (ms)."""
+
+    shape: Shape
+    meaning: tuple[str, str, int, int]
+
+
 class Light4jDialect(CompatibleDialect):
     """Tasks in keys and values."""
 
@@ -115,6 +123,7 @@ class Light4jDialect(CompatibleDialect):
     def __init__(self, schemas: Schemas | None = None) -> None:
         self._keys = AvroForm(RECORD_KEY, [KEY_SCHEMA], schemas)
         self._values = AvroForm(RECORD_VALUE, PUBLISHED, schemas, _VARIANTS, len(PUBLISHED))
+        self._last: _Last | None = None
 
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         return self._keys.schema_ids(record.key) + self._values.schema_ids(record.value)
@@ -129,6 +138,21 @@ class Light4jDialect(CompatibleDialect):
             return None
         if headers and (headers[0][0] == REQUESTED_BY or (len(headers) > 1 and len(_sent(record)) < len(headers))):
             return None
+        if (last := self._last) is not None and (alike := alike_task(key, value, last.shape)) is not None:
+            id, start = alike
+            tenant, topic, unit, interval = last.meaning
+            anchor = start - start % unit
+            if not id.isprintable() or start > LATEST_INSTANT - interval:
+                return self._task(record)
+            trigger, target = FixedRate(interval, anchor), Target(topic, key)
+            return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(headers))
+        return self._task(record)
+
+    def _task(self, record: CommandRecord) -> PlainTask | None:
+        """Read a task that is not like the one before it, and remember it if the next one may be like it."""
+        key, value = record.key, record.value
+        assert key is not None
+        assert value is not None
         whose, place = self._keys.body_at(key), self._values.body_at(value)
         if whose is None or place is None:
             return None
@@ -150,8 +174,13 @@ class Light4jDialect(CompatibleDialect):
                 anchor = start - start % unit
         except (ValueError, InvalidCommand):
             return None
+        if start is None:
+            if schema is not None:  # as `_with_start` has it
+                value = with_start(value, task, anchor)
+        else:
+            self._last = _Last(shape_of(key, whose[0], value, at, task), (tenant, topic, unit, interval))
         trigger, target = FixedRate(interval, anchor), Target(topic, key)
-        return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(headers))
+        return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(record.headers))
 
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
         given = None if record.value is None else self._values.read(record.value)
@@ -165,15 +194,17 @@ class Light4jDialect(CompatibleDialect):
         topic = given.get("topic")
         if not isinstance(topic, str):
             raise InvalidCommand("topic", "must be text: the topic that the message goes to")
-        frequency = _frequency(given.get("frequency"))
-        anchor = _anchor(given.get("start"), record.timestamp, frequency)
+        frequency, start = _frequency(given.get("frequency")), given.get("start")
+        anchor = _anchor(start, record.timestamp, frequency)
+        assert record.value is not None
+        payload = self._with_start(record.value, anchor) if start is None else record.value
         return ScheduleCommand(
             tenant,
             id,
             record.key,
             FixedRate(frequency.interval, anchor),
             Target(topic_named(topic, "topic"), record.key),
-            record.value,
+            payload,
             _sent(record),
             record.partition,
             record.offset,
@@ -200,10 +231,22 @@ class Light4jDialect(CompatibleDialect):
         task = None if place is None else task_bytes(payload, *place)
         frequency = None if task is None else _known_frequency(task[3])
         if task is None or frequency is None or due < 0:
-            payload = self._values.with_field(payload, "start", lambda task, start: _start_told(task, start, due))
+            is_known = self._values.is_known(payload)
+            payload = self._values.with_field(
+                payload, "start", lambda task, start: _start_told(task, start, due, is_known=is_known)
+            )
         elif _is_in_ms(task[4]):
             payload = with_start(payload, task, _end_of_unit(frequency, due))
         return payload, headers
+
+    def _with_start(self, value: bytes, start: int) -> bytes:
+        """Return the value of a task without a start as it is stored: with one, if a registry has its schema.
+
+        Whether a start is written in ms may not be known any more when a message is made of it.
+        """
+        if not self._values.is_of_registry(value):
+            return value
+        return self._values.with_field(value, "start", lambda _task, _start: start)
 
     def _named(self, record: CommandRecord, given: dict[str, Any] | None) -> tuple[str, str]:
         """Return tenant and id: of the key, or, if that is of another form, of the value."""
@@ -299,8 +342,13 @@ def _frequency(given: Any) -> _Frequency:
     return _Frequency(unit, time * unit)
 
 
-def _start_told(task: Mapping[str, Any], start: int | None, due: int) -> int | None:
-    """Return the start in a task's message; `start` is the one that was sent, which stays if it is not in ms."""
+def _start_told(task: Mapping[str, Any], start: int | None, due: int, *, is_known: bool) -> int | None:
+    """Return the start in a task's message; `start` is the one that is stored, which stays if it is not in ms.
+
+    None may stand for a start in whatever unit, as long as its schema is not known.
+    """
+    if start is None and not is_known:
+        return None
     return _end_of_unit(task.get("frequency"), due) if _is_in_ms(start) else start
 
 

@@ -73,7 +73,7 @@ def task_bytes(data: bytes, at: int = 0, schema: int | None = None) -> TaskBytes
             start, end = instant(data, end)
         elif first:
             return None
-        if _end_of_data(data, end) != len(data):
+        if end_of_data(data, end) != len(data):
             return None
         host, name = data[host_at:host_end].decode(), data[host_end + 1 : name_end].decode()
     except UNREADABLE:
@@ -106,7 +106,7 @@ def with_start(data: bytes, task: TaskBytes, start: int) -> bytes:
     return data[:start_at] + written + data[start_end:]
 
 
-def _end_of_data(data: bytes, at: int) -> int:
+def end_of_data(data: bytes, at: int) -> int:
     """Return where a map, or null, ends. Raises ValueError for one that a decoder has to read, or to refuse."""
     if not data[at]:
         return at + 1

@@ -190,6 +190,45 @@ def test_a_start_that_is_not_written_as_published_is_delivered_as_it_was_sent(
         assert _delivered(None, value) == value, "as for whoever sends a dead letter again"
 
 
+def test_a_start_that_is_none_is_delivered_so_while_its_unit_is_not_known() -> None:
+    value = task(AT, id=1, schema=_with_start(MICROS), start=None)
+    assert _delivered(Schemas(), value) == value
+
+
+def _stored(schemas: Schemas, key: bytes, value: bytes, *, short: bool = False) -> bytes | None:
+    """Return what is stored of a task's value, by the short way or the general one."""
+    dialect, sent = dialect_named("light4j", schemas), record(key, value, [], timestamp=AT + 1)
+    if short:
+        plain = dialect.task(sent)
+        assert plain is not None
+        return plain.payload
+    command = dialect.decode(sent)
+    assert isinstance(command, ScheduleCommand)
+    return command.payload
+
+
+@pytest.mark.parametrize(("id", "short"), [(1, True), (1, False), (0x12000000, False)])
+def test_a_task_without_a_start_tells_when_it_was_due_also_if_its_schema_is_not_known_any_more(
+    id: int, short: bool
+) -> None:
+    schemas = Schemas()
+    schemas.note(7, LIGHT4J_KEY)
+    schemas.note(id, LIGHT4J_VALUE)
+    value = task(AT, id=id, start=None, topic="t")
+    stored = _stored(schemas, task_key(id=7), value, short=short)
+    assert stored is not None
+    assert stored == task(AT, id=id, start=AT + HOUR, topic="t")
+    assert _delivered(Schemas(), stored) == task(AT, id=id, start=AT + 2 * HOUR, topic="t")
+
+
+@pytest.mark.parametrize("id", [1, None])
+def test_a_task_without_a_start_is_stored_as_it_was_sent_if_it_is_plain_or_its_start_not_in_ms(id: int | None) -> None:
+    schemas = Schemas()
+    schemas.note(1, _with_start(MICROS))
+    value = task(AT, start=None) if id is None else task(AT, id=id, schema=_with_start(MICROS), start=None)
+    assert _stored(schemas, task_key(), value) == value
+
+
 def test_a_start_of_light4j_without_a_time_zone_is_refused() -> None:
     schemas = Schemas()
     schema = _with_start({"type": "long", "logicalType": "local-timestamp-millis"})

@@ -47,11 +47,11 @@ export async function sendEach(names, send, tell, signal, atOnce = 1) {
 /**
  * Return a notice of how far requests are, and functions that bring it up to date.
  * @param {number} total
- * @param {{ title: string, label: string, noun: string, done: string }} words "Sending 3 letters again…", "Sent again", "3 letters",
- *   "sent again"
+ * @param {{ title: string, label: string, noun: string, done: string, undone?: string }} words "Sending 3 letters again…",
+ *   "Sent again", "3 letters", "sent again", and what the others were not, if that differs: "sent"
  * @param {() => void} stop
  */
-export function report(total, { title, label, noun, done }, stop) {
+export function report(total, { title, label, noun, done, undone = done }, stop) {
   const bar = h("progress", { max: total, value: 0, "aria-label": label });
   const text = h("p", { role: "status" }, title);
   const failures = h("ul", {});
@@ -70,7 +70,7 @@ export function report(total, { title, label, noun, done }, stop) {
   /** @param {Progress} progress */
   function end({ sent, failed }) {
     const left = total - sent - failed.length;
-    const stopped = left ? ` Stopped: ${count(left)} were not ${done}.` : "";
+    const stopped = left ? ` Stopped: ${count(left)} were not ${undone}.` : "";
     text.textContent = `${count(sent)} of ${noun} ${done}, ${count(failed.length)} failed.${stopped}`;
     node.classList.add(failed.length || stopped ? "bad" : "good");
     bar.remove();

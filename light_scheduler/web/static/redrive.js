@@ -37,7 +37,13 @@ export function redriveAll(letters, answers, signal) {
     if (!await ask("Send all of these again?", body, { yes: "Send all again" })) return;
     const stop = new AbortController();
     const letters = plural(names.length, "letter");
-    const words = { title: `Sending ${letters} again…`, label: "Sent again", noun: letters, done: "sent again" };
+    const words = {
+      title: `Sending ${letters} again…`,
+      label: "Sent again",
+      noun: letters,
+      done: "sent again",
+      undone: "sent",
+    };
     const shown = report(names.length, words, () => stop.abort());
     replace(answers, shown.node);
     shown.node.querySelector("button")?.focus();

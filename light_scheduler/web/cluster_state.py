@@ -16,7 +16,7 @@ from light_scheduler.clock import Clock
 from .cluster import Peers, owner_of_each
 from .cluster_document import ClusterDocument, UnownedPartition, WorkerView
 from .documents import InfoDocument
-from .peer_client import PEER_CLIENT, PeerClient
+from .peer_client import PEER_CLIENT, PeerClient, why_unreachable
 from .scatter import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
 
 FRESH_S = 1.0
@@ -85,4 +85,4 @@ async def _info_of(client: PeerClient, url: str) -> tuple[InfoDocument | None, s
     except TimeoutError:
         return None, "did not answer in time"
     except (aiohttp.ClientError, ValueError, msgspec.MsgspecError) as error:
-        return None, f"cannot be reached: {error}"
+        return None, why_unreachable(error)

@@ -62,3 +62,10 @@ PEER_CLIENT = web.AppKey("peer_client", PeerClient)
 def authority_of(url: URL) -> str:
     """Return host and port of a worker, as both sides write them."""
     return f"{url.host}:{url.port}"
+
+
+def why_unreachable(error: Exception) -> str:
+    """Say why there was no answer of a worker, in words that follow its address."""
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
+        return "cannot be reached: connection refused"  # aiohttp's text repeats the address
+    return f"cannot be reached: {error}"

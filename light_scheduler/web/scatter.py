@@ -25,7 +25,7 @@ from light_scheduler.tables.views import Lane, Query, encode_cursor
 from .cluster import Peers, owner_of_each
 from .documents import ScheduleDetail
 from .own import PAGE_BYTES, OwnMatches, OwnPage
-from .peer_client import LOCAL_SCOPE, SCOPE_HEADER, PeerClient
+from .peer_client import LOCAL_SCOPE, SCOPE_HEADER, PeerClient, why_unreachable
 from .problems import RETRY_AFTER_S, Extension, MissingPartition, ProblemError
 
 SHARE_MEDIA_TYPE = "application/vnd.light-scheduler.share+msgpack"
@@ -173,7 +173,7 @@ class Scatter:
         except TimeoutError:
             return "did not answer in time"
         except (aiohttp.ClientError, ValueError, msgspec.MsgspecError) as error:
-            return f"cannot be reached: {error}"
+            return why_unreachable(error)
 
 
 def _collected(asked: Mapping[str, asyncio.Task[Share | str]]) -> tuple[dict[str, Share], dict[str, str]]:

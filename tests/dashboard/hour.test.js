@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { lineOf } from "../../light_scheduler/web/static/hour.js";
+import { beginOf, lineOf } from "../../light_scheduler/web/static/hour.js";
 
 /** @type {(at: number, accepted: number, p99: number | null) => any} */
 const sample = (at, accepted, p99) => ({ at, accepted, fired: 0, p50: p99, p90: p99, p99, backlog: null });
@@ -14,4 +14,12 @@ Deno.test("without a value there is no line and no highest", () => {
   for (const hour of [null, [], [sample(1, 0, null)]]) {
     assert.deepEqual(lineOf(hour, "backlog"), { values: [], highest: null });
   }
+});
+
+Deno.test("a chart begins an hour ago, or with the first sample, but not less than five minutes ago", () => {
+  const now = 10_000_000, hour = (/** @type {number} */ minutes) => [sample(now - minutes * 60_000, 1, 1)];
+  assert.deepEqual(beginOf(hour(60), now), { from: now - 3_600_000, label: "1 h ago" });
+  assert.deepEqual(beginOf(hour(61), now), { from: now - 3_600_000, label: "1 h ago" });
+  assert.deepEqual(beginOf(hour(12), now), { from: now - 720_000, label: "12 min ago" });
+  for (const samples of [null, [], hour(1)]) assert.deepEqual(beginOf(samples, now).label, "5 min ago");
 });

@@ -108,8 +108,10 @@ function nowMark(bars, now, x, bottom) {
   const [begin, end] = [bars[0].from, bars[bars.length - 1].to];
   if (now < begin || now > end) return null;
   const at = x(((now - begin) / (end - begin)) * bars.length);
+  const line = { x1: at, x2: at, y1: EDGES.top - 14, y2: bottom };
   return [
-    svg("line", { class: "now", x1: at, x2: at, y1: EDGES.top - 14, y2: bottom }),
+    svg("line", { class: "now-back", ...line }),
+    svg("line", { class: "now", ...line }),
     svg("text", { class: "tick start", x: at + 4, y: EDGES.top - 6, "aria-hidden": "true" }, "now"),
   ];
 }

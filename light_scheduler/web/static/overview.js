@@ -7,7 +7,7 @@ import { lineChart } from "./chart.js";
 import { partitionsOf, percentile, targetsOf, totals } from "./cluster.js";
 import { h, refresh } from "./elements.js";
 import { count, duration, MISSING, rate } from "./format.js";
-import { HOUR_MS, lineOf } from "./hour.js";
+import { beginOf, lineOf } from "./hour.js";
 import { rates, showOverview } from "./live.js";
 import { roadAhead } from "./road_ahead.js";
 import { troublesNotice } from "./troubles.js";
@@ -63,7 +63,7 @@ function tiles(cluster, overview) {
       chart("Accepted a second", "accepted", rate, overview),
     ),
     tile("Fired", rate(last?.fired ?? null), "messages a second", chart("Fired a second", "fired", rate, overview)),
-    tile("Lateness", bound(percentile(late, 0.5)), "half of the firings of the last minute", [
+    tile("Lateness", bound(percentile(late, 0.5)), "at p50, in the last minute", [
       h(
         "dl",
         { class: "percentiles" },
@@ -148,12 +148,15 @@ function section(style, name, value, unit, more) {
  */
 function chart(label, what, text, { time, hour }) {
   const { values, highest } = lineOf(hour, what);
-  const peak = highest === null ? "Nothing yet in the last hour" : `Highest in the last hour: ${text(highest)}`;
-  return [
-    lineChart(`${label}, the last hour. ${peak}`, values, time - HOUR_MS, time),
-    h("p", { class: "ends", "aria-hidden": "true" }, h("span", {}, "1 h ago"), h("span", {}, "now")),
+  const peak = highest === null ? "Nothing yet" : `Highest: ${text(highest)}`;
+  const begin = beginOf(hour, time);
+  return h(
+    "div",
+    { class: "trend" },
+    lineChart(`${label}, from ${begin.label} until now. ${peak}`, values, begin.from, time),
+    h("p", { class: "ends", "aria-hidden": "true" }, h("span", {}, begin.label), h("span", {}, "now")),
     h("p", { class: "note" }, peak),
-  ];
+  );
 }
 
 /** @param {number | null} ms */

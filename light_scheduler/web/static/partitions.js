@@ -57,7 +57,7 @@ function draw(cluster) {
  */
 function row({ topic, partition, owner, lane, state, reason, standbys }, now) {
   return [
-    [userText(topic), `[${partition}]`],
+    userText(`${topic}[${partition}]`),
     [badge(state), progress(lane), reason && h("p", { class: "note" }, userText(reason, 300))],
     owner === null ? MISSING : userText(host(owner)),
     lane ? count(lane.pending) : MISSING,

@@ -98,7 +98,7 @@ class _Load:
             if self._lines.state.in_flight:
                 self._refused.take_back(self._lines.state.refused_file)
             with PhaseBar(console=error_console()) as bar:
-                bar.begin("bytes sent", self._lines.size)
+                bar.begin("sending the file", self._lines.size)
                 bar.done(self._lines.position)
                 await self._go_on(mark)
                 for chunk in chunks(rows_of(self._lines, self._format, self._sender.tenant)):

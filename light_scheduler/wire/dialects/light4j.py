@@ -39,7 +39,7 @@ from light_scheduler.wire.spans import LONGEST_DURATION
 
 from .avro import AvroForm, nullabilities
 from .compatible import CompatibleDialect
-from .light4j_alike import Shape, alike_task, shape_of
+from .light4j_alike import AlikeTasks
 from .light4j_bytes import UNITS, kind_of, task_bytes, with_start
 from .reading import Given, cancel, has_plain_headers, topic_named
 
@@ -105,13 +105,6 @@ class _Frequency(NamedTuple):
     interval: int
 
 
-class _Last(NamedTuple):
-    """The task that was read last: its bytes that others may share, and its tenant, topic, unit and interval (ms)."""
-
-    shape: Shape
-    meaning: tuple[str, str, int, int]
-
-
 class Light4jDialect(CompatibleDialect):
     """Tasks in keys and values."""
 
@@ -123,7 +116,7 @@ class Light4jDialect(CompatibleDialect):
     def __init__(self, schemas: Schemas | None = None) -> None:
         self._keys = AvroForm(RECORD_KEY, [KEY_SCHEMA], schemas)
         self._values = AvroForm(RECORD_VALUE, PUBLISHED, schemas, _VARIANTS, len(PUBLISHED))
-        self._last: _Last | None = None
+        self._alike = AlikeTasks()
 
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         return self._keys.schema_ids(record.key) + self._values.schema_ids(record.value)
@@ -138,18 +131,17 @@ class Light4jDialect(CompatibleDialect):
             return None
         if headers and (headers[0][0] == REQUESTED_BY or (len(headers) > 1 and len(_sent(record)) < len(headers))):
             return None
-        if (last := self._last) is not None and (alike := alike_task(key, value, last.shape)) is not None:
-            id, start = alike
-            tenant, topic, unit, interval = last.meaning
-            anchor = start - start % unit
-            if not id.isprintable() or start > LATEST_INSTANT - interval:
-                return self._task(record)
-            trigger, target = FixedRate(interval, anchor), Target(topic, key)
-            return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(headers))
-        return self._task(record)
+        if (alike := self._alike.read(key, value)) is None:
+            return self._task(record)
+        id, start, (tenant, topic, unit, interval) = alike
+        if not id.isprintable() or start > LATEST_INSTANT - interval:
+            return self._task(record)
+        anchor = start - start % unit
+        trigger, target = FixedRate(interval, anchor), Target(topic, key)
+        return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(headers))
 
     def _task(self, record: CommandRecord) -> PlainTask | None:
-        """Read a task that is not like the one before it, and remember it if the next one may be like it."""
+        """Read a task that is not like any before it, and remember it if others may be like it."""
         key, value = record.key, record.value
         assert key is not None
         assert value is not None
@@ -178,7 +170,7 @@ class Light4jDialect(CompatibleDialect):
             if schema is not None:  # as `_with_start` has it
                 value = with_start(value, task, anchor)
         else:
-            self._last = _Last(shape_of(key, whose[0], value, at, task), (tenant, topic, unit, interval))
+            self._alike.keep(key, whose[0], value, at, task, (tenant, topic, unit, interval))
         trigger, target = FixedRate(interval, anchor), Target(topic, key)
         return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(record.headers))
 

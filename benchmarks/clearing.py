@@ -1,4 +1,4 @@
-"""What the judgement of a plain one-shot costs an audit: with its columns compared, and with a replay.
+"""What a plain one-shot costs an audit in Python: with what its records claim compared, and with a replay.
 
     python -m benchmarks.clearing > benchmarks/results/clearing.json
 
@@ -11,10 +11,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
@@ -24,14 +22,14 @@ from benchmarks.costs.lanes import CHUNK, LIMITS, SERIES, Lane
 from light_scheduler.bench.machine import machine
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import Headers, TopicNames
-from light_scheduler.pipeline.audit.evidence import HISTORY, SCHEMA, SEEN, Row, asked_of, encode_asked, kafka_rows
-from light_scheduler.pipeline.audit.gathering import COLUMNS
-from light_scheduler.pipeline.audit.judging import judge_rows
-from light_scheduler.pipeline.audit.plain_commands import read_plain
+from light_scheduler.pipeline.audit.clearing import COLUMNS
+from light_scheduler.pipeline.audit.evidence import Row, asked_of, encode_asked, kafka_rows
+from light_scheduler.pipeline.audit.judging import clear_rows, judge_rows
+from light_scheduler.pipeline.audit.readings import ROWS, Reading
 from light_scheduler.pipeline.audit.terms import Terms
 from light_scheduler.pipeline.audit.verdict import Bounds, Horizon
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema
-from light_scheduler.wire import decode_history, dialect_named
+from light_scheduler.wire import dialect_named
 
 START = 1_767_225_600_000
 ROUNDS = 5
@@ -74,18 +72,15 @@ def lived_through() -> MemoryLog:
     return log
 
 
-def evidence(log: MemoryLog, commands: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows of evidence, by schedule."""
-    rows = [{**row, "headers": []} for row in commands.select(list(Row._fields)).to_pylist()]
-    for record in log.records[NAMES.history]:
-        event = decode_history(record["value"])
-        rows.append({**record, "tenant": event.tenant, "id": event.id, "lane": 0, "kind": HISTORY, "key": None})
-    for record in log.records[TARGET]:
-        headers = {header["key"]: header["value"] for header in record["headers"]}
-        whose = {"tenant": headers["schedule-tenant"].decode(), "id": headers["schedule-id"].decode(), "lane": 0}
-        rows.append({**record, **whose, "kind": SEEN, "value": sha256(record["value"]).hexdigest().encode()})
-    rows.sort(key=lambda row: (row["tenant"], row["id"], row["kind"], row["offset"]))
-    return pa.RecordBatch.from_pylist(rows, arrow_schema(SCHEMA))
+def records_of(log: MemoryLog, topic: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(log.records[topic], arrow_schema(RECORDS))
+
+
+def in_order(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> pa.RecordBatch:
+    """Return columns of evidence, by schedule."""
+    table = pa.Table.from_batches(batches).select(columns).combine_chunks()
+    order = [(name, "ascending") for name in ("tenant", "id", "kind", "offset")]
+    return table.sort_by(order).combine_chunks().to_batches()[0]
 
 
 def cost(run: Callable[[], object]) -> float:
@@ -100,21 +95,31 @@ def cost(run: Callable[[], object]) -> float:
 
 def main() -> None:
     """Measure, and print a document."""
-    log, native = lived_through(), dialect_named("native")
-    records = pa.RecordBatch.from_pylist(log.records[NAMES.commands], arrow_schema(RECORDS))
-    read = partial(read_plain, records, [NAMES.commands], LIMITS, arrow_schema(COLUMNS))
-    batch = evidence(log, read()[0])
+    log, native, schema = lived_through(), dialect_named("native"), arrow_schema(ROWS)
+    commands = records_of(log, NAMES.commands)
+    readings = {
+        "commands": (Reading("commands", {NAMES.commands: "native"}, LIMITS), commands),
+        "history": (Reading("history"), records_of(log, NAMES.history)),
+        "messages": (Reading("messages"), records_of(log, TARGET)),
+    }
+    read = {name: partial(_read, *reading, schema) for name, reading in readings.items()}
+    batches = [batch for reading in read.values() for batch in reading()]
+    compared, evidence = in_order(batches, COLUMNS), in_order(batches, Row._fields)
     terms = Terms(FiringRules(), Bounds(0, log.now, 60_000), Horizon({TARGET: 0}, 0), NAMES.commands, 0)
     costs = {
-        "reading as columns": cost(read),
-        "reading one by one": cost(
-            lambda: [encode_asked(asked_of(row, native, LIMITS)[2]) for row in kafka_rows(records)]
+        **{f"reading {name}": cost(reading) for name, reading in read.items()},
+        "reading commands one by one": cost(
+            lambda: [encode_asked(asked_of(row, native, LIMITS)[2]) for row in kafka_rows(commands)]
         ),
-        "clearing": cost(lambda: list(judge_rows(terms)(iter([batch])))),
-        "replaying": cost(lambda: list(judge_rows(replace(terms, replays_all=True))(iter([batch])))),
+        "clearing": cost(lambda: list(clear_rows(terms)(iter([compared])))),
+        "replaying": cost(lambda: list(judge_rows(terms)(iter([evidence])))),
     }
     json.dump({"schedules": CHUNK, "microseconds": costs, "machine": machine()}, sys.stdout, indent=2)
     print()
+
+
+def _read(reading: Reading, records: pa.RecordBatch, schema: pa.Schema) -> list[pa.RecordBatch]:
+    return list(reading.rows(records, schema))
 
 
 if __name__ == "__main__":

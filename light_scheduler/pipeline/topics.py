@@ -67,7 +67,13 @@ def read_topics(spark: SparkSession, bootstrap_servers: str, topics: Sequence[st
 
     Logs are cut so that all cores have something to read.
     """
-    kind = kafka_format(spark)
+    return read_format(spark, kafka_format(spark), bootstrap_servers, topics, **options)
+
+
+def read_format(
+    spark: SparkSession, kind: str, bootstrap_servers: str, topics: Sequence[str], **options: Any
+) -> DataFrame:
+    """Return what a format, which takes the options of a Kafka format, makes of what is committed in topics."""
     reader = spark.read.format(kind)
     for name, value in _options(kind, bootstrap_servers, topics, {**_pieces(spark), **options}).items():
         reader = reader.option(name, value)

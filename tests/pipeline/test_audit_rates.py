@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from light_scheduler.pipeline.audit.evidence import COMMAND, HISTORY, IMPORTED
-from light_scheduler.pipeline.audit.gathering import CARRIED, COLUMNS, history
+from light_scheduler.pipeline.audit.gathering import CARRIED, COLUMNS
 from light_scheduler.pipeline.audit.rates import MOST_LISTED, disagreements, events, series
 from light_scheduler.pipeline.audit.verdict import Bounds
 
@@ -83,9 +83,3 @@ def test_times_outside_of_the_audit_are_not_listed(spark: SparkSession) -> None:
     found = disagreements(events(evidence, series(evidence)), series(evidence), Bounds(500_001, 500_030, 0)).collect()
     assert sorted(row.due for row in found) == [500_010, 500_020, 500_030]
     assert {(row.topic, row.offset) for row in found} == {("topic", 1)}, "the line with which the series begins"
-
-
-def test_a_line_of_history_is_parsed_once(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    columns = "topic string, partition int, offset bigint, timestamp timestamp, value binary"
-    history(spark.createDataFrame([], columns)).explain()
-    assert capsys.readouterr().out.count("from_json") == 1

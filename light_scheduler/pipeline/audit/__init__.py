@@ -1,12 +1,14 @@
 """The job `audit`: was everything delivered that was promised, once, in time and unaltered?
 
 evidence, gathering   records of all topics in one form, by schedule
+readings              Kafka's columns to that form; plain_commands, lines and messages: of each topic
+evidence_source       the same, where records are read
 replay                a schedule's commands and history through the engine: what was promised (promises)
 orders, diagnosis     what explains a line of history; what is wrong with one that nothing explains
 verdict               what was promised against what was delivered
 judging, terms        the same, for all schedules, where their rows are; what holds for all of them
-clearing, canonical   schedules that need no replay; their records as lanes would write them, in columns
-plain_commands        their commands, read as columns; header_lists: headers of many records in flat arrays
+clearing, claims      schedules that need no replay, by what their records claim
+canonical             commands as columns; header_lists: headers of many records in flat arrays
 rates                 what Spark can expand without the engine, as a check on it
 options, reading      what is audited; the application's topics as evidence
 job, increments       the whole of it: of everything, or of what has come since the last audit

@@ -1,12 +1,7 @@
-"""The records of plain one-shots, built as columns: byte for byte what lanes and `encode_asked` make of them.
-
-A plain one-shot has an instant or a delay, a target topic, a payload and headers of its user's, and no other rule. So
-its command says everything about it, and its history differs from that of others in a few values only.
-"""
+"""The commands of plain one-shots, built as columns: byte for byte what `encode_asked` makes of them."""
 
 from __future__ import annotations
 
-import re
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -15,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from light_scheduler.model import After, EventType, HistoryEvent, Once, ScheduleCommand, Target
-from light_scheduler.wire import encode_history
+from light_scheduler.model import After, Once, ScheduleCommand, Target
 
 from .evidence import digest_as_headers, encode_asked
 from .header_lists import HeaderLists, Mask, each_value
@@ -85,32 +79,14 @@ def packed(commands: PlainCommands) -> pa.Array:
 
 def headers_digests(lists: HeaderLists, chosen: Mask) -> pa.Array:
     """Return what stands for the chosen headers of each record, as `evidence.headers_digest` has it."""
-    names = each_value(lists.names, _encode, pa.binary())
-    values = pc.fill_null(_bytes(lists.values), _encode(None))
-    pairs = joined(_PAIR, names, values).filter(pa.array(chosen))
+    meant = pa.array(chosen)
+    names = lists.each_name(_encode, pa.binary()).filter(meant)
+    values = pc.fill_null(_bytes(lists.values.filter(meant)), _encode(None))
     counts = np.bincount(lists.owners[chosen], minlength=len(lists.ends))
-    of_record = pa.ListArray.from_arrays(pa.array([0, *np.cumsum(counts)], pa.int32()), pairs)
+    ends = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    of_record = pa.ListArray.from_arrays(ends, joined(_PAIR, names, values))
     begins = each_value(pa.array(counts), _list_begin, pa.binary())
     return each_value(joined(begins, pc.binary_join(of_record, b"")), _sha256, pa.binary())
-
-
-class HistoryLines:
-    """Writes an event of plain one-shots, which is the same for all but a few values."""
-
-    def __init__(self, event: EventType) -> None:
-        line = encode_history(HistoryEvent(event, "<tenant>", "<id>", 1, 101, 102, 1, 1, "<topic>", None, 103))
-        self._pieces = re.split(rb"<tenant>|<id>|101|102|<topic>|103", line)
-
-    def of(self, commands: PlainCommands, due: pa.Array, at: pa.Array) -> pa.Array:
-        """Return the values of history records, of events at instants; `due` and `at` are UTC epoch ms.
-
-        Tenant and id stand as they are: where JSON has to escape one, the line is none of that schedule.
-        """
-        values = (commands.tenant, commands.id, due, at, commands.topic, commands.partition)
-        pieces = [self._pieces[0]]
-        for value, piece in zip(values, self._pieces[1:], strict=True):
-            pieces += [value if pa.types.is_binary(value.type) else digits(value), piece]
-        return joined(*pieces)
 
 
 def joined(*pieces: pa.Array | bytes) -> pa.Array:

@@ -1,8 +1,8 @@
 """Clears what most schedules are, without a replay: plain one-shots that were asked for once, and delivered so.
 
-Such a schedule has four records. Three of them follow from its command and from the two instants at which it was
-accepted and fired: what lanes would have written is built as columns (`canonical`), and compared with what is there.
-Any other schedule goes through the replay, which alone says what is a fault.
+Such a schedule has four records, each of which claims something (`claims`). If the claims are the same, and the
+instants as they should be, nothing is wrong with it. Any other schedule goes through the replay, which alone says what
+is a fault.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ import pyarrow.compute as pc
 from light_scheduler.engine.firing import MINUTE_MS
 from light_scheduler.model import EventType
 from light_scheduler.pipeline.lag import LAG_MS
-from light_scheduler.wire.fields import CONTROL_PREFIX
-from light_scheduler.wire.firing import LAST_HEADERS
 
-from .canonical import HistoryLines, PlainCommands, after_delays, at_instants, digits, headers_digests, joined, packed
+from .claims import claimed
 from .evidence import COMMAND, HISTORY, SEEN
-from .header_lists import HeaderLists, Mask, Numbers, each_value, mask_of
+from .header_lists import Mask, Numbers, each_value, mask_of
 from .terms import Terms
+
+COLUMNS = ("tenant", "id", "lane", "kind", "topic", "partition", "offset", "timestamp", "claim", "due", "at")
+"""The columns of evidence that are compared."""
 
 _KINDS = (COMMAND, HISTORY, HISTORY, SEEN)
 """Records of a plain one-shot: its command, that it was scheduled, that it was fired, and its message."""
 
 _WHOSE = ("tenant", "id")
-_INSTANT = "^[1-9][0-9]{12}$"
-_AT = '"at":(?P<at>[1-9][0-9]{12}),'
-_SCHEDULED, _FIRED = HistoryLines(EventType.SCHEDULED), HistoryLines(EventType.FIRED)
 
 
 class Cleared(NamedTuple):
@@ -65,29 +63,34 @@ class Groups(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Schedules with the records of a plain one-shot, a column for each value. Instants are UTC epoch ms.
-
-    `commands` are the commands as the messages have them, `values` the values of command and history. `headers` are
-    the last ones of the messages, and `has_more`: there are others of the scheduler's among those before them.
-    `sizes` is how many records each schedule has.
-    """
+    """Schedules with the records of a plain one-shot, and how many records each of them has."""
 
     sizes: Numbers
-    commands: PlainCommands
-    commands_topic: pa.Array
-    origin: pa.Array
-    values: tuple[pa.Array, ...]
-    accepted_at: Numbers
-    due: Numbers
-    fired_at: Numbers
-    delivered_at: Numbers
-    headers: tuple[tuple[pa.Array, pa.Array], ...]
-    has_more: Mask
+    command: pa.RecordBatch
+    scheduled: pa.RecordBatch
+    fired: pa.RecordBatch
+    message: pa.RecordBatch
+
+    @property
+    def due(self) -> Numbers:
+        return _numbers(self.message, "due")
+
+    @property
+    def fired_at(self) -> Numbers:
+        return _numbers(self.message, "at")
+
+    @property
+    def delivered_at(self) -> Numbers:
+        return _numbers(self.message, "timestamp")
+
+    @property
+    def accepted_at(self) -> Numbers:
+        return _numbers(self.scheduled, "at")
 
     @property
     def begun(self) -> Numbers:
         """Since when each was pending; delays count from then."""
-        begun: Numbers = np.minimum(self.commands.recorded_at.to_numpy(), self.accepted_at)
+        begun: Numbers = np.minimum(_numbers(self.command, "timestamp"), self.accepted_at)
         return begun
 
     @property
@@ -95,36 +98,17 @@ class Candidates(NamedTuple):
         """How many ms later than possible each fired."""
         return self.fired_at - np.maximum(self.due, self.begun)
 
-    def has(self, header: str, value: pa.Array | bytes) -> Mask:
-        """Tell whose messages have a header of a value."""
-        _, values = self.headers[LAST_HEADERS.index(header)]
-        return mask_of(pc.equal(values, value))
+
+def _has_line(of: Candidates, line: pa.RecordBatch, event: EventType) -> Mask:
+    expected = each_value(of.message.column("topic"), lambda topic: claimed(topic, event), pa.binary())
+    return mask_of(pc.equal(line.column("claim"), expected))
 
 
-def _has_command(of: Candidates) -> Mask:
-    command, commands = of.values[0], of.commands
-    is_same = mask_of(pc.equal(command, packed(commands)))
-    if not is_same.all():
-        delayed = commands._replace(timing=after_delays(pa.array(of.due - of.begun)))
-        is_same |= mask_of(pc.equal(command, packed(delayed)))
-    return is_same
-
-
-def _has_line(of: Candidates, value: pa.Array, lines: HistoryLines, at: Numbers) -> Mask:
-    return mask_of(pc.equal(value, lines.of(of.commands, pa.array(of.due), pa.array(at))))
-
-
-def _has_names(of: Candidates) -> Mask:
-    has_names = np.ones(len(of.due), np.bool_)
-    for (names, _), name in zip(of.headers, LAST_HEADERS, strict=True):
-        has_names &= mask_of(pc.equal(names, CONTROL_PREFIX + name))
-    return has_names
-
-
-def _delivery_ids(of: Candidates) -> pa.Array:
-    commands = of.commands
-    source = joined(of.commands_topic, b":", digits(commands.partition), b":", digits(commands.offset))
-    return joined(source, b":1:1:", digits(pa.array(of.due)), b":1")
+def _is_due(of: Candidates) -> Mask:
+    command = of.command
+    delayed = (_numbers(command, "at") >= 0) & (of.begun + _numbers(command, "at") == of.due)
+    is_due: Mask = delayed | (_numbers(command, "due") == of.due)
+    return is_due
 
 
 def _reach(of: Candidates, terms: Terms) -> Mask:
@@ -135,27 +119,20 @@ def _reach(of: Candidates, terms: Terms) -> Mask:
 
 
 def _has_target(of: Candidates, terms: Terms) -> Mask:
-    starts = each_value(of.commands.topic, lambda topic: terms.horizon.targets.get(topic.decode()), pa.int64())
+    starts = each_value(of.message.column("topic"), terms.horizon.targets.get, pa.int64())
     is_whole = mask_of(pc.less_equal(starts, pa.array(of.fired_at)))
     return is_whole | (of.delivered_at <= of.fired_at + LAG_MS)
 
 
 CHECKS: dict[str, Callable[[Candidates, Terms], Mask]] = {
     "no other record": lambda of, _: of.sizes == len(_KINDS),
-    "not passed on": lambda of, _: mask_of(of.origin.is_null()),
-    "command": lambda of, _: _has_command(of),
-    "scheduled": lambda of, _: _has_line(of, of.values[1], _SCHEDULED, of.accepted_at),
-    "fired": lambda of, _: _has_line(of, of.values[2], _FIRED, of.fired_at),
-    "names": lambda of, _: _has_names(of),
-    "no more": lambda of, _: ~of.has_more,
-    "firing-id": lambda of, _: of.has("firing-id", joined(of.commands.id, b"@", digits(pa.array(of.due)))),
-    "sequence": lambda of, _: of.has("sequence", b"1"),
-    "attempt": lambda of, _: of.has("attempt", b"1"),
-    "version": lambda of, _: of.has("version", b"1"),
-    "source-topic": lambda of, _: of.has("source-topic", of.commands_topic),
-    "source-partition": lambda of, _: of.has("source-partition", digits(of.commands.partition)),
-    "source-offset": lambda of, _: of.has("source-offset", digits(of.commands.offset)),
-    "delivery-id": lambda of, _: of.has("delivery-id", _delivery_ids(of)),
+    "command": lambda of, _: mask_of(pc.equal(of.command.column("claim"), of.message.column("claim"))),
+    "due": lambda of, _: _is_due(of),
+    "scheduled": lambda of, _: _has_line(of, of.scheduled, EventType.SCHEDULED),
+    "due of scheduled": lambda of, _: _numbers(of.scheduled, "due") == of.due,
+    "fired": lambda of, _: _has_line(of, of.fired, EventType.FIRED),
+    "due of fired": lambda of, _: _numbers(of.fired, "due") == of.due,
+    "at of fired": lambda of, _: _numbers(of.fired, "at") == of.fired_at,
     "fired when due": lambda of, _: of.fired_at >= of.due,
     "delivered when due": lambda of, _: of.delivered_at >= of.due,
     "in time": lambda of, terms: of.late <= terms.bounds.patience,
@@ -163,11 +140,15 @@ CHECKS: dict[str, Callable[[Candidates, Terms], Mask]] = {
     "over": lambda of, terms: np.maximum(of.accepted_at, of.fired_at) <= terms.bounds.end,
     "target": _has_target,
 }
-"""All that is compared. A schedule is cleared if every one of these holds."""
+"""All that is compared. A schedule is cleared if every one of these holds.
+
+Not the lane: rows are sorted by it first, and command and message have the same, so the lines between them have it too.
+"""
 
 
 def without_cleared(batches: Iterable[pa.RecordBatch], terms: Terms) -> Iterator[tuple[pa.RecordBatch, Cleared]]:
-    """Yield sorted rows of evidence without those of schedules that are cleared, and what there is to say of these.
+    """Yield the tenants and ids of schedules that are not cleared, from sorted rows of evidence, and what there is to
+    say of those that are.
 
     The rows of a schedule that may go on in the next batch wait for it, unless they are too many already.
     """
@@ -206,70 +187,23 @@ def _whose(batch: pa.RecordBatch, row: int) -> tuple[str, str]:
 
 def _split(groups: Groups, terms: Terms) -> tuple[pa.RecordBatch, Cleared]:
     kinds = [groups.kinds(place) == kind for place, kind in enumerate(_KINDS)]
-    firsts, of = _candidates(groups, np.logical_and.reduce([groups.is_whole, *kinds]))
+    chosen = np.logical_and.reduce([groups.is_whole, *kinds])
+    firsts = groups.firsts[chosen]
+    records = (groups.batch.take(pa.array(firsts + place)) for place in range(len(_KINDS)))
+    of = Candidates(groups.sizes[chosen], *records)
     is_clear = np.ones(len(firsts), np.bool_)
     for check in CHECKS.values():
         is_clear &= check(of, terms)
-    is_left = np.ones(groups.batch.num_rows, np.bool_)
-    for place in range(len(_KINDS)):
-        is_left[firsts[is_clear] + place] = False
-    commands = groups.batch.select(["topic", "lane", "offset"]).take(pa.array(firsts[is_clear]))
+    is_left = np.ones(len(groups.firsts), np.bool_)
+    is_left[chosen] = ~is_clear
+    left = groups.batch.select(_WHOSE).take(pa.array(groups.firsts[is_left]))
+    commands = of.command.select(["topic", "lane", "offset"]).filter(pa.array(is_clear))
     last = pa.Table.from_batches([commands]).group_by(["topic", "lane"]).aggregate([("offset", "max")])
     handled = {(row["topic"], row["lane"]): row["offset_max"] for row in last.to_pylist()}
-    return groups.batch.filter(pa.array(is_left)), Cleared(of.fired_at[is_clear], of.late[is_clear], handled)
+    return left, Cleared(of.fired_at[is_clear], of.late[is_clear], handled)
 
 
-def _candidates(groups: Groups, chosen: Mask) -> tuple[Numbers, Candidates]:
-    """Return where the chosen schedules begin whose values have the usual form, and these values."""
-    batch, firsts, sizes = groups.batch, groups.firsts[chosen], groups.sizes[chosen]
-    lists = HeaderLists.of(batch.column("headers").take(pa.array(firsts + _KINDS.index(SEEN))))
-    begins = lists.ends - len(LAST_HEADERS)
-    is_usual = lists.lengths >= len(LAST_HEADERS)
-    due, fired_at = (_taken(lists.values, begins + LAST_HEADERS.index(name)) for name in ("due", "fired-at"))
-    at = pc.struct_field(pc.extract_regex(batch.column("value").take(pa.array(firsts + 1)), _AT), "at")
-    for instant in (due, fired_at):
-        is_usual &= mask_of(pc.match_substring_regex(instant, _INSTANT))
-    is_usual &= mask_of(at.is_valid())
-    usual = pa.array(is_usual)
-    users = np.arange(len(lists.names)) < begins[lists.owners]
-    ours = np.bincount(lists.owners[lists.beginning_with(CONTROL_PREFIX) & users], minlength=len(begins))
-    digests = headers_digests(lists, users).filter(usual)
-    firsts, begins = firsts[is_usual], begins[is_usual]
-    due, fired_at, at = (_instants(column.filter(usual)) for column in (due, fired_at, at))
-    values = batch.drop_columns(["headers"])
-    command, scheduled, fired, message = (values.take(pa.array(firsts + place)) for place in range(len(_KINDS)))
-    tenant, id = (command.column(name).cast(pa.binary()) for name in _WHOSE)
-    commands = PlainCommands(
-        tenant,
-        id,
-        key=message.column("key"),
-        timing=at_instants(due),
-        topic=message.column("topic").cast(pa.binary()),
-        payload=message.column("value"),
-        headers=digests,
-        partition=command.column("partition"),
-        offset=command.column("offset"),
-        recorded_at=command.column("timestamp"),
-    )
-    places = [begins + place for place in range(len(LAST_HEADERS))]
-    return firsts, Candidates(
-        sizes[is_usual],
-        commands,
-        commands_topic=command.column("topic").cast(pa.binary()),
-        origin=command.column("key"),
-        values=tuple(each.column("value") for each in (command, scheduled, fired)),
-        accepted_at=at.to_numpy(),
-        due=due.to_numpy(),
-        fired_at=fired_at.to_numpy(),
-        delivered_at=message.column("timestamp").to_numpy(),
-        headers=tuple((_taken(lists.names, place), _taken(lists.values, place)) for place in places),
-        has_more=ours[is_usual] > 0,
-    )
-
-
-def _taken(column: pa.Array, places: Numbers) -> pa.Array:
-    return column.take(pa.array(places, mask=places < 0))
-
-
-def _instants(texts: pa.Array) -> pa.Array:
-    return texts.cast(pa.string()).cast(pa.int64())
+def _numbers(records: pa.RecordBatch, name: str) -> Numbers:
+    """Return a column; null is -1."""
+    numbers: Numbers = pc.fill_null(records.column(name), -1).to_numpy()
+    return numbers

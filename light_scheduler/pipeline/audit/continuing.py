@@ -16,6 +16,8 @@ from light_scheduler.pipeline.kafka.options import ReadOptions, nested
 from light_scheduler.pipeline.kafka.positions import Position
 from light_scheduler.pipeline.topics import read_topics
 
+from .evidence_source import read_evidence
+from .readings import Reading
 from .sources import Log, Topics
 from .watermark import Watermark
 
@@ -52,6 +54,18 @@ class ContinuedTopics:
         return {topic: self._continued(topic, log, self._last) for topic, log in logs.items()}
 
     def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:  # noqa: ARG002 (offsets say it)
+        cluster = self._topics.cluster
+        return read_topics(self._topics.spark, cluster.bootstrap_servers, topics, **self._options(topics))
+
+    def evidence(self, topics: Sequence[str], reading: Reading, since: int | None = None) -> DataFrame:  # noqa: ARG002
+        cluster = self._topics.cluster
+        return read_evidence(self._topics.spark, cluster.bootstrap_servers, topics, reading, **self._options(topics))
+
+    def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+        return self._topics.firsts(topic, partitions)
+
+    def _options(self, topics: Sequence[str]) -> dict[str, str]:
+        """Return the options that say from where to where topics are read."""
         if unread := [topic for topic in topics if not any(name == topic for name, _ in self._ends)]:
             _, begins, ends = self._looked_up(unread)
             self._begins |= {part: begin for part, begin in begins.items() if part not in self._begins}
@@ -59,15 +73,11 @@ class ContinuedTopics:
         until = {part: end for part, end in self._ends.items() if part[0] in topics}
         before: Offsets = {} if self._last is None else dict(self._last.position.offsets)
         starts = {part: max(before.get(part, 0), self._begins.get(part, 0)) for part in until}
-        options = {
+        return {
             **self._topics.cluster.client_options(),
             "startingOffsets": json.dumps(nested({part: min(start, until[part]) for part, start in starts.items()})),
             "endingOffsets": json.dumps(nested(until)),
         }
-        return read_topics(self._topics.spark, self._topics.cluster.bootstrap_servers, topics, **options)
-
-    def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
-        return self._topics.firsts(topic, partitions)
 
     def _continued(self, topic: str, log: Log, last: Watermark) -> Log:
         """Return a topic as it was when it was first audited: what has been deleted since has been read."""

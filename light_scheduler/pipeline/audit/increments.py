@@ -25,9 +25,9 @@ from . import rates
 from .continuing import ContinuedTopics
 from .evidence import COMMAND, IMPORTED
 from .gathering import CARRIED, COLUMNS
-from .judging import HANDLED, OPEN, STANDS, UNJUDGED, findings
+from .judging import HANDLED, OPEN, STANDS, UNJUDGED, findings, kept
 from .options import AuditOptions
-from .reading import Evidence, kept
+from .reading import Evidence
 from .reporting import reported, without_waiting
 from .state import AuditState
 from .summary import AuditSummary
@@ -39,9 +39,12 @@ _WHOSE = ["tenant", "id"]
 
 
 class Judged(NamedTuple):
-    """Rows of evidence, the findings in them, the number of series that Spark expanded, and faults not yet reported."""
+    """Rows of evidence, those of them that were replayed, the findings in them, the number of series that Spark
+    expanded, and faults not yet reported.
+    """
 
     rows: DataFrame
+    replayed: DataFrame
     found: DataFrame
     expanded: int
     faults: DataFrame
@@ -78,7 +81,7 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
         with progress.phase("Reading what was delivered"):
             new = state.keep_evidence(run, reduce(DataFrame.unionByName, [promised, *evidence.delivered(bounds)]))
         with progress.phase("Judging"):
-            judged = _judged(new if carried is None else new.unionByName(carried), terms, state, last, "first", stack)
+            judged = _judged(new if carried is None else _united(new, carried), terms, state, last, "first", stack)
             # Records without those before them explain less than the entry that was carried over.
             if last is not None and state.has_all_evidence(run) and not judged.faults.isEmpty():
                 judged = _judged(_whole(judged, state.evidence(run)), terms, state, last, "second", stack)
@@ -103,10 +106,11 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
 def _judged(
     rows: DataFrame, terms: Terms, state: AuditState, last: Watermark | None, name: str, stack: ExitStack
 ) -> Judged:
-    series = kept(rates.series(rows), stack)
-    parts = [findings(rows, terms)]
+    found, replayed = findings(rows, terms, stack)
+    series = kept(rates.series(replayed), stack)
+    parts = [found]
     if expanded := series.count():
-        parts.append(rates.disagreements(rates.events(rows, series), series, terms.bounds))
+        parts.append(rates.disagreements(rates.events(replayed, series), series, terms.bounds))
     if last is not None and last.handled:
         before = [(HANDLED, topic, partition, offset) for (topic, partition), offset in last.handled.items()]
         columns = "what string, topic string, partition int, offset bigint"
@@ -115,7 +119,7 @@ def _judged(
     found = state.scratch(f"{name}-findings", reduce(_united, parts))
     faults, waiting = without_waiting(found)
     unreported = faults if last is None else state.unreported(last.run, faults)
-    return Judged(rows, found, expanded, state.scratch(f"{name}-faults", unreported), waiting)
+    return Judged(rows, replayed, found, expanded, state.scratch(f"{name}-faults", unreported), waiting)
 
 
 def _united(some: DataFrame, others: DataFrame) -> DataFrame:
@@ -125,14 +129,17 @@ def _united(some: DataFrame, others: DataFrame) -> DataFrame:
 def _whole(judged: Judged, evidence: DataFrame) -> DataFrame:
     """Return the rows that were judged, and for schedules with faults all that was ever read of them."""
     faulty = judged.faults.select(*_WHOSE).distinct()
-    return judged.rows.join(faulty, _WHOSE, "left_anti").unionByName(evidence.join(faulty, _WHOSE, "left_semi"))
+    return judged.rows.join(faulty, _WHOSE, "left_anti").unionByName(
+        evidence.join(faulty, _WHOSE, "left_semi"), allowMissingColumns=True
+    )
 
 
 def _left(judged: Judged) -> DataFrame:
     """Return the evidence that the next audit needs."""
     of_kind = {what: judged.found.where(F.col("what") == what).select(*_WHOSE) for what in (OPEN, UNJUDGED)}
-    whole = judged.rows.join(of_kind[OPEN], _WHOSE, "left_semi")
-    commands = judged.rows.where(F.col("kind") <= COMMAND).join(of_kind[UNJUDGED], _WHOSE, "left_semi")
+    replayed = judged.replayed.select(*spark_types(COLUMNS))
+    whole = replayed.join(of_kind[OPEN], _WHOSE, "left_semi")
+    commands = replayed.where(F.col("kind") <= COMMAND).join(of_kind[UNJUDGED], _WHOSE, "left_semi")
     return _standing(judged.found).unionByName(whole).unionByName(commands)
 
 

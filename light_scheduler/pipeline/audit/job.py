@@ -14,9 +14,9 @@ from light_scheduler.wire import history_key
 
 from . import rates
 from .increments import audit_since_last
-from .judging import findings
+from .judging import findings, kept
 from .options import AuditOptions
-from .reading import Evidence, kept
+from .reading import Evidence
 from .reporting import reported, without_waiting
 from .sources import Archive, Source, Topics
 from .summary import AuditSummary
@@ -39,13 +39,15 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
             promised = evidence.promised()
             terms = evidence.terms(bounds)
         with progress.phase("Judging"):
-            found = kept(findings(reduce(DataFrame.unionByName, [promised, *evidence.delivered(bounds)]), terms), stack)
+            delivered = [kept(table, stack) for table in evidence.delivered(bounds)]
+            found, replayed = findings(reduce(DataFrame.unionByName, [promised, *delivered]), terms, stack)
+            found = kept(found, stack)
             found.count()
         with progress.phase("Expanding series with Spark"):
-            series = kept(rates.series(promised), stack)
+            series = kept(rates.series(replayed), stack)
             expanded = series.count()
             if expanded:
-                differing = rates.disagreements(rates.events(promised, series), series, bounds)
+                differing = rates.disagreements(rates.events(replayed, series), series, bounds)
                 found = kept(found.unionByName(differing, allowMissingColumns=True), stack)
         with progress.phase("Reporting"):
             faults, waiting = without_waiting(found)

@@ -1,26 +1,30 @@
-"""Verdicts as a table: each schedule's rows of evidence go through `judge`, where they are."""
+"""Verdicts as a table: schedules are cleared, or their rows of evidence go through `judge`, where they are."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.pipeline.schemas import arrow_schema
 
+from .clearing import COLUMNS as COMPARED
 from .clearing import Cleared, without_cleared
 from .evidence import Row, cases, evidence_rows, standing_row
 from .header_lists import Numbers
+from .readings import batch_of
 from .terms import Terms
 from .verdict import Bounds, Case, Verdict, judge
 
-FAULT, COUNT, LATENESS, MINUTE, HANDLED = "fault", "count", "lateness", "minute", "handled"
+FAULT, COUNT, LATENESS, MINUTE, HANDLED, LEFT = "fault", "count", "lateness", "minute", "handled", "left"
 STANDS, OPEN, UNJUDGED = "stands", "open", "unjudged"
 
 FINDINGS = (
@@ -28,7 +32,8 @@ FINDINGS = (
     "partition int, offset bigint, number bigint, detail string, key binary, value binary"
 )
 """A row is a FAULT; or a `number` of what is counted: COUNT by `name`, firings by LATENESS (`at`, in ms) and by
-MINUTE (`at`, UTC epoch ms); or HANDLED: up to which `offset` a lane has surely carried its commands out.
+MINUTE (`at`, UTC epoch ms); or HANDLED: up to which `offset` a lane has surely carried its commands out; or LEFT: a
+schedule that is still to be replayed.
 
 For the next audit, if one is to continue this one, a schedule STANDS as `value` says (`key` is its series, `at` the
 timestamp of its evidence); or it is OPEN, and all its rows are needed again; or UNJUDGED, and its commands say why.
@@ -38,13 +43,35 @@ _MINUTE_MS = 60_000
 _ROWS = 2_000
 
 
-def findings(evidence: DataFrame, terms: Terms) -> DataFrame:
-    """Return what is found in evidence, a row for each finding."""
+_SCHEDULE = ("tenant", "id")
+
+
+def findings(evidence: DataFrame, terms: Terms, stack: ExitStack) -> tuple[DataFrame, DataFrame]:
+    """Return what is found in evidence, columns FINDINGS, and the evidence that was replayed for it.
+
+    Most schedules need no replay, so first a few columns of their evidence are brought together, and only then all of
+    the evidence of those that are left.
+    """
+    if terms.replays_all:
+        return _by_schedule(evidence.select(*Row._fields)).mapInArrow(judge_rows(terms), FINDINGS), evidence
+    cleared = kept(_by_schedule(evidence.select(*COMPARED)).mapInArrow(clear_rows(terms), FINDINGS), stack)
+    cleared.count()  # so that Spark knows how few are left
+    left = cleared.where(F.col("what") == LEFT).select(*_SCHEDULE)
+    rest = kept(evidence.join(left, list(_SCHEDULE), "left_semi"), stack)
+    replayed = _by_schedule(rest.select(*Row._fields)).mapInArrow(judge_rows(terms), FINDINGS)
+    return cleared.where(F.col("what") != LEFT).unionByName(replayed), rest
+
+
+def kept(table: DataFrame, stack: ExitStack) -> DataFrame:
+    """Return a table that is computed once."""
+    stack.callback(table.unpersist)
+    return table.persist(StorageLevel.DISK_ONLY)
+
+
+def _by_schedule(evidence: DataFrame) -> DataFrame:
     order = ("tenant", "id", "lane", "kind", "topic", "partition", "offset")
     # Ids begin alike, and Spark sorts by a prefix first: that of a hash tells nearly all schedules apart.
-    by_schedule = evidence.select(*Row._fields).repartition("tenant", "id")
-    sorted_rows = by_schedule.sortWithinPartitions(F.xxhash64("tenant", "id"), *order)
-    return sorted_rows.mapInArrow(judge_rows(terms), FINDINGS)
+    return evidence.repartition(*_SCHEDULE).sortWithinPartitions(F.xxhash64(*_SCHEDULE), *order)
 
 
 def lateness_step(ms: int) -> int:
@@ -53,19 +80,30 @@ def lateness_step(ms: int) -> int:
     return ms // scale * scale
 
 
-def judge_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what makes findings of sorted rows of evidence."""
+def clear_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what makes findings of sorted rows of evidence, of their columns COMPARED, without a replay."""
     schema = arrow_schema(FINDINGS)
 
-    def batch_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-        arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    def cleared(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tally = _Tally()
+        for left, clear in without_cleared(batches, terms):
+            tally.add_cleared(clear, terms.bounds)
+            given = {"what": pa.repeat(LEFT, left.num_rows), **dict(zip(left.schema.names, left.columns, strict=True))}
+            columns = [given.get(field.name, pa.nulls(left.num_rows, field.type)) for field in schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        yield batch_of(list(tally.rows()), schema)
+
+    return cleared
+
+
+def judge_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what makes findings of sorted rows of evidence, by a replay of every schedule."""
+    schema = arrow_schema(FINDINGS)
 
     def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tally = _Tally()
         rows: list[tuple[Any, ...]] = []
-        left_over = batches if terms.replays_all else _replayed(batches, terms, tally)
-        everything = chain.from_iterable(map(evidence_rows, left_over))
+        everything = chain.from_iterable(map(evidence_rows, batches))
         for (tenant, id), of_one in groupby(everything, key=lambda row: (row.tenant, row.id)):
             left = _Left(tenant, id)
             for lane, case in cases(of_one, terms.commands_topic, terms.whole_since):
@@ -85,20 +123,13 @@ def judge_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
             if terms.continues:
                 rows += left.rows()
             if len(rows) >= _ROWS:
-                yield batch_of(rows)
+                yield batch_of(rows, schema)
                 rows = []
         rows += tally.rows()
         if rows:
-            yield batch_of(rows)
+            yield batch_of(rows, schema)
 
     return judged
-
-
-def _replayed(batches: Iterator[pa.RecordBatch], terms: Terms, tally: _Tally) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of schedules that have to be replayed, and count the others."""
-    for rest, cleared in without_cleared(batches, terms):
-        tally.add_cleared(cleared, terms.bounds)
-        yield rest
 
 
 class _Left:

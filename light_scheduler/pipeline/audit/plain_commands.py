@@ -17,7 +17,8 @@ from light_scheduler.wire.fields import CONTROL_PREFIX, RULES, parse_tenant, par
 from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.native import header_name
 
-from .canonical import PlainCommands, after_delays, at_instants, headers_digests, packed
+from .canonical import PlainCommands, after_delays, at_instants, digits, headers_digests, packed
+from .claims import Claim, Parts, digests
 from .evidence import COMMAND, payload_digest
 from .header_lists import HeaderLists, Mask, Numbers, each_value, mask_of
 
@@ -32,12 +33,13 @@ _NOWHERE = -1
 
 
 class _Read(NamedTuple):
-    """Commands of a batch: `rows` of it, their tenants and ids, and the values of their rows of evidence."""
+    """Commands of a batch: `rows` of it, their tenants and ids, the values of their rows of evidence, and claims."""
 
     rows: Numbers
     tenants: pa.Array
     ids: pa.Array
     values: pa.Array
+    claims: tuple[pa.Array, pa.Array, pa.Array]
 
 
 def read_plain(
@@ -60,6 +62,7 @@ def read_plain(
         **{name: records.column(name) for name in records.schema.names},
         "value": read.values,
         "asks": pa.repeat("schedule", len(read.rows)),
+        **dict(zip(Claim._fields, read.claims, strict=True)),
     }
     columns = [given.get(field.name, pa.nulls(len(read.rows), field.type)).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema), batch.filter(pa.array(others))
@@ -89,11 +92,12 @@ def _read(batch: pa.RecordBatch, topics: Collection[str], limits: Limits) -> _Re
     at, delay, topic, id, tenant = (column.filter(pa.array(is_good)) for column in (at, delay, topic, id, tenant))
     rows = rows[is_good]
     records = batch.drop_columns(["headers"]).take(pa.array(rows))
+    due = at.cast(pa.string()).cast(pa.int64())
     commands = PlainCommands(
         tenant,
         id,
         key=records.column("key"),
-        timing=pc.coalesce(at_instants(at.cast(pa.string()).cast(pa.int64())), after_delays(delay)),
+        timing=pc.coalesce(at_instants(due), after_delays(delay)),
         topic=topic,
         payload=pa.array(map(payload_digest, records.column("value").to_pylist()), pa.binary()),
         headers=headers_digests(lists, ~ours).take(pa.array(rows)),
@@ -101,7 +105,9 @@ def _read(batch: pa.RecordBatch, topics: Collection[str], limits: Limits) -> _Re
         offset=records.column("offset"),
         recorded_at=records.column("timestamp"),
     )
-    return _Read(rows, tenant, id, packed(commands))
+    place = records.column("topic").cast(pa.binary()), digits(commands.partition), digits(commands.offset)
+    claims = digests(Parts(commands.payload, commands.headers, topic, *place, commands.key))
+    return _Read(rows, tenant, id, packed(commands), (claims, due, delay))
 
 
 def _with_plain_headers(lists: HeaderLists, ours: Mask) -> tuple[Mask, dict[str, Numbers]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.adoption import adopting_topics
@@ -15,7 +15,9 @@ from light_scheduler.pipeline.tables import read_table
 
 from . import gathering
 from .evidence import HISTORY
+from .judging import kept
 from .options import AuditOptions, Imported
+from .readings import Reading
 from .sources import Log, Source
 from .terms import Terms
 from .verdict import Bounds, Horizon
@@ -43,17 +45,19 @@ class Evidence:
     def promised(self, carried: DataFrame | None = None) -> DataFrame:
         """Return history and commands; bulk commands are for schedules that were `carried` over too."""
         options = self._options
-        of_history = gathering.history(self._source.read([self._history])).select(*gathering.OF_HISTORY)
+        of_history = self._source.evidence([self._history], Reading("history")).select(*gathering.OF_HISTORY)
         history = gathering.widened(kept(of_history, self._stack), HISTORY)
         # History first: all that it tells of is among the commands that are read after it, and in the targets.
         named = history.where("target is not null").select("target").distinct().collect()
         self._targets = sorted({row.target for row in named} | set(options.targets))
         self._logs = {**self._logs, **self._source.logs(self._targets)}
-        commands = gathering.commands(self._source.read(self._inputs), options.inputs, options.limits)
+        commands = self._source.evidence(self._inputs, Reading("commands", options.inputs, options.limits))
         if options.imported is not None and carried is None:
             commands = commands.unionByName(self._imported(options.imported))
         commands = gathering.widened(kept(commands.select(*gathering.OF_COMMANDS), self._stack))
-        if not commands.where("prefix is not null").isEmpty():
+        # Not whether it is empty, which Spark asks of one partition after the other.
+        many = commands.agg(F.max(F.col("prefix").isNotNull()).alias("any")).first()
+        if many is not None and many["any"]:
             commands = commands.unionByName(kept(gathering.for_many(commands, carried), self._stack))
         return history.unionByName(commands)
 
@@ -62,7 +66,8 @@ class Evidence:
         if "record" not in table.columns:
             raise JobError(f"{imported.table} was not written by export: it has no column record")
         sources = [row.commands_topic for row in table.select("commands_topic").distinct().collect()]
-        return gathering.imported(table, adopting_topics(sources, self._inputs, imported.topics), imported.topics)
+        topics = adopting_topics(sources, self._inputs, imported.topics)
+        return gathering.widened(gathering.imported(table, topics, imported.topics))
 
     def terms(self, bounds: Bounds) -> Terms:
         """Return what holds for all schedules."""
@@ -86,7 +91,7 @@ class Evidence:
         there = [topic for topic in self._targets if topic in self._logs]
         tables = []
         if there:
-            tables.append(gathering.firings(self._source.read(there, bounds.first_read or None)))
+            tables.append(self._source.evidence(there, Reading("messages"), bounds.first_read or None))
         if self._dead_letters in self._logs:
             tables.append(gathering.dead_letters(self._source.read([self._dead_letters])))
         return tables
@@ -98,9 +103,3 @@ class Evidence:
             return log.whole_since
         firsts = self._source.firsts(topic, log.truncated)
         return max(firsts.values()) if len(firsts) == len(log.truncated) else self._now
-
-
-def kept(table: DataFrame, stack: ExitStack) -> DataFrame:
-    """Return a table that is computed once."""
-    stack.callback(table.unpersist)
-    return table.persist(StorageLevel.DISK_ONLY)

@@ -26,7 +26,11 @@ from light_scheduler.pipeline.losses import losses
 from light_scheduler.pipeline.tables import located
 from light_scheduler.pipeline.topics import read_topics
 
+from .evidence_source import read_evidence
+from .readings import ROWS, Reading
+
 _TIMEOUT_S = 30.0
+_READ = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,10 @@ class Source(Protocol):
 
     def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
         """Return the records of existing topics, from an instant on (UTC epoch ms) or from their beginning."""
+        ...
+
+    def evidence(self, topics: Sequence[str], reading: Reading, since: int | None = None) -> DataFrame:
+        """Return the evidence in these records, columns ROWS."""
         ...
 
     def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
@@ -91,10 +99,14 @@ class Topics:
         }
 
     def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
-        options = self.cluster.client_options()
-        if since is not None:
-            options["startingTimestamp"] = str(since)
-        return read_topics(self.spark, self.cluster.bootstrap_servers, topics, **options)
+        return read_topics(self.spark, self.cluster.bootstrap_servers, topics, **self._options(since))
+
+    def evidence(self, topics: Sequence[str], reading: Reading, since: int | None = None) -> DataFrame:
+        return read_evidence(self.spark, self.cluster.bootstrap_servers, topics, reading, **self._options(since))
+
+    def _options(self, since: int | None) -> dict[str, str]:
+        started = {} if since is None else {"startingTimestamp": str(since)}
+        return {**self.cluster.client_options(), **started}
 
     def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
         assigned = json.dumps({topic: sorted(partitions)})
@@ -149,3 +161,6 @@ class Archive:
     def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
         table = read_archive(self.spark, self.path, since or 0).where(F.col("topic").isin(list(topics)))
         return table if since is None else table.where(F.unix_millis("timestamp") >= since)
+
+    def evidence(self, topics: Sequence[str], reading: Reading, since: int | None = None) -> DataFrame:
+        return self.read(topics, since).select(*_READ).mapInArrow(reading, ROWS)

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from light_scheduler.errors import JobError
 
 from .faults import FaultKind
-from .gathering import COLUMNS
+from .readings import COLUMNS, ROWS
 from .watermark import Watermark
 
 FAULTS = (
@@ -66,10 +66,10 @@ class AuditState:
         evidence.write.mode("overwrite").parquet(f"{self._path}/open/slot={run % _SLOTS}")
 
     def keep_evidence(self, run: int, evidence: DataFrame) -> DataFrame:
-        """Write what audit `run` has read, and return it."""
+        """Write what audit `run` has read, columns ROWS, and return it."""
         by_schedule = evidence.repartition(*_WHOSE).sortWithinPartitions(*_WHOSE)
         by_schedule.write.mode("overwrite").parquet(f"{self._path}/evidence/run={run}")
-        return self._table(f"evidence/run={run}", COLUMNS)
+        return self._table(f"evidence/run={run}", ROWS)
 
     def evidence(self, run: int) -> DataFrame:
         """Return what audits up to number `run` have read."""

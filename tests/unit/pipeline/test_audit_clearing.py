@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,22 +16,29 @@ from support.tries import tries
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType, Headers, Once, ScheduleCommand, Target
-from light_scheduler.pipeline.audit.clearing import CHECKS, without_cleared
+from light_scheduler.pipeline.audit import claims, clearing, messages
+from light_scheduler.pipeline.audit.claims import NOTHING, Claim, claim_of_command, claim_of_event
+from light_scheduler.pipeline.audit.clearing import COLUMNS
 from light_scheduler.pipeline.audit.evidence import (
     COMMAND,
     HISTORY,
     MOVED,
     SCHEMA,
+    SEEN,
     Row,
+    decode_asked,
     digest_as_headers,
     encode_asked,
     headers_digest,
 )
-from light_scheduler.pipeline.audit.judging import COUNT, HANDLED, LATENESS, MINUTE, judge_rows
+from light_scheduler.pipeline.audit.judging import COUNT, HANDLED, LATENESS, LEFT, MINUTE, clear_rows, judge_rows
+from light_scheduler.pipeline.audit.messages import claims_of_messages
+from light_scheduler.pipeline.audit.readings import ROWS
 from light_scheduler.pipeline.audit.terms import Terms
 from light_scheduler.pipeline.audit.verdict import Bounds, Horizon
 from light_scheduler.pipeline.lag import LAG_MS
 from light_scheduler.pipeline.schemas import arrow_schema
+from light_scheduler.wire import decode_history
 
 from .conftest import evidence
 from .test_audit import HOUR, PLANTED, STEPS, M, again, busy, firing_of, late, told
@@ -47,20 +55,46 @@ def terms_of(ledger: Ledger, *, end: int = M + 2 * HOUR, patience: int = MINUTE_
     return Terms(**{**defaults, "bounds": Bounds(0, end, patience), **given}, commands_topic="", whole_since=0)
 
 
-def batches_of(rows: Iterable[Row], size: int) -> list[pa.RecordBatch]:
-    """Return rows as batches of so many."""
-    in_order = sorted(rows, key=lambda row: (row.tenant, row.id, row.lane, row.kind, *row[4:7]))
-    made = [row._replace(headers=[{"key": name, "value": value} for name, value in row.headers]) for row in in_order]  # type: ignore[misc]
-    schema = arrow_schema(SCHEMA)
-    return [
-        pa.RecordBatch.from_pylist([row._asdict() for row in made[first : first + size]], schema)
-        for first in range(0, len(made), size)
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row.tenant, row.id, row.lane, row.kind, *row[4:7]))
+
+
+def batch_of(rows: Iterable[Row]) -> pa.RecordBatch:
+    made = [row._replace(headers=[{"key": name, "value": value} for name, value in row.headers]) for row in rows]  # type: ignore[misc]
+    return pa.RecordBatch.from_pylist([row._asdict() for row in made], arrow_schema(SCHEMA))
+
+
+def claim_of(row: Row) -> Claim:
+    """Return what a row of evidence claims."""
+    if row.kind == COMMAND:
+        return claim_of_command(row, decode_asked(row.value or b""))
+    if row.kind == HISTORY:
+        return claim_of_event(decode_history(row.value))
+    return (
+        Claim(*(column[0].as_py() for column in claims_of_messages(batch_of([row])))) if row.kind == SEEN else NOTHING
+    )
+
+
+def left_of(rows: Iterable[Row], terms: Terms, size: int) -> tuple[list[Any], list[Row]]:
+    """Return the findings of batches of so many rows without a replay, and the rows of schedules that are left."""
+    ordered = in_order(rows)
+    claimed = [row._asdict() | claim_of(row)._asdict() for row in ordered]
+    schema = arrow_schema(ROWS)
+    compared = pa.schema([schema.field(name) for name in COLUMNS])
+    batches = [
+        pa.RecordBatch.from_pylist(claimed[first : first + size], compared) for first in range(0, len(claimed), size)
     ]
+    findings = [row for batch in clear_rows(terms)(iter(batches)) for row in batch.to_pylist()]
+    left = {(row["tenant"], row["id"]) for row in findings if row["what"] == LEFT}
+    others = [row for row in findings if row["what"] != LEFT]
+    return others, [row for row in ordered if (row.tenant, row.id) in left]
 
 
 def found(rows: Iterable[Row], terms: Terms, size: int = 10_000) -> Any:
     """Return all findings; numbers of one kind are added up."""
-    findings = [row for batch in judge_rows(terms)(iter(batches_of(rows, size))) for row in batch.to_pylist()]
+    findings, left = ([], in_order(rows)) if terms.replays_all else left_of(rows, terms, size)
+    batches = [batch_of(left[first : first + size]) for first in range(0, len(left), size)]
+    findings = findings + [row for batch in judge_rows(terms)(iter(batches)) for row in batch.to_pylist()]
     counted: dict[Any, int] = {}
     others = []
     for row in findings:
@@ -77,7 +111,7 @@ def found(rows: Iterable[Row], terms: Terms, size: int = 10_000) -> Any:
 
 def cleared(rows: Iterable[Row], terms: Terms, size: int = 10_000) -> int:
     """Return how many schedules need no replay."""
-    return sum(len(each.late) for _, each in without_cleared(iter(batches_of(rows, size)), terms))
+    return sum(row["number"] for row in left_of(rows, terms, size)[0] if row["name"] == "schedules")
 
 
 # -- plain schedules ---------------------------------------------------------------------------------------------------
@@ -175,6 +209,19 @@ def line(event: EventType, old: bytes, new: bytes) -> Fault:
     return Fault(plant)
 
 
+def source(name: str, value: bytes, place: int) -> Callable[[Ledger], None]:
+    """Change where a message says that its command is; its delivery id agrees."""
+
+    def plant(ledger: Ledger) -> None:
+        record = firing_of(ledger, "once-3")
+        parts = (record.header("schedule-delivery-id") or b"").split(b":")
+        delivery_id = b":".join([*parts[:place], value, *parts[place + 1 :]])
+        changed = record.with_header(f"schedule-{name}", value).with_header("schedule-delivery-id", delivery_id)
+        ledger.change(record, changed)
+
+    return plant
+
+
 def renamed(ledger: Ledger) -> None:
     record = firing_of(ledger, "once-3")
     names = {"schedule-firing-id": "schedule-firing-ids"}
@@ -227,22 +274,36 @@ def moved(row: Row) -> Row:
     return row._replace(key=MOVED) if row.kind == COMMAND else row
 
 
+def asked_otherwise(**different: Any) -> Callable[[Row], Row]:
+    """Change a command."""
+
+    def changed(row: Row) -> Row:
+        if row.kind != COMMAND:
+            return row
+        return row._replace(value=encode_asked(msgspec.structs.replace(decode_asked(row.value or b""), **different)))
+
+    return changed
+
+
+def of_lane(lane: int, event: EventType) -> Callable[[Row], Row]:
+    """Say that another lane wrote a line of history."""
+
+    def changed(row: Row) -> Row:
+        is_meant = row.kind == HISTORY and decode_history(row.value).event is event
+        return row._replace(lane=lane) if is_meant else row
+
+    return changed
+
+
 FAULTS: dict[str, Fault] = {
     "no other record": Fault(again),
-    "not passed on": Fault(changed=moved),
     "command": Fault(PLANTED["another payload"][0]),
-    "scheduled": line(EventType.SCHEDULED, b'"due":%d' % DUE, b'"due":%d' % (DUE + 1)),
-    "fired": line(EventType.FIRED, b'"sequence":1', b'"sequence":2'),
-    "names": Fault(renamed),
-    "no more": Fault(changed=ours_among_the_users),
-    "firing-id": header("firing-id", b"other@1"),
-    "sequence": header("sequence", b"2"),
-    "attempt": header("attempt", b"2"),
-    "version": header("version", b"2"),
-    "source-topic": header("source-topic", b"other"),
-    "source-partition": Fault(changed=padded),
-    "source-offset": header("source-offset", b"77"),
-    "delivery-id": header("delivery-id", b"other"),
+    "due": Fault(changed=asked_otherwise(timing=Once(DUE - 1))),
+    "scheduled": line(EventType.SCHEDULED, b"app-target", b"app-other!"),
+    "due of scheduled": line(EventType.SCHEDULED, b'"due":%d' % DUE, b'"due":%d' % (DUE + 1)),
+    "fired": line(EventType.FIRED, b"app-target", b"app-other!"),
+    "due of fired": line(EventType.FIRED, b'"due":%d' % DUE, b'"due":%d' % (DUE + 1)),
+    "at of fired": line(EventType.FIRED, b'"at":%d' % DUE, b'"at":%d' % (DUE + 1)),
     "fired when due": Fault(fired_early),
     "delivered when due": Fault(recorded_at(DUE - 1)),
     "in time": Fault(late, id="late"),
@@ -254,20 +315,67 @@ FAULTS: dict[str, Fault] = {
 }
 """What is wrong, by the only check that finds it."""
 
-OTHERS = {name: Fault(plant) for name, (plant, _) in PLANTED.items()}
+OF_COMMANDS = {
+    "not passed on": Fault(changed=moved),
+    "plain": Fault(late, asked_otherwise(ttl=1), terms=lambda _: {"patience": HOUR}, id="late"),
+}
+
+OF_MESSAGES = {
+    "names": Fault(renamed),
+    "no more": Fault(changed=ours_among_the_users),
+    "firing-id": header("firing-id", b"other@1"),
+    "sequence": header("sequence", b"2"),
+    "attempt": header("attempt", b"2"),
+    "version": header("version", b"2"),
+    "delivery-id": header("delivery-id", b"other"),
+}
+
+COMPARED = {
+    "payload": Fault(PLANTED["another payload"][0]),
+    "headers": Fault(PLANTED["another header"][0]),
+    "topic": Fault(changed=asked_otherwise(target=Target("another", b"once-3"))),
+    "source_topic": Fault(source("source-topic", b"other", 0)),
+    "partition": Fault(source("source-partition", b"00", 1)),
+    "offset": Fault(source("source-offset", b"77", 2)),
+    "key": Fault(PLANTED["another key"][0]),
+}
+"""The same, of the parts of commands and messages that are compared as one digest."""
+
+OTHERS = {
+    **{name: Fault(plant) for name, (plant, _) in PLANTED.items()},
+    "a lane with a space": Fault(changed=padded),
+    "scheduled by another lane": Fault(changed=of_lane(77, EventType.SCHEDULED)),
+    "fired by another lane": Fault(changed=of_lane(77, EventType.FIRED)),
+}
 
 
-@pytest.mark.parametrize("fault", [*FAULTS.values(), *OTHERS.values()], ids=[*FAULTS, *OTHERS])
+ALL = {**FAULTS, **OF_COMMANDS, **OF_MESSAGES, **COMPARED, **OTHERS}
+
+
+@pytest.mark.parametrize("fault", ALL.values(), ids=ALL)
 def test_what_is_wrong_is_found_as_by_a_replay(fault: Fault, busy: Ledger) -> None:
     rows = fault.rows(busy)
     terms = terms_of(busy, **fault.terms(busy))
     assert found(rows, terms) == found(rows, replace(terms, replays_all=True))
 
 
-@pytest.mark.parametrize("check", CHECKS)
-def test_without_a_check_its_fault_is_overlooked(check: str, busy: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    fault = FAULTS[check]
+MUTANTS = [
+    *((FAULTS, clearing.CHECKS, check) for check in clearing.CHECKS),
+    *((OF_COMMANDS, claims.OF_COMMANDS, check) for check in claims.OF_COMMANDS),
+    *((OF_MESSAGES, messages.CHECKS, check) for check in messages.CHECKS),
+    *((COMPARED, claims.COMPARED, part) for part in claims.COMPARED),
+]
+
+
+@pytest.mark.parametrize(("faults", "checks", "check"), MUTANTS, ids=[check for _, _, check in MUTANTS])
+def test_without_a_check_its_fault_is_overlooked(
+    faults: dict[str, Fault], checks: Any, check: str, busy: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = faults[check]
     rows = fault.rows(busy)
     terms = terms_of(busy, **fault.terms(busy))
-    monkeypatch.delitem(CHECKS, check)
+    if isinstance(checks, dict):
+        monkeypatch.delitem(checks, check)
+    else:
+        monkeypatch.setattr(claims, "COMPARED", [part for part in checks if part != check])
     assert found(rows, terms) != found(rows, replace(terms, replays_all=True))

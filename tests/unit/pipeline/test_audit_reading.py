@@ -12,9 +12,10 @@ from support.tries import tries
 
 from light_scheduler.engine import Limits
 from light_scheduler.model import Headers
-from light_scheduler.pipeline.audit.evidence import COMMAND, asked_of, encode_asked
-from light_scheduler.pipeline.audit.gathering import COLUMNS
+from light_scheduler.pipeline.audit.claims import claim_of_command
+from light_scheduler.pipeline.audit.evidence import COMMAND, Row, asked_of, encode_asked
 from light_scheduler.pipeline.audit.plain_commands import read_plain
+from light_scheduler.pipeline.audit.readings import ROWS
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema
 from light_scheduler.wire import dialect_named
 
@@ -43,26 +44,17 @@ def batch_of(records: list[Record]) -> pa.RecordBatch:
 
 def check(records: list[Record], limits: Limits = LIMITS) -> int:
     """Compare what is read as columns with what is read one by one, and return how many are."""
-    plain, others = read_plain(batch_of(records), [TOPIC], limits, arrow_schema(COLUMNS))
+    plain, others = read_plain(batch_of(records), [TOPIC], limits, arrow_schema(ROWS))
     assert plain.num_rows + others.num_rows == len(records)
     by_place = {(each.partition, each.offset): each for each in records}
     for row in plain.to_pylist():
         of = by_place[row["partition"], row["offset"]]
         tenant, id, asked, origin = asked_of(of, dialect_named("native"), limits)
-        expected = dict.fromkeys(row) | {
-            "tenant": tenant,
-            "id": id,
-            "lane": of.partition,
-            "kind": COMMAND,
-            "topic": of.topic,
-            "partition": of.partition,
-            "offset": of.offset,
-            "timestamp": of.timestamp,
-            "key": origin,
-            "value": encode_asked(asked),
-            "asks": getattr(asked, "name", "refused"),
-        }
-        assert row == expected
+        place = of.topic, of.partition, of.offset, of.timestamp
+        evidence = Row(tenant, id, of.partition, COMMAND, *place, origin, encode_asked(asked), [])
+        expected = {**dict.fromkeys(row), **evidence._asdict(), "headers": None, "asks": "schedule"}
+        assert row == expected | claim_of_command(evidence, asked)._asdict()
+        assert row["claim"] is not None
     return int(plain.num_rows)
 
 
@@ -131,7 +123,7 @@ def _rest(of: Record) -> tuple[Any, ...]:
 
 
 def test_commands_of_other_topics_are_left() -> None:
-    plain, others = read_plain(batch_of([record(PLAIN)]), ["another"], LIMITS, arrow_schema(COLUMNS))
+    plain, others = read_plain(batch_of([record(PLAIN)]), ["another"], LIMITS, arrow_schema(ROWS))
     assert (plain.num_rows, others.num_rows) == (0, 1)
 
 

@@ -1,0 +1,108 @@
+"""From Kafka's columns to evidence, on Arrow batches: where records are read, or behind another source of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from light_scheduler.engine import Limits
+from light_scheduler.engine.limits import NO_LIMITS
+from light_scheduler.model import BulkCommand
+from light_scheduler.pipeline.schemas import arrow_schema
+from light_scheduler.wire import dialect_named
+from light_scheduler.wire.native import NATIVE
+
+from .claims import COLUMNS as CLAIMS
+from .claims import claim_of_command
+from .evidence import SCHEMA, asked_of, encode_asked, kafka_rows
+from .lines import told
+from .messages import seen
+from .plain_commands import read_plain
+from .promises import Refused
+from .standing import rate_of
+
+COLUMNS = f"{SCHEMA}, asks string, interval bigint, start bigint, prefix string, target string"
+"""Rows of evidence, and what questions without an engine need: which command it is, the interval and the start of a
+fixed rate (ms, without jitter), what the ids of a bulk command begin with, and the topic of a firing in history.
+"""
+
+ROWS = f"{COLUMNS}, {CLAIMS}"
+"""The same, with what records of plain one-shots claim."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the records of some topics are read. Commands have dialects by topic, and limits."""
+
+    what: Literal["commands", "history", "messages"]
+    dialects: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = NO_LIMITS
+
+    def encode(self) -> str:
+        """Return it as an option of a source."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def decode(cls, text: str) -> Reading:
+        """Read an option of a source."""
+        return msgspec.json.decode(text, type=cls)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the evidence, columns ROWS, of batches with Kafka's columns."""
+        schema = arrow_schema(ROWS)
+        for batch in batches:
+            yield from self.rows(batch, schema)
+
+    def rows(self, records: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the evidence of a batch with Kafka's columns; `schema` is that of ROWS."""
+        records = _in_ms(records)
+        if self.what == "history":
+            yield told(records, schema)
+        elif self.what == "messages":
+            yield from seen(records, schema)
+        else:
+            yield from self._asked(records, schema)
+
+    def _asked(self, records: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        dialects = {topic: dialect_named(name) for topic, name in self.dialects.items()}
+        native = [topic for topic, dialect in dialects.items() if dialect.name == NATIVE.name]
+        plain, batch = read_plain(records, native, self.limits, schema)
+        yield plain
+        rows: list[tuple[Any, ...]] = []
+        for record in kafka_rows(batch):
+            tenant, id, asked, origin = asked_of(record, dialects[record.topic], self.limits)
+            row = record._replace(tenant=tenant, id=id, lane=record.partition, key=origin)
+            name = "refused" if isinstance(asked, Refused) else asked.name
+            rate = rate_of(asked) or (None, None)
+            known = (name, *rate, _prefix(asked), None, *claim_of_command(row, asked))
+            rows.append((*row[:-2], encode_asked(asked), None, *known))
+        if rows:
+            yield batch_of(rows, schema)
+
+
+def batch_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows as a batch."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _in_ms(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Return Kafka's columns with `timestamp` as UTC epoch ms."""
+    place = records.schema.names.index("timestamp")
+    timestamps = records.column(place)
+    if pa.types.is_timestamp(timestamps.type):
+        instants = timestamps.cast(pa.timestamp("us", timestamps.type.tz)).cast(pa.int64())
+        records = records.set_column(place, "timestamp", pc.divide(instants, 1_000))
+    return records
+
+
+def _prefix(asked: object) -> str | None:
+    if not isinstance(asked, BulkCommand) or asked.selection is None:
+        return None
+    return asked.selection.id_prefix

@@ -24,6 +24,7 @@ from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.model import ScheduleCommand
 from light_scheduler.pipeline.job import Cluster, configured
 from light_scheduler.pipeline.load import LoadOptions, LoadSummary, main, versions
+from light_scheduler.pipeline.load.marks import Marks
 from light_scheduler.pipeline.load.versions import TableVersion
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import partition_for
@@ -422,6 +423,69 @@ class TestOnceOnly:
         sent = commands(kafka, topic)
         assert len(sent) == 103
         assert [command.id for command in sent if command.target.topic == "u"] == ["30", "31"]
+
+    def test_schedules_whose_rows_were_deleted_from_a_delta_table_are_cancelled_once(
+        self,
+        spark: SparkSession,
+        load: Load,
+        kafka: Kafka,
+        topic: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        table = tmp_path / "table"
+
+        def append(payload: str, *ids: str) -> None:
+            rows = spark.createDataFrame([(id,) for id in ids], "id string")
+            columns = "id", "concat('of ', id) key", "if(id = 'b', 'acme', null) tenant", "'t' target_topic"
+            rows.selectExpr(*columns, f"'{payload}' payload").coalesce(1).write.format("delta").mode("append").save(
+                str(table)
+            )
+
+        def changed() -> list[Any]:
+            """Return all records after those of the first load."""
+            return [each for each in committed_records(kafka, topic) if (each.partition, each.offset) not in before]
+
+        options: dict[str, Any] = {"format": "delta", "cancels_deleted": True}
+        append("x", "a", "b", "c", "d", "e")
+        append("y", "e")
+        assert load(table, **options).sent == 6
+        homes = {record.key: record.partition for record in committed_records(kafka, topic)}
+        before = {(record.partition, record.offset) for record in committed_records(kafka, topic)}
+        spark.sql(f"DELETE FROM delta.`{table}` WHERE id IN ('a', 'b')")
+        spark.sql(f"UPDATE delta.`{table}` SET target_topic = 'u' WHERE id = 'c'")
+        spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 'e' AND payload = 'x'")
+        write, fails = Marks.write, [False, True]
+
+        def failing(self: Marks, client: Any, key: bytes, mark: Any) -> None:
+            if fails and fails.pop(0):
+                raise KeyboardInterrupt
+            write(self, client, key, mark)
+
+        monkeypatch.setattr(Marks, "write", failing)
+        with pytest.raises(KeyboardInterrupt):  # after the cancels, before the version is marked
+            load(table, **options)
+        summary = load(table, **options)
+
+        assert (summary.sent, summary.cancelled, load(table, **options).cancelled) == (0, 0, 0)
+        assert [(record.key, record.partition) for record in changed()].count((b"of c", homes[b"of c"])) == 1
+        cancels = [NATIVE.decode(record) for record in changed() if record.value is None]
+        assert sorted((each.name, each.tenant, each.id) for each in cancels) == [
+            ("cancel", "acme", "b"),
+            ("cancel", "default", "a"),
+        ]
+        assert all(record.partition == homes[record.key or b""] for record in changed())
+
+    def test_the_summary_tells_how_many_schedules_were_cancelled(
+        self, spark: SparkSession, load: Load, tmp_path: Path
+    ) -> None:
+        table, rows = tmp_path / "table", spark.range(3).selectExpr("cast(id as string) id", "'t' target_topic")
+        rows.coalesce(1).write.format("delta").save(str(table))
+        load(table, format="delta")
+        spark.sql(f"DELETE FROM delta.`{table}` WHERE id = '1'")
+        summary = load(table, format="delta", cancels_deleted=True)
+        assert summary == LoadSummary(0, 0, 0, 0, None, cancelled=1)
+        assert summary.lines()[1] == "1 schedules cancelled: their rows were deleted"
 
     @pytest.mark.parametrize("broadcast", BROADCASTS)
     @pytest.mark.soak

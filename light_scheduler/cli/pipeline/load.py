@@ -59,6 +59,11 @@ Examples:
     help="Send one-shots whose time has passed even if an earlier version of their file was loaded.",
 )
 @click.option(
+    "--cancel-deleted",
+    is_flag=True,
+    help="Cancel schedules whose rows were deleted from a Delta table since its last load.",
+)
+@click.option(
     "--once/--continuous",
     default=True,
     show_default=True,
@@ -88,6 +93,7 @@ def command(
     reading: tuple[tuple[str, str], ...],
     name: str,
     send_past: bool,
+    cancel_deleted: bool,
     once: bool,
     every: int,
     checkpoint: str | None,
@@ -101,6 +107,9 @@ def command(
 
     if not once and (dry_run or refused is None):
         raise click.UsageError(f"--continuous {'takes no --dry-run' if dry_run else 'needs --refused'}")
+
+    if cancel_deleted and format != "delta":
+        raise click.UsageError("--cancel-deleted needs --format delta: only its versions tell which rows were deleted")
 
     if not once and not {"versionasof", "timestampasof"}.isdisjoint(option.lower() for option, _ in reading):
         raise click.UsageError("--continuous looks for new versions: leave out versionAsOf and timestampAsOf")
@@ -124,6 +133,7 @@ def command(
             ),
             name=name,
             sends_past=send_past,
+            cancels_deleted=cancel_deleted,
             dry_run=dry_run,
         )
         if once:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -25,6 +25,7 @@ from light_scheduler.pipeline.kafka.options import WriteOptions
 from light_scheduler.pipeline.tables import located, read_table, write_table
 from light_scheduler.pipeline.topics import require_topic
 
+from .cancels import CancelTask, cancel
 from .columns import check_constants, columns_of
 from .files import Guard
 from .following import follow_files, repeat, stream_of
@@ -53,7 +54,8 @@ class LoadOptions:
     `refused` is the path of a Parquet table for rows that are refused. `constants` are fields with the same value for
     all rows, `ignored` columns that are skipped. Marks are kept in `marks_topic` under `name`: under another name the
     same rows are loaded again. With `sends_past` one-shots whose time has passed are sent even if they may have been
-    sent before. With `dry_run` rows are only validated.
+    sent before. With `cancels_deleted` schedules are cancelled whose rows were deleted from a Delta table since its
+    last load. With `dry_run` rows are only validated.
 
     A load with `every_s` goes on until `stop` is set: it looks for new versions or files each time so many seconds have
     passed, and adds to the table of refused rows. A stream of files keeps its place in `checkpoint`; without one, the
@@ -72,6 +74,7 @@ class LoadOptions:
     limits: Limits = NO_LIMITS
     name: str = "light-scheduler-load"
     sends_past: bool = False
+    cancels_deleted: bool = False
     dry_run: bool = False
     every_s: float | None = None
     checkpoint: str | None = None
@@ -84,7 +87,7 @@ class LoadSummary:
 
     `repeated_ids` counts rows that have the id of another row of this load: of those with one id, one is scheduled.
     `kinds` are the refusals that a dry run shows. `bytes` is the size of the keys and values of the rows that were not
-    refused.
+    refused. `cancelled` counts the schedules that this run cancelled because their rows were deleted.
     """
 
     rows: int
@@ -95,6 +98,7 @@ class LoadSummary:
     repeated_ids: int = 0
     kinds: Sequence[RefusedKind] = ()
     bytes: int = field(default=0, compare=False)
+    cancelled: int = 0
 
     @property
     def failed(self) -> bool:
@@ -111,10 +115,13 @@ class LoadSummary:
             self.repeated_ids + other.repeated_ids,
             (*self.kinds, *other.kinds),
             self.bytes + other.bytes,
+            self.cancelled + other.cancelled,
         )
 
     def lines(self) -> list[str]:
         lines = [f"{self.rows:,} rows: {self.sent:,} sent, {self.sent_before:,} sent before, {self.refused:,} refused"]
+        if self.cancelled:
+            lines.append(f"{self.cancelled:,} schedules cancelled: their rows were deleted")
         if self.repeated_ids:
             lines.append(
                 f"{self.repeated_ids:,} rows have the id of another row: only one row of each id stays scheduled"
@@ -217,9 +224,21 @@ def _load_versions(
         summary = summary.plus(loaded)
         if loaded.refused and options.refused is None:  # to be looked at by a run with a table for them
             break
+        if options.cancels_deleted and mark.loaded is not None:
+            cancelled = _cancel_deleted(delta, mark.loaded, mark.begun, task)
+            summary = replace(summary, cancelled=summary.cancelled + cancelled)
         mark = TableMark(loaded=mark.begun)
         marks.write(client, key, mark)
     return summary
+
+
+def _cancel_deleted(delta: TableVersion, since: int, until: int, task: LoadTask) -> int:
+    """Cancel the schedules of rows that were deleted between two versions, and return how many."""
+    found = delta.gone(since, until)
+    if found is None or task.connection is None:
+        return 0
+    scope = (*task.scope, delta.id, since, until)
+    return cancel(*found, task.maker, CancelTask(task.topic, task.name, task.marks_topic, task.connection, scope))
 
 
 def _mark_before(delta: TableVersion, marks: Marks, task: LoadTask) -> TableMark | None:

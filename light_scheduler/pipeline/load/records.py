@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -71,12 +72,8 @@ class RecordMaker:
 
         With `holds_past` one-shots are refused that are due by then, or so long after it.
         """
-        names = [name for name, _ in rows.fields]
-        cells = zip(*(cells for _, cells in rows.fields), strict=True) if names else iter([()] * len(rows.keys))
-        common = [(header_name(field), text.encode()) for field, text in self.constants.items()]
         timeless = self._refusal_without_time
-        for key, payload, user, fields in zip(rows.keys, rows.payloads, rows.headers, cells, strict=True):
-            control = common + [pair for pair in zip(names, fields, strict=True) if pair[1] is not None]
+        for key, payload, user, control in self._parts(rows):
             if timeless is not None and _TRIGGERS.isdisjoint(name for name, _ in control):
                 yield timeless
                 continue
@@ -87,6 +84,23 @@ class RecordMaker:
                 continue
             passed = _passed(control, due, now) if holds_past else None
             yield record if passed is None else Refusal(passed, _PASSED, held=True)
+
+    def owners(self, rows: Rows) -> Iterator[tuple[bytes | None, bytes, bytes]]:
+        """Yield the tenant (None: the default), the id and the key of each row's record; rows that have none are left
+        out."""
+        for key, payload, user, control in self._parts(rows):
+            with suppress(InvalidCommand):
+                record = _record(key, payload, user, control, 0)
+                headers = dict(record.headers)
+                yield headers.get(_TENANT), headers.get(_ID) or record.key, record.key
+
+    def _parts(self, rows: Rows) -> Iterator[tuple[Cell, Cell, Headers | InvalidCommand, list[tuple[str, Cell]]]]:
+        """Yield key, payload, user's headers and control headers of each row."""
+        names = [name for name, _ in rows.fields]
+        cells = zip(*(cells for _, cells in rows.fields), strict=True) if names else iter([()] * len(rows.keys))
+        common = [(header_name(field), text.encode()) for field, text in self.constants.items()]
+        for key, payload, user, fields in zip(rows.keys, rows.payloads, rows.headers, cells, strict=True):
+            yield key, payload, user, common + [pair for pair in zip(names, fields, strict=True) if pair[1] is not None]
 
     def _decided(self, record: Record, now: int) -> tuple[Record, int | None]:
         """Return a record as it is sent, and when it is due if it is a one-shot. Raises InvalidCommand."""

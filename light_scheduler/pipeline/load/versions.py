@@ -102,6 +102,20 @@ class TableVersion:
             return self._difference(since, until)
         return self._added(commits, until)
 
+    def gone(self, since: int, until: int) -> tuple[DataFrame, DataFrame] | None:
+        """Return the rows that a version had and a later one has not, and all rows of that one; None if no commit
+        between them removed any.
+
+        Raises JobError if the log between them is gone.
+        """
+        if not any(self._commit(version).removed for version in range(since + 1, until + 1)):
+            return None
+        before, after = self._whole(since), self._whole(until)
+        old, new = set(before.inputFiles()), set(after.inputFiles())
+        removed, added = _only(before, old - new), _only(after, new - old)
+        there = added.select(_said(after.columns).alias("said"))
+        return removed.join(there, _said(before.columns) == there["said"], "left_anti"), after
+
     def _whole(self, version: int) -> DataFrame:
         return read_table(self.spark, self.path, "delta", {**self.options, "versionAsOf": str(version)})
 

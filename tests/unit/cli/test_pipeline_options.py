@@ -24,6 +24,12 @@ def test_an_audit_that_continues_the_last_one_begins_nowhere_else(other: tuple[s
     assert f"--since-last takes no {other[0]}" in " ".join(ran.output.split())
 
 
+def test_only_deletions_from_a_delta_table_can_be_seen() -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", "load", "table", "--cancel-deleted"])
+    assert ran.exit_code == 2
+    assert "--cancel-deleted needs --format delta" in " ".join(ran.output.split())
+
+
 def test_a_topic_that_is_given_two_names_is_wrong_use() -> None:
     mapped = ["--map-topic", "reminders=one", "--map-topic", "reminders=two"]
     ran = CliRunner().invoke(cli, ["pipeline", "import", "table", *mapped])

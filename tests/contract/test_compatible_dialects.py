@@ -27,6 +27,7 @@ from light_scheduler.setting_values import DIALECTS
 from light_scheduler.tables import MemoryStore
 from light_scheduler.wire import dialect_named, partition_for
 from light_scheduler.wire.schemas import Schemas
+from light_scheduler.wire.spans import LONGEST_DURATION
 
 DAY = 24 * HOUR
 DUE = AT + HOUR
@@ -383,6 +384,12 @@ WRONG: list[tuple[str, Any, str, str]] = [
         record(task_key(), task(DUE, frequency={"timeUnit": "DAYS", "time": 0}), []),
         "frequency.time",
         "least 1",
+    ),
+    (
+        "light4j",
+        record(task_key(), task(DUE, frequency={"timeUnit": "DAYS", "time": 2**31 - 1}), []),
+        "frequency.time",
+        f"2147483647 must be a whole number of units, at least 1 and at most {LONGEST_DURATION // DAY}",
     ),
     ("light4j", record(task_key(), task(DUE, start=-1), []), "start", "UTC epoch ms"),
     ("light4j", record(task_key(), task(DUE, topic="a b"), []), "topic", "is not a topic name"),

@@ -330,7 +330,10 @@ def _frequency(given: Any) -> _Frequency:
     if unit is None:
         raise InvalidCommand("frequency.timeUnit", f"must be one of {', '.join(UNITS)}")
     if type(time) is not int or time < 1 or time * unit > LONGEST_DURATION:
-        raise InvalidCommand("frequency.time", f"{time!r} must be a whole number of units, at least 1")
+        most = LONGEST_DURATION // unit
+        raise InvalidCommand(
+            "frequency.time", f"{time!r} must be a whole number of units, at least 1 and at most {most}"
+        )
     return _Frequency(unit, time * unit)
 
 

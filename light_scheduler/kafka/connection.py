@@ -106,7 +106,14 @@ async def partitions_of(producer: AIOKafkaProducer, topic: str, timeout_s: float
 
 
 async def stop_producer(producer: AIOKafkaProducer) -> None:
-    """Send what is pending and let go of every connection, within some seconds even if the broker is gone."""
+    """Send what is pending and let go of every connection, within some seconds even if the broker is gone.
+
+    Also if whoever waits for that is cancelled meanwhile.
+    """
+    await _to_the_end(_stop_producer(producer))
+
+
+async def _stop_producer(producer: AIOKafkaProducer) -> None:
     if await ended(producer.flush()):
         await ended(producer.stop())
         return
@@ -117,7 +124,14 @@ async def stop_producer(producer: AIOKafkaProducer) -> None:
 
 
 async def stop_consumer(consumer: AIOKafkaConsumer) -> None:
-    """Let go of every connection, within some seconds even if the broker is gone."""
+    """Let go of every connection, within some seconds even if the broker is gone.
+
+    Also if whoever waits for that is cancelled meanwhile.
+    """
+    await _to_the_end(_stop_consumer(consumer))
+
+
+async def _stop_consumer(consumer: AIOKafkaConsumer) -> None:
     await end_fetches(consumer)
     if not await ended(consumer.stop()):
         await ended(consumer._client.close())
@@ -148,6 +162,16 @@ async def ended(closing: Coroutine[Any, Any, None]) -> bool:
         task.cancel()
         await asyncio.wait([task])
     return not task.cancelled() and task.exception() is None
+
+
+async def _to_the_end(closing: Coroutine[Any, Any, None]) -> None:
+    """Wait for a close, and let a cancellation out only when that is over."""
+    task = asyncio.create_task(closing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 def _partitioner(key: bytes, partitions: list[int], _available: list[int]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -80,7 +80,7 @@ class LaneProducer:
         not answer for `patience_s`, TransactionStuck when that is because the transactional id does not, and Overtaken
         as `continuity` does. `checks` run beside the sending, and nothing is committed when one raises.
         """
-        async with self._transaction(batches.topics):
+        async with self._transaction(batches.places):
             async with _beside(checks) as checked:
                 ends = await self._send(batches, patience_s)  # 3. every send future
                 await checked()
@@ -93,7 +93,7 @@ class LaneProducer:
         self, batches: RecordBatches, may_commit: Callable[[], Awaitable[bool]]
     ) -> dict[tuple[str, int], int] | None:
         """Send batches, then wait for `may_commit`; abort, and return None, if it returns False. Raises as `commit`."""
-        async with self._transaction(batches.topics):
+        async with self._transaction(batches.places):
             ends = await self._send(batches, PATIENCE_S)
             if not await may_commit():
                 await self._kafka.abort_transaction()
@@ -113,7 +113,7 @@ class LaneProducer:
         """
         wanted = {TopicPartition(*place) for place in places}
         try:
-            async with self._transaction({place.topic for place in wanted}, PATIENCE_S):
+            async with self._transaction(wanted, PATIENCE_S):
                 self._must_commit = commits
                 await self._add(wanted)
                 await (self._kafka.commit_transaction() if commits else self._kafka.abort_transaction())
@@ -176,12 +176,12 @@ class LaneProducer:
         return bool(self._kafka._txn_manager.partitions_to_add())
 
     @asynccontextmanager
-    async def _transaction(self, topics: set[str], deadline_s: float | None = None) -> AsyncIterator[None]:
+    async def _transaction(self, places: Collection[Place], deadline_s: float | None = None) -> AsyncIterator[None]:
         """Begin a transaction; the body ends it, in time."""
         deadline_s = deadline_s or self._deadline_s
         try:
             async with asyncio.timeout(deadline_s):
-                await self._track(topics)
+                await self._track(places)
                 await self._kafka.begin_transaction()
                 self._in_transaction = True
                 yield
@@ -189,15 +189,20 @@ class LaneProducer:
         except TimeoutError as error:
             raise CycleTimeout(f"a transaction of {self.transactional_id} took over {deadline_s:.1f} s") from error
 
-    async def _track(self, topics: set[str]) -> None:
-        """Have the client follow the leaders of these topics.
+    async def _track(self, places: Collection[Place]) -> None:
+        """Have the client follow the leaders of these places.
 
-        Until it is told of one topic it follows all there are; then it forgets those that it was never told of.
+        Until it is told of one topic it follows all there are; then it forgets those that it was never told of. Of a
+        topic that has got more partitions than it knows it asks again.
         """
+        topics, client = {topic for topic, _ in places}, self._kafka.client
         new = topics - self._tracked
         if new:
-            await asyncio.gather(*(self._kafka.client.add_topic(topic) for topic in new))
+            await asyncio.gather(*(client.add_topic(topic) for topic in new))
             self._tracked |= new
+        known = {topic: client.cluster.partitions_for_topic(topic) for topic in topics}
+        if any(known[topic] and partition not in known[topic] for topic, partition in places):
+            await client.force_metadata_update()
 
     async def _try(self, step: Awaitable[None]) -> bool:
         try:

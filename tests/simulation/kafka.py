@@ -16,6 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiokafka import TopicPartition
+from aiokafka.cluster import ClusterMetadata
 from aiokafka.errors import (
     ConcurrentTransactions,
     InvalidProducerEpoch,
@@ -332,6 +333,8 @@ class Kafka:
 
 class _Client:
     """What a lane's producer and reader ask their client for."""
+
+    cluster = ClusterMetadata()
 
     async def add_topic(self, topic: str) -> None:
         """All topics are followed."""

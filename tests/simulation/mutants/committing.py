@@ -116,7 +116,7 @@ def _staged_is_committed_early() -> Iterator[Any]:
 @mutant(3, "What was prepared ahead of its time is dropped for a command, but not aborted.")
 def _dropped_but_not_aborted() -> Iterator[Any]:
     async def kept(self: LaneProducer, batches: RecordBatches, may_commit: Any) -> Any:
-        async with self._transaction(batches.topics):
+        async with self._transaction(batches.places):
             ends = await batches.send(self._kafka)
             wanted = await may_commit()
             await self._kafka.commit_transaction()

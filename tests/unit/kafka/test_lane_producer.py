@@ -38,7 +38,13 @@ class Transactions(FakeProducer):
         self.is_blocked = False
         self.refusal: Exception | None = None
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.client = SimpleNamespace(add_topic=self._step("track"), close=self._step("close client"))
+        self.partitions: dict[str, set[int]] = {}
+        self.client = SimpleNamespace(
+            add_topic=self._step("track"),
+            close=self._step("close client"),
+            force_metadata_update=self._step("ask again"),
+            cluster=SimpleNamespace(partitions_for_topic=self.partitions.get),
+        )
         self.begin_transaction = self._step("begin")
         self.send_offsets_to_transaction = self._step("offsets")
         self.commit_transaction = self._step("commit")
@@ -105,6 +111,18 @@ async def test_a_cycle_is_committed_with_its_input_after_every_answer(
     assert not producer.is_committing
     await producer.commit(batches(), "g", {})
     assert kafka.steps[4:] == ["begin", "commit"], "the topic is tracked already"
+
+
+async def test_partitions_that_a_topic_has_got_are_looked_up_before_anything_is_sent(
+    producer: LaneProducer, kafka: Transactions
+) -> None:
+    topic, partition = PLACE
+    kafka.partitions[topic] = {partition + 1}
+    await producer.commit(batches(), "g", {})
+    assert kafka.steps == ["track", "ask again", "begin", "commit"]
+    kafka.partitions[topic].add(partition)
+    await producer.commit(batches(), "g", {})
+    assert kafka.steps[4:] == ["begin", "commit"]
 
 
 async def test_nothing_is_committed_against_a_check_which_runs_beside_the_sending(

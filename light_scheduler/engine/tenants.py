@@ -8,6 +8,7 @@ import msgspec
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import BulkCommand, Command, ScheduleCommand, Shares
+from light_scheduler.model.rate_lending import RatePart
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState, parse_distribution
 
 from .token_bucket import TokenBucket
@@ -85,7 +86,7 @@ def share_of(quota: int, number: int, of: int) -> int:
 
 
 class CommandRates:
-    """Limits the rate of commands of each tenant in a lane.
+    """Limits the rate of commands of each tenant in a lane, which earns a part of it.
 
     Commands count at the time when they were recorded, so a backlog is not held against its senders. Time goes
     back with the lane's clock only, and is never ahead of it, so forged timestamps gain nothing. Instants are UTC epoch
@@ -95,13 +96,31 @@ class CommandRates:
     def __init__(self) -> None:
         self._committed: dict[str, tuple[TokenBucket, int]] = {}  # a tenant's bucket, and when it was looked at
         self._begun: dict[str, tuple[TokenBucket, int]] = {}
+        self._part: RatePart | None = None
+        self._since: int | None = None
 
     def begin(self) -> None:
         """Begin a transaction; commands that an earlier one took and did not commit do not count."""
         self._begun.clear()
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the lane may not have its whole part of rates yet, since its partition was added."""
+        return self._part is not None and self._part.is_new
+
+    def earn(self, part: RatePart, now: int) -> None:
+        """Earn another part of each rate from now on; what buckets hold stays. To be called between transactions."""
+        if part == self._part:
+            return
+        self._since = now if part.is_new else None
+        self._part = part
+        for tenant, (bucket, reached) in self._committed.items():
+            at = max(reached, now) if part.is_new else reached
+            bucket.earn(part.share, at)
+            self._committed[tenant] = bucket, at
+
     def allows(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:
-        """Tell whether one more command of a tenant may be taken; `rate` is the lane's part of its rule."""
+        """Tell whether one more command of a tenant may be taken; `rate` is that of its rule."""
         bucket, at = self._bucket(tenant, rate, min(recorded_at, now), now)
         self._begun[tenant] = bucket, at
         return bucket.available(at) >= 1
@@ -152,5 +171,6 @@ class CommandRates:
             bucket, reached = self._committed[tenant]
             known = copy(bucket), reached
         if known is None or known[0].rate != rate:
-            return TokenBucket(rate, at, COMMANDS_SAVED_S, spare_s=0.0), at
+            share = 1.0 if self._part is None else self._part.share
+            return TokenBucket(rate, at, COMMANDS_SAVED_S, spare_s=0.0, share=share, since=self._since), at
         return known[0], max(min(known[1], now), at)

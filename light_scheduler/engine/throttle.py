@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from light_scheduler.model import Entry, Shares
-from light_scheduler.model.rate_lending import ALL, RateKind, RateName
+from light_scheduler.model.rate_lending import ALL, RateKind, RateName, RatePart
 
 from .rate_lending import RateDemand
 from .token_bucket import TokenBucket
@@ -25,7 +25,8 @@ class Throttle:
     def __init__(self, shares: Shares, demand: RateDemand | None = None) -> None:
         self._shares = shares
         self._demand = demand or RateDemand()
-        self._lanes = 1
+        self._part: RatePart | None = None
+        self._since: int | None = None
         self._total: TokenBucket | None = None
         self._buckets: dict[str, TokenBucket] = {}
         self._held_at: dict[str, int] = {}  # tenant, or ALL -> when something due was last kept waiting
@@ -43,10 +44,14 @@ class Throttle:
         }
         self._shares, self._buckets = shares, kept
 
-    def share_among(self, lanes: int) -> None:
-        """Note how many lanes share the caps."""
-        if lanes != self._lanes:
-            self._lanes, self._total, self._buckets = lanes, None, {}
+    def earn(self, part: RatePart, now: int) -> None:
+        """Earn another part of each cap from now on; what buckets hold stays."""
+        if part == self._part:
+            return
+        self._since = now if part.is_new else None
+        self._part = part
+        for bucket in filter(None, (self._total, *self._buckets.values())):
+            bucket.earn(part.share, now)
 
     def cap_of(self, tenant: str) -> float | None:
         """Return the cap of a tenant, or of ALL, for all lanes together."""
@@ -106,14 +111,18 @@ class Throttle:
     def _bucket(self, tenant: str, now: int) -> TokenBucket | None:
         if tenant == ALL:
             if self._total is None and self._shares.rate is not None:
-                self._total = TokenBucket(self._shares.rate / self._lanes, now)
+                self._total = self._new_bucket(self._shares.rate, now)
             return self._total
         bucket = self._buckets.get(tenant)
         if bucket is None and (rate := self._shares.rate_of(tenant)) is not None:
             if len(self._buckets) >= self._crowd:
                 self._give_up_full_ones(now)
-            bucket = self._buckets[tenant] = TokenBucket(rate / self._lanes, now)
+            bucket = self._buckets[tenant] = self._new_bucket(rate, now)
         return bucket
+
+    def _new_bucket(self, rate: float, now: int) -> TokenBucket:
+        share = 1.0 if self._part is None else self._part.share
+        return TokenBucket(rate, now, share=share, since=self._since)
 
     def _give_up_full_ones(self, now: int) -> None:
         self._buckets = {tenant: bucket for tenant, bucket in self._buckets.items() if not bucket.is_full(now)}

@@ -45,7 +45,7 @@ class Admission(NamedTuple):
         elif isinstance(mark, RoomGrant):
             self.lending.take(record, mark)
         elif isinstance(mark, RateAsk):
-            self.rates.answer(record, mark)
+            self.rates.note(record, mark)
         else:
             self.rates.take(record, mark)
 

@@ -51,9 +51,9 @@ class Budget:
         self._pace = Pace()
         self._tenants = NO_TENANTS
 
-    def follow_tenants(self) -> None:
+    def follow_tenants(self, now: int) -> None:
         """Have the weights, caps and stops hold that tenants' rules have now, and the number of partitions."""
-        self._throttle.share_among(self._context.placement.partitions)
+        self._throttle.earn(self._context.rate_part, now)
         book = self._context.tenants.book
         if book is not self._tenants:
             self._tenants = book

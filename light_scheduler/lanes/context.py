@@ -13,6 +13,7 @@ from light_scheduler.kafka.targets import Targets
 from light_scheduler.model import EQUAL_SHARES, BulkCommand, Entry, Schedule, Shares, TopicNames
 from light_scheduler.model.place import Place
 from light_scheduler.model.placement import Placement
+from light_scheduler.model.rate_lending import RatePart
 from light_scheduler.wire import CommandRecord, Dialect, partition_for
 from light_scheduler.wire.lane_marks import new_token
 from light_scheduler.wire.probe import is_of_probe
@@ -86,6 +87,11 @@ class LaneContext:
         if self.placements is not None and (known := self.placements.of(self.commands_topic)) is not None:
             return known
         return _settled(self.targets[self.commands_topic].partitions)
+
+    @property
+    def rate_part(self) -> RatePart:
+        """The part of each rate that this lane earns."""
+        return self.placement.rate_part(self.partition)
 
     @cached_property
     def throttle(self) -> Throttle:

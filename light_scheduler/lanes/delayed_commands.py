@@ -20,7 +20,7 @@ from math import inf
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import BulkCommand, Command, CompleteCommand, ExtendCommand
-from light_scheduler.model.tenant_rules import OverRate, Tenant
+from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.delayed_state import (
     DelayedCommand,
@@ -142,7 +142,7 @@ class Delaying:
         if tenant is None:
             return self._first(name)
         has_rate = tenant.rules.commands_per_second is not None
-        if has_rate and (tenant.rules.over_rate is not OverRate.DELAY or self._quotas.delays(command, tenant)):
+        if has_rate and (self._quotas.may_reject(tenant) or self._quotas.delays(command, tenant)):
             return None
         return None if self._waits_for_room(tenant) else self._first(name)
 
@@ -184,7 +184,7 @@ class Delaying:
 
     def _rejects(self, tenant: Tenant) -> bool:
         """Tell whether the rules have changed: what came before waits, and what comes is rejected."""
-        return tenant.rules.over_rate is not OverRate.DELAY and self._quotas.goes_on_at(tenant) is not None
+        return self._quotas.may_reject(tenant) and self._quotas.goes_on_at(tenant) is not None
 
     def _add(self, record: CommandRecord, name: str, times: float = 1) -> None:
         """Keep a command behind all others of a tenant, if there is room when the bounds are so many times as large."""

@@ -25,17 +25,13 @@ class Quotas:
         self._rate_lending = rate_lending
         self._rates = transaction.context.rates
 
-    @property
-    def _partitions(self) -> int:
-        return self._transaction.context.placement.partitions
-
     def take(self, command: Command, tenant: Tenant) -> None:
         """Count a command. Raises InvalidCommand if its tenant has sent too many; reports on firings are free."""
         rate = tenant.rules.commands_per_second
         if rate is None or isinstance(command, CompleteCommand | ExtendCommand):
             return
-        name, share, now = RateName(RateKind.COMMANDS, tenant.name), rate / self._partitions, self._transaction.now
-        if not self._rates.take(tenant.name, share, command.recorded_at, now):
+        name, now = RateName(RateKind.COMMANDS, tenant.name), self._transaction.now
+        if not self._rates.take(tenant.name, rate, command.recorded_at, now):
             self._rate_lending.hold(name, rate)
             raise self.over_rate(
                 f"tenant {tenant.name} sends more than {rate:g} commands a second: send it again later"
@@ -50,9 +46,14 @@ class Quotas:
 
     def delays(self, command: Command, tenant: Tenant) -> bool:
         """Tell whether a command is to be delayed: its tenant has sent too many, and the rule is to delay those."""
-        if tenant.rules.over_rate is not OverRate.DELAY:
-            return False
-        return self.is_over(tenant, command.recorded_at)
+        return not self.may_reject(tenant) and self.is_over(tenant, command.recorded_at)
+
+    def may_reject(self, tenant: Tenant) -> bool:
+        """Tell whether commands above the rate of a tenant are rejected.
+
+        Where a partition was added they wait, whatever the rule is: it may not have its part of the rate yet.
+        """
+        return tenant.rules.over_rate is not OverRate.DELAY and not self._rates.is_new
 
     def goes_on_at(self, tenant: Tenant | None) -> int | None:
         """Return when (UTC epoch ms) delayed commands of a tenant go on; None: now."""
@@ -65,7 +66,7 @@ class Quotas:
         rate = tenant.rules.commands_per_second
         if rate is None:
             return False
-        if self._rates.allows(tenant.name, rate / self._partitions, recorded_at, self._transaction.now):
+        if self._rates.allows(tenant.name, rate, recorded_at, self._transaction.now):
             return False
         self._rate_lending.hold(RateName(RateKind.COMMANDS, tenant.name), rate)
         return True

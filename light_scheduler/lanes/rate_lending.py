@@ -1,10 +1,12 @@
 """Lending tokens of rates between the partitions of a commands topic (see `engine.rate_lending`).
 
     1. A lane that has to hold back, since it has no token of a rate left, asks other lanes.
-    2. A lane that is asked takes what it lends from its bucket, in the transaction that answers.
+    2. A lane that is asked takes what it lends from its bucket, in the transaction that answers. Of the asks of another
+       lane for a rate that it reads at once, it answers the last: who asks knows one that is open.
     3. The one that asked adds it to its own bucket in the transaction that reads the answer.
 
-Nobody waits for an answer: without one, a lane goes on with the tokens that it earns.
+Nobody waits for an answer: without one, a lane goes on with the tokens that it earns. No lane looks at the clock of
+another.
 """
 
 from __future__ import annotations
@@ -20,9 +22,6 @@ from light_scheduler.wire.lending import require_ours
 from light_scheduler.wire.rate_lending import rate_headers
 
 from .transaction import Transaction
-
-ANSWER_MS = 2_000
-"""An ask that is older is not answered: who asked asks again if it still has to."""
 
 MOST_ASKS = 64
 """In a cycle, of all rates together. Those that have not asked for longest come first."""
@@ -45,6 +44,7 @@ class RateLending:
         self._cycle = self._demand.cycle
         self._needed: dict[RateName, tuple[Demand, float]] = {}
         self._used: Counter[RateName] = Counter()
+        self._asks: dict[tuple[RateName, int], RateAsk] = {}
         self.ask_at: int | None = None
 
     def hold(self, name: RateName, rate: float) -> None:
@@ -65,7 +65,10 @@ class RateLending:
     def ask(self) -> None:
         """1. Ask for what is needed."""
         context, place = self._context, self._place
-        if not (context.dialect.forwards and place.others and context.placement.secret):
+        if not (self._needed and context.dialect.forwards and place.partitions > 1 and context.placement.secret):
+            return
+        if not place.others:  # one of them may be back by then
+            self.ask_at = self._now + LAST_PAUSE_MS
             return
         left = MOST_ASKS
         for name, (demand, rate) in sorted(self._needed.items(), key=lambda needed: needed[1][0].asked_at):
@@ -79,15 +82,20 @@ class RateLending:
             at = max(self._now + 1, min(demand.ask_at(place), self._now + LAST_PAUSE_MS))
             self.ask_at = at if self.ask_at is None else min(at, self.ask_at)
 
-    def answer(self, record: CommandRecord, ask: RateAsk) -> None:
-        """2. Lend what is not needed here soon. Raises InvalidCommand."""
+    def note(self, record: CommandRecord, ask: RateAsk) -> None:
+        """2. Note what another partition asks for. Raises InvalidCommand."""
         self._require_ours(record)
-        if ask.partition in self._left_alone or record.timestamp + ANSWER_MS < self._now:
-            return
-        kept = self._demand.of(ask.name, self._now).kept(self._now)
-        lent = self._lend(ask.name, ask.wanted / THOUSANDTHS, kept)
-        grant = RateGrant(ask.name, self._context.partition, ask.number, int(lent * THOUSANDTHS))
-        self._send(grant, ask.partition)
+        if ask.partition not in self._left_alone:
+            self._asks[ask.name, ask.partition] = ask
+
+    def answer(self) -> None:
+        """2. Lend what is not needed here soon, once the commands of the cycle have had their tokens."""
+        for ask in self._asks.values():
+            kept = self._demand.of(ask.name, self._now).kept(self._now)
+            lent = self._lend(ask.name, ask.wanted / THOUSANDTHS, kept)
+            grant = RateGrant(ask.name, self._context.partition, ask.number, int(lent * THOUSANDTHS))
+            self._send(grant, ask.partition)
+        self._asks.clear()
 
     def take(self, record: CommandRecord, grant: RateGrant) -> None:
         """3. Take what another partition lends. Raises InvalidCommand."""
@@ -123,7 +131,7 @@ class RateLending:
         rate = None if tenant is None else tenant.rules.commands_per_second
         if rate is None:
             return 0.0
-        return self._context.rates.lend(name.tenant, rate / self._place.partitions, most, kept, self._now)
+        return self._context.rates.lend(name.tenant, rate, most, kept, self._now)
 
     def _send(self, said: RateAsk | RateGrant, to: int) -> None:
         topic, secret = self._context.commands_topic, self._context.placement.secret

@@ -44,6 +44,7 @@ class Transaction:
         if self.tenants.counted:
             overlay.count_tenants()
         context.rates.begin()
+        context.rates.earn(context.rate_part, now)
         self.over_quota = 0
         """Commands rejected for a quota of their tenant."""
         self.delayed = 0

@@ -226,7 +226,7 @@ class LaneWork:
         isolation, budget = self._isolation, self._budget
         now = self._services.clock.now()
         isolation.expire(now)
-        budget.follow_tenants()
+        budget.follow_tenants(now)
         overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
         can_read = self._incoming.readable.can_read
         restrictions = Restrictions(self._caution.condemned, can_read, self._left_alone(now))
@@ -245,6 +245,7 @@ class LaneWork:
         commands.reverse()
         cycle.take_all(commands, most if is_behind and not self._caution.is_active else 0, max_bytes)  # 2.
         read += cycle.delaying.taken
+        cycle.rates.answer()  # 2.
         is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, min(most, MAX_BULK), max_bytes)  # 2.
@@ -393,7 +394,7 @@ class LaneWork:
         A command that arrives meanwhile and names one of these schedules comes first: then all of it is dropped.
         Returns False if it may not be prepared, since a topic would stamp the messages with a time before they are due.
         """
-        self._budget.follow_tenants()
+        self._budget.follow_tenants(instant)
         overlay, batches = Overlay(table), self._context.new_batches(instant)
         cycle = Cycle(self._context, overlay, batches, instant)
         turns = TurnBudget(self._budget.most(table), MAX_FIRING_BYTES)

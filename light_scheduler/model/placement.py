@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .rate_lending import RatePart
+
 
 @dataclass(frozen=True)
 class Placement:
@@ -19,6 +21,18 @@ class Placement:
     running: frozenset[int] = frozenset()
     settled: frozenset[int] = frozenset()
     secret: bytes = b""
+
+    def rate_part(self, partition: int) -> RatePart:
+        """Return which part of the rates of the topic a partition earns.
+
+        One that was added earns the more, the more of the former partitions are known to earn less than before. So all
+        together never earn more than the whole, however late each of them learns that the topic has grown.
+        """
+        share = 1 / self.partitions
+        if self.former is None or partition < self.former or self.is_settled:
+            return RatePart(share)
+        former = sum(each < self.former for each in self.running)
+        return RatePart(share * former / self.former, is_new=True)
 
     @property
     def all_run(self) -> bool:

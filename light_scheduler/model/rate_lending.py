@@ -23,6 +23,13 @@ class RateName(NamedTuple):
     tenant: str
 
 
+class RatePart(NamedTuple):
+    """A partition earns a `share` of each rate, 0 to 1. One that `is_new` has nothing saved up."""
+
+    share: float = 1.0
+    is_new: bool = False
+
+
 class RateAsk(NamedTuple):
     """A partition that has to hold back asks another one for at most so many thousandths of a token.
 

@@ -286,8 +286,12 @@ def draw_rates(seed: int) -> History:
     By turns the rate is of commands that are delayed, of commands that are rejected, of firings of a tenant, and of all
     firings. In a third nothing goes wrong; in a fifth clocks differ.
     """
+    return _rates(seed, (2.0, 4.0, 4.0, 8.0))
+
+
+def _rates(seed: int, rates: tuple[float, ...]) -> History:
     random = Random(seed)
-    partitions, rate = random.choice((2, 3, 3, 4)), random.choice((2.0, 4.0, 4.0, 8.0))
+    partitions, rate = random.choice((2, 3, 3, 4)), random.choice(rates)
     rule, is_of_firings = seed % 4, seed % 4 > 1
     number, seconds = random.randint(int(3 * rate), int(6 * rate)), random.choice((1.5, 3.0, 6.0))
     begun, sends = random.choice((0.5, 2.5)), []
@@ -324,6 +328,13 @@ def draw_rates(seed: int) -> History:
         lends=True,
         clocks=clocks,
     )
+
+
+def draw_rates_growth(seed: int) -> History:
+    """Make a history up as `draw_rates` does, in which the commands topic gets more partitions meanwhile."""
+    random, history = Random(-1 - seed), _rates(seed, (8.0, 16.0))
+    growth = Growth(0.5 + 5 * random.random(), history.partitions * random.choice((2, 3)) + random.choice((0, 0, 1)))
+    return replace(history, growth=growth)
 
 
 def draw_rates_in_doubt(seed: int) -> History:

@@ -140,6 +140,8 @@ class Partition:
     """None: the topic never grows."""
     quota: Quota | None = None
     """None: partitions lend no room to each other."""
+    partitions_at_first: int = 1 << 31
+    """Partitions from that number on were added."""
     pace: Pace = field(default_factory=Pace)
     waiting: Waiting = field(default_factory=Waiting)
     pending: dict[str, Pending] = field(default_factory=dict)
@@ -184,7 +186,8 @@ class Partition:
             self.taken += 1
             tenant = header(command, "schedule-tenant")
             if steps and steps[0].joins == command.offset:
-                self.waiting.join(steps.popleft(), command, self.rules.at(tenant, self.decided_at))
+                rule, is_added = self.rules.at(tenant, self.decided_at), self.number >= self.partitions_at_first
+                self.waiting.join(steps.popleft(), command, rule, is_added=is_added)
                 self._leave(steps, take)
                 continue
             if tenant in self.waiting.queues and (sent(command), "rejected") not in said:

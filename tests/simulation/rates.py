@@ -4,8 +4,9 @@ In a window of `W` seconds a topic carries out at most
 
     rate x W + saved + borrowed + renewed
 
-`saved` is a second's worth, or one for each partition if that is more. `borrowed` is half a second's worth, or what was
-on its way from one partition to another when the window began, if that is more. `renewed` is a second's worth of a
+`saved` is a second's worth, or one for each partition if that is more, and one more for each partition that is added
+meanwhile: those have saved nothing up, but a bucket holds one at least. `borrowed` is half a second's worth, or what
+was on its way from one partition to another when the window began, if that is more. `renewed` is a second's worth of a
 partition for each time that it gets another lane, which knows nothing of the one before.
 """
 
@@ -102,7 +103,8 @@ def check_rates(
     fired = _fired(decided, targets)
     spread_s = (max(history.clocks) - min(history.clocks)) / 1_000 if history.clocks else 0.0
     for name, rate in rates.items():
-        bound = _Bound(rate, history.partitions, renewed, loans[name])
+        grown = history.partitions if history.growth is None else history.growth.partitions
+        bound = _Bound(rate, history.partitions, grown, renewed, loans[name])
         if name.kind is RateKind.FIRINGS:
             bound.check(name, sorted(fired[name.tenant]))
         else:
@@ -113,13 +115,15 @@ def check_rates(
 
 
 class _Bound(NamedTuple):
-    """What a topic of so many partitions may carry out. `renewed` are the instants at which one got another lane.
+    """What a topic may carry out of so many partitions, which has `grown` to so many or not. `renewed` are the instants
+    at which one got another lane.
 
     Commands may count by clocks that are `unsure_s` apart.
     """
 
     rate: float
     partitions: int
+    grown: int
     renewed: list[int]
     loans: list[_Loan]
     unsure_s: float = 0.0
@@ -127,7 +131,7 @@ class _Bound(NamedTuple):
     def check(self, name: RateName, times: list[int]) -> None:
         """Raise Violation if any window between two instants of what was carried out has more."""
         rate, part = self.rate, max(1.0, self.rate / self.partitions)
-        saved = max(rate, self.partitions) + rate * self.unsure_s
+        saved = max(rate, self.partitions) + (self.grown - self.partitions) + rate * self.unsure_s
         borrowed = self._borrowed(times)
         lowest, begins = inf, 0
         for number, at in enumerate(times):
@@ -151,8 +155,6 @@ class _Bound(NamedTuple):
 
 def _rates_of(history: History) -> Iterator[tuple[RateName, float]]:
     """Yield the rates that hold from the beginning to the end."""
-    if history.growth is not None:
-        return
     shares: Shares = history.shares
     if shares.rate is not None:
         yield RateName(RateKind.FIRINGS, ALL), shares.rate

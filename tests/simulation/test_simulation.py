@@ -30,6 +30,7 @@ from simulation.drawing import (
     draw_lending_growth,
     draw_probes,
     draw_rates,
+    draw_rates_growth,
     draw_rates_in_doubt,
     draw_tenants,
     draw_trouble,
@@ -157,7 +158,7 @@ def test_room_is_lent_while_the_topic_gets_more_partitions_and_every_command_fin
 
 
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("draw", [draw_rates, draw_rates_in_doubt])
+@pytest.mark.parametrize("draw", [draw_rates, draw_rates_in_doubt, draw_rates_growth])
 def test_no_rate_is_passed_over_all_partitions_whatever_they_lend_to_each_other(
     draw: Callable[[int], History], pytestconfig: pytest.Config
 ) -> None:

@@ -38,9 +38,12 @@ class Waiting:
             del self.queues[step.tenant]
         return queue.pop(0)[1]
 
-    def join(self, step: Step, command: Record, rule: Change | None) -> None:
-        """Put a command behind those of its tenant."""
-        if step.tenant not in self.queues and (rule is None or rule.delayed_above is rule.max_pending is None):
+    def join(self, step: Step, command: Record, rule: Change | None, *, is_added: bool) -> None:
+        """Put a command behind those of its tenant. In a partition that `is_added`, those above any rate wait."""
+        limits = (
+            () if rule is None else (rule.delayed_above, rule.max_pending, rule.rejected_above if is_added else None)
+        )
+        if step.tenant not in self.queues and not any(limit is not None for limit in limits):
             raise Violation(f"a command at {command.offset} was delayed; the rule is {rule}")
         self.queues.setdefault(step.tenant, []).append((step.key, command))
 

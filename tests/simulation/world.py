@@ -81,6 +81,7 @@ class World:
                 self.history.stage_ahead_ms,
                 moves,
                 quota,
+                self.history.partitions,
             )
             for tp in self.partitions
         ]

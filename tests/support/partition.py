@@ -167,6 +167,7 @@ class Partition:
         if not is_behind:
             cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
         cycle.take_all([*reversed(commands)], limit if is_behind else 0, self.most_delayed_bytes)
+        cycle.rates.answer()
         cycle.advance_bulk(self.most_bulk, 1 << 30)
         if removal is not None:
             removal.advance(cycle.transaction, self.most_bulk, self.most_bulk_bytes)

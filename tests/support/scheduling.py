@@ -23,6 +23,7 @@ LONGEST_FIRST = (SPARK, "tests/chaos/", "tests/integration/")
 MEASURE_TIMES = (
     "tests/chaos/test_rebalances.py",
     "tests/chaos/test_rolling_restart.py",
+    "tests/integration/test_rates.py",
     "tests/integration/test_standby.py",
 )
 ALONE = "alone"

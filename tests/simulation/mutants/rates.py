@@ -57,7 +57,7 @@ def _commands_do_not_count() -> Iterator[Any]:
 
 @mutant(1, "Each partition has a cap to itself.", 100, draw_rates)
 def _caps_are_not_shared() -> Iterator[Any]:
-    with replaced(Throttle, "share_among", lambda *_: None):
+    with replaced(Throttle, "earn", lambda *_: None):
         yield None
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from light_scheduler.engine import CommandRates, distributed, share_of, shares_under
 from light_scheduler.engine.throttle import Throttle
 from light_scheduler.model import Once, ScheduleCommand, Shares, Target
+from light_scheduler.model.rate_lending import RatePart
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.wire import partition_for
 
@@ -143,6 +144,30 @@ def test_what_was_lent_is_gone_though_the_transaction_may_have_failed() -> None:
     rates.begin()
     assert rates.lend("a", 10, 100, 0, AT) == 9
     assert carried_out(rates, [AT] * 20, AT) == 0
+
+
+def test_when_partitions_are_added_what_was_saved_stays_up_to_the_new_part() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT] * 4, AT, rate=12) == 4
+    rates.earn(RatePart(0.25), AT)
+    assert carried_out(rates, [AT] * 20, AT, rate=12) == 3
+    rates.earn(RatePart(0.5), AT)
+    assert carried_out(rates, [AT] * 20, AT, rate=12) == 0
+    assert carried_out(rates, [AT + 500] * 20, AT + 500, rate=12) == 3
+
+
+def test_where_a_partition_was_added_nothing_is_saved_up_and_the_past_counts_for_nothing() -> None:
+    rates = CommandRates()
+    rates.earn(RatePart(0.0, is_new=True), AT)
+    is_new = [rates.is_new]
+    assert carried_out(rates, [AT + 1_000] * 20, AT + 1_000, rate=12) == 0
+    rates.earn(RatePart(0.5, is_new=True), AT + 1_000)
+    assert carried_out(rates, [AT + 1_500] * 20, AT + 1_500, rate=12) == 3
+    rates.begin()
+    assert sum(rates.take("b", 12, AT + 1_500, AT + 1_500) for _ in range(20)) == 3, "another tenant"
+    rates.earn(RatePart(0.5), AT + 1_500)
+    assert [*is_new, rates.is_new] == [True, False]
+    assert carried_out(rates, [AT + 2_500] * 20, AT + 2_500, rate=12) == 6
 
 
 def test_a_new_rate_holds_at_once() -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from light_scheduler.engine.throttle import Throttle
-from light_scheduler.engine.token_bucket import SAVED_S, TokenBucket
+from light_scheduler.engine.token_bucket import NOTHING_MS, SAVED_S, TokenBucket
 from light_scheduler.model import Entry, Once, Progress, Schedule, Shares, Target
-from light_scheduler.model.rate_lending import ALL
+from light_scheduler.model.rate_lending import ALL, RatePart
 
 AT = 1_767_225_600_000
 
@@ -87,7 +87,7 @@ class Lane:
 
     def __init__(self, shares: Shares, lanes: int = 1) -> None:
         self.throttle = Throttle(shares)
-        self.throttle.share_among(lanes)
+        self.throttle.earn(RatePart(1 / lanes), AT)
 
     def cycle(self, now: int, **due: int) -> dict[str, int]:
         total = self.throttle.total(now)
@@ -120,13 +120,25 @@ def test_what_caps_leave(shares: Shares, lanes: int, fired: dict[str, int]) -> N
     assert lane.cycle(AT, a=900, b=900) == again
 
 
-def test_caps_are_shared_anew_when_the_number_of_lanes_changes() -> None:
-    lane = Lane(Shares(rates={"a": 400}), 1)
-    lane.cycle(AT, a=900)
-    lane.throttle.share_among(2)
-    assert lane.cycle(AT, a=900) == {"a": 50}
-    lane.throttle.share_among(2)
-    assert lane.cycle(AT, a=900) == {"a": 0}
+def test_when_partitions_are_added_a_lane_earns_less_and_what_it_has_saved_stays_up_to_its_new_part() -> None:
+    lane = Lane(Shares(rate=800, rates={"a": 400}), 1)
+    assert lane.cycle(AT, a=90) == {"a": 90}
+    lane.throttle.earn(RatePart(0.25), AT)
+    assert lane.cycle(AT, a=900) == {"a": 10}
+    assert lane.cycle(AT + 100, a=900) == {"a": 10}
+    assert lane.cycle(AT + 9_000, a=900, b=900) == {"a": 25, "b": 25}
+
+
+def test_a_lane_that_is_new_begins_with_nothing_and_earns_more_step_by_step() -> None:
+    lane = Lane(Shares(rates={"*": 400}), 1)
+    lane.throttle = Throttle(Shares(rates={"*": 400}))
+    lane.throttle.earn(RatePart(0.0, is_new=True), AT)
+    assert lane.cycle(AT + 5_000, a=900) == {"a": 0}
+    assert lane.throttle.hold(["a"], AT + 5_000) == AT + 5_000 + NOTHING_MS
+    lane.throttle.earn(RatePart(0.125, is_new=True), AT + 5_000)
+    assert lane.cycle(AT + 5_100, a=900, b=900) == {"a": 5, "b": 5}
+    lane.throttle.earn(RatePart(0.25), AT + 5_100)
+    assert lane.cycle(AT + 5_200, a=900, b=900, c=900) == {"a": 10, "b": 10, "c": 25}
 
 
 def test_who_is_held_goes_on_when_the_first_bucket_is_ready() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -326,7 +327,7 @@ async def test_a_command_that_is_rejected_for_what_is_too_large_to_be_moved_make
     grown(former)
     rules = TenantRules(commands_per_second=0.001)
     former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
-    former.rates.take("default", 0.001 / AFTER, AT, AT)
+    former.rates.take("default", 0.001, AT, AT)
     former.rates.commit()
     await home.run(record(5, *ONCE, *ANSWER))
 
@@ -515,7 +516,6 @@ async def test_a_delayed_command_is_passed_on_before_its_partition_says_that_it_
     delay_above(former, BEFORE)
     await former.run(record(1, *ONCE, offset=1), record(1, *ONCE, offset=2), record(1, CANCEL, offset=3))
     grown(former)
-    delay_above(former, AFTER)  # so the part of a partition stays
     former.sweep = Sweep()
 
     await home.run(record(5, CANCEL, *ANSWER, offset=101))
@@ -523,7 +523,7 @@ async def test_a_delayed_command_is_passed_on_before_its_partition_says_that_it_
     await former.run(question)
     assert passed(former, 5) == []
 
-    await former.run(now=AT + 1_000)
+    await former.run(now=AT + 3_100)
     adoption, update, first, second = passed(former, 5, offset=102)
     assert mark(adoption, ADOPTED_FROM) is not None
     assert [mark(each) for each in (update, first)] == [b"1:2:%d:=12" % AT, b"1:3:%d:=12" % AT]
@@ -543,9 +543,9 @@ async def test_a_command_that_is_back_and_cannot_be_delayed_is_back_all_the_same
     delay_above(home, AFTER)
     monkeypatch.setattr(delayed_commands, "MOST_DELAYED", 1)
     await home.run(*back)
-    assert [(result.offset, result.outcome.value) for result in home.results] == [(0, "not_found"), (2, "rejected")]
+    assert [(result.offset, result.outcome.value) for result in home.results] == [(1, "rejected"), (2, "rejected")]
     await home.run(now=AT + 1_000)
-    assert [(result.offset, result.outcome.value) for result in home.results] == [(1, "not_found")]
+    assert [(result.offset, result.outcome.value) for result in home.results] == [(0, "not_found")]
     assert not Overlay(home.table).any_lent
 
 
@@ -553,16 +553,15 @@ async def test_schedules_are_not_gone_through_again_while_delayed_commands_wait(
     delay_above(former, BEFORE / 60)
     await former.run(*(record(1, *ONCE, key=STAYS, offset=offset) for offset in range(3)))
     grown(former)
-    delay_above(former, AFTER / 60)
     former.sweep = sweep = Sweep()
     await former.run()
     cycle = await former.run(now=AT + SOON_MS)
     assert cycle.delaying.waiting == 2
     assert not sweep.is_due(cycle.moving, AT + 10 * SOON_MS)
 
-    await former.run(now=AT + 60_000)
+    await former.run(now=AT + 181_000)
     assert former.sent(NAMES.commands) == []
-    await former.run(now=AT + 120_000)
+    await former.run(now=AT + 362_000)
     assert {mark(each, EMPTIED) for each in former.sent(NAMES.commands)} == {b"1:12"}
 
 
@@ -605,3 +604,26 @@ async def test_a_tenant_that_always_sends_more_than_its_rate_does_not_keep_a_top
         (True, False),
         (False, True),
     ]
+
+
+async def test_commands_above_a_rate_wait_in_a_partition_that_has_not_got_its_part_of_it_yet(
+    former: Partition, home: Partition
+) -> None:
+    home.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(commands_per_second=AFTER))])
+    grown(home, replace(GROWN, running=frozenset(range(BEFORE, AFTER))))
+    grown(former)
+    await former.run(record(1, CANCEL, *ANSWER))
+    cycle = await home.run(*passed(former, 5))
+    assert (home.results, cycle.delaying.waiting) == ([], 1)
+
+    grown(home)
+    await home.run(now=AT + 100)
+    assert home.results == []
+    await home.run(now=AT + 1_200)
+    assert [result.outcome for result in home.results] == [Outcome.NOT_FOUND]
+
+    grown(home, replace(GROWN, settled=frozenset(range(AFTER))))
+    await home.run(
+        *(record(5, CANCEL, *ANSWER, offset=offset, timestamp=AT + 1_300) for offset in (50, 51)), now=AT + 1_300
+    )
+    assert [result.outcome for result in home.results] == 2 * [Outcome.REJECTED]

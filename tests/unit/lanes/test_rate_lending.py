@@ -10,9 +10,10 @@ from aiokafka.structs import ConsumerRecord
 from support.partition import ANSWER, AT, NAMES, SECRET, Partition, command
 from support.producing import FakeProducer
 
+from light_scheduler.engine.rate_lending import LAST_PAUSE_MS
 from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.context import LaneContext
-from light_scheduler.lanes.rate_lending import ANSWER_MS, RateLending
+from light_scheduler.lanes.rate_lending import RateLending
 from light_scheduler.lanes.transaction import Transaction
 from light_scheduler.model import Shares
 from light_scheduler.model.placement import Placement
@@ -103,24 +104,40 @@ async def test_what_a_cycle_took_or_lent_that_was_dropped_was_not() -> None:
     ask = RateAsk(COMMANDS, 0, 5, 100_000)
     asked = command(*rate_headers(ask, NAMES.commands, 1, SECRET), key=None, value=None, partition=1)
     overlay, batches = Overlay(idle.table), idle.context.new_batches(AT)
-    RateLending(Transaction(idle.context, overlay, batches, AT)).answer(asked, ask)
+    dropped = RateLending(Transaction(idle.context, overlay, batches, AT))
+    dropped.note(asked, ask)
+    dropped.answer()
     await idle.run(asked)
     assert [amount_in(grant) for grant in said(idle, 0)] == [10_000]
 
 
-@pytest.mark.parametrize(
-    ("now", "left_alone", "answers"),
-    [(AT + ANSWER_MS, {2}, 1), (AT + ANSWER_MS + 1, set(), 0), (AT, {0}, 0)],
-    ids=["in time", "late", "while that partition is left alone"],
-)
-async def test_an_ask_is_answered_in_time_or_not_at_all(now: int, left_alone: set[int], answers: int) -> None:
+def asked_at(at: int, number: int = 5, wanted: int = 100_000) -> ConsumerRecord:
+    """Return what partition 0 asks partition 1 for at an instant, by its own clock."""
+    ask = RateAsk(COMMANDS, 0, number, wanted)
+    headers = rate_headers(ask, NAMES.commands, 1, SECRET)
+    return command(*headers, key=None, value=None, partition=1, timestamp=at)
+
+
+@pytest.mark.parametrize("ahead", [-3_600_000, -2_001, 0, 2_001, 3_600_000])
+async def test_a_lane_is_lent_to_whatever_its_clock_says(ahead: int) -> None:
     idle = partition(1)
-    idle.left_alone = frozenset(left_alone)
-    ask = RateAsk(COMMANDS, 0, 5, 100_000)
-    await idle.run(
-        command(*rate_headers(ask, NAMES.commands, 1, SECRET), key=None, value=None, partition=1, timestamp=AT), now=now
-    )
-    assert len(said(idle, 0)) == answers
+    await idle.run(asked_at(AT + ahead))
+    assert [amount_in(grant) for grant in said(idle, 0)] == [10_000]
+
+
+async def test_of_asks_that_are_read_at_once_the_last_is_answered() -> None:
+    idle = partition(1)
+    await idle.run(*(asked_at(AT, number, 1_000 * number) for number in (5, 6, 7)))
+    name, value = said(idle, 0)[0].headers[0]
+    assert rate_in(name, value) == RateGrant(COMMANDS, 1, 7, 7_000)
+    assert len(said(idle, 0)) == 1
+
+
+async def test_a_partition_that_is_left_alone_is_not_answered() -> None:
+    idle = partition(1)
+    idle.left_alone = frozenset({0})
+    await idle.run(asked_at(AT))
+    assert said(idle, 0) == []
 
 
 async def test_a_partition_that_is_left_alone_is_not_asked_for_tokens_and_no_answer_of_it_is_awaited() -> None:
@@ -128,7 +145,7 @@ async def test_a_partition_that_is_left_alone_is_not_asked_for_tokens_and_no_ans
     busy.left_alone = frozenset({1})
     cycle = await busy.run(*cancels(11))
     assert outcomes(busy) == 10 * ["not_found"] + ["rejected"]
-    assert (said(busy, 1), cycle.rates.ask_at) == ([], None)
+    assert (said(busy, 1), cycle.rates.ask_at) == ([], AT + LAST_PAUSE_MS), "it looks again whether that is back"
     busy.left_alone = frozenset()
     cycle = await busy.run(*cancels(1))
     assert len(said(busy, 1)) == 1
@@ -172,7 +189,7 @@ async def test_firings_over_a_cap_have_others_asked(tenant: str) -> None:
     contexts: list[LaneContext] = []
     for each in (busy, idle):
         context = dataclasses.replace(each.context, shares=shares)
-        Budget(context, no_part, no_part, lambda: None).follow_tenants()
+        Budget(context, no_part, no_part, lambda: None).follow_tenants(AT)
         contexts.append(context)
     name = RateName(RateKind.FIRINGS, tenant)
     throttle = contexts[0].throttle
@@ -182,8 +199,9 @@ async def test_firings_over_a_cap_have_others_asked(tenant: str) -> None:
     asking.ask()
     (ask,) = contexts[0].demand.of(name, AT).ask(name, 40, asking._place, AT + 5_000).values()
     headers = rate_headers(ask, NAMES.commands, 1, SECRET)
-    batches = lending_of(contexts[1], idle, AT + 5_000)
-    batches.answer(command(*headers, key=None, value=None, partition=1, timestamp=AT + 5_000), ask)
+    answering = lending_of(contexts[1], idle, AT + 5_000)
+    answering.note(command(*headers, key=None, value=None, partition=1, timestamp=AT + 5_000), ask)
+    answering.answer()
     lent = RateGrant(name, 1, ask.number, 4_000)
     record = command(*rate_headers(lent, NAMES.commands, 0, SECRET), key=None, value=None)
     lending_of(contexts[0], busy, AT + 5_000).take(record, lent)

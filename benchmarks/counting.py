@@ -101,23 +101,21 @@ def not_counting() -> Iterator[None]:
 def _put_uncounted(self: WholeSchedules, id: bytes, due: int, arrival: int, topic: str, record: bytes) -> None:
     """Do what `WholeSchedules.put` does, but for counting."""
     del topic
-    primary = self._primary + id
+    primary = self.key_start + id
     index_key = self._index_key(due, arrival, id)
     self._changes[index_key] = record
     self._fresh.add(index_key)
-    self._changes[primary] = self._primaries[primary] = index_key
-    self._count(primary[1:], 1)
+    self._written[primary] = self._primaries[primary] = index_key
+    self.change += 1
 
 
-def _remove_uncounted(self: WholeSchedules, id: bytes) -> None:
+def _remove_uncounted(self: WholeSchedules, primary: bytes, index_key: bytes) -> None:
     """Do what `WholeSchedules.remove` does, but for counting."""
-    primary = self._primary + id
-    index_key = self._primaries[primary] or b""
     self._changes[index_key] = None
     if self._fresh:
         self._fresh.discard(index_key)
-    self._changes[primary] = self._primaries[primary] = None
-    self._count(primary[1:], -1)
+    self._written[primary] = self._primaries[primary] = None
+    self.change -= 1
 
 
 def _take_uncounted(self: TenantScan, allowance: float) -> float:

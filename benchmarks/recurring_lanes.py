@@ -1,8 +1,9 @@
-"""What a firing of a recurring schedule costs a lane's processor, without a broker, from the due scan to RocksDB.
+"""What a firing costs a lane's processor, without a broker, from the due scan to RocksDB.
 
 `python benchmarks/recurring_lanes.py` prints the processor time of the thread for each firing (us), round by round; all
-schedules fire once in a round. Instructions do not depend on what else the machine does: the difference between two
-numbers of rounds is what these cost.
+schedules fire once in a round. With `--rule once` they are one-shots: those of 5 rounds are there from the beginning.
+Instructions do not depend on what else the machine does: the difference between two numbers of rounds is what these
+cost.
 
     PYTHONHASHSEED=0 valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null \\
       python benchmarks/recurring_lanes.py --schedules 1000 --rounds 3
@@ -23,6 +24,7 @@ from counting import MINUTE, NAMES, NOW, TARGET, run_cycle
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.targets import Targets, TargetTopic
 from light_scheduler.lanes.context import LaneContext
+from light_scheduler.model import Headers
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.wire import UnsentRecord
@@ -30,13 +32,15 @@ from light_scheduler.wire.dialects.named import dialect_named
 
 MOST = 5_000
 BEGIN = NOW // MINUTE * MINUTE
-RULES = {"cron": [("schedule-cron", b"* * * * *")], "every": [("schedule-every", b"60s")]}
+RULES = {"cron": [("schedule-cron", b"* * * * *")], "every": [("schedule-every", b"60s")], "once": []}
+MOST_ROUNDS = 5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schedules", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=MOST_ROUNDS)
+    parser.add_argument("--cycle", type=int, default=MOST, help="firings in a cycle")
     parser.add_argument("--rule", choices=RULES, default="cron")
     options = parser.parse_args()
     topics = Targets("127.0.0.1:1")
@@ -46,24 +50,35 @@ def main() -> None:
     context = LaneContext(NAMES.commands, 0, dialect_named("native"), NAMES, limits, FiringRules(), topics)
     folder = tempfile.mkdtemp(prefix="recurring-lanes-")
     table = ScheduleTable(RocksStore(Path(folder)))
-    headers = [("schedule-target-topic", TARGET.encode()), *RULES[options.rule]]
-    for first in range(0, options.schedules, MOST):
-        numbers = range(first, min(first + MOST, options.schedules))
-        commands = [UnsentRecord(b"order-%012d" % n, b"x" * 200, headers, BEGIN, 0, n) for n in numbers]
+    rounds = MOST_ROUNDS if options.rule == "once" else 1
+    for first in range(0, rounds * options.schedules, MOST):
+        numbers = range(first, min(first + MOST, rounds * options.schedules))
+        commands = [
+            UnsentRecord(b"order-%012d" % n, b"x" * 200, headers_of(options, n // options.schedules), BEGIN, 0, n)
+            for n in numbers
+        ]
         run_cycle(table, context, BEGIN, commands[::-1], numbers.stop)
     gc.collect()
     gc.disable()
-    print(json.dumps([fire_all(table, context, BEGIN + turn * MINUTE) for turn in range(1, options.rounds + 1)]))
+    times = [fire_all(table, context, BEGIN + turn * MINUTE, options) for turn in range(1, options.rounds + 1)]
+    print(json.dumps(times))
     table.close()
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def fire_all(table: ScheduleTable, context: LaneContext, now: int) -> float:
+def headers_of(options: argparse.Namespace, turn: int) -> Headers:
+    """Return the headers of a command, for one-shots of those that fire in a round."""
+    at: Headers = [("schedule-at", b"%d" % (BEGIN + (turn + 1) * MINUTE))] if options.rule == "once" else []
+    return [("schedule-target-topic", TARGET.encode()), *RULES[options.rule], *at]
+
+
+def fire_all(table: ScheduleTable, context: LaneContext, now: int, options: argparse.Namespace) -> float:
     """Have all schedules that are due fire; return what each took (us)."""
     begun = thread_time()
-    while next(iter(table.by_due("default")))[1].progress.due <= now:
-        run_cycle(table, context, now, [])
-    return round((thread_time() - begun) / table.pending * 1e6, 2)
+    while (first := next(iter(table.by_due("default")), None)) is not None and first[1].progress.due <= now:
+        run_cycle(table, context, now, [], most=options.cycle)
+    schedules: int = options.schedules
+    return round((thread_time() - begun) / schedules * 1e6, 2)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from light_scheduler.model import Entry
 from light_scheduler.model.place import Place
-from light_scheduler.wire.state import identity
+from light_scheduler.wire.state import decode_entry, identity
 
 from . import layout
 from .rows import Rows
@@ -81,6 +81,8 @@ class TenantScan:
         self.passed: list[tuple[Place, bytes]] = []
         self.is_open = False
         self.taken: list[Entry] = []
+        self.topics: set[str] = set()
+        """The target topics of what was taken."""
 
     def take(self, allowance: float) -> float:
         """Take schedules until they cost an allowance; return what they cost: less only if no more can be taken."""
@@ -96,7 +98,9 @@ class TenantScan:
             if key >= bound or cost >= allowance or len(taken) == most:
                 self._head = [item]
                 break
-            entry = stored_entry(key, value, get)
+            # A schedule that is not split is decoded without the call in between: nearly all are.
+            is_whole = value > layout.PROGRESS_ONLY_END
+            entry = decode_entry(value) if is_whole else stored_entry(key, value, get)
             if waits is not None and (place := waits(entry)) is not None:
                 self.passed.append((place, key))
                 cost += max(HELD_COST, len(value) / unit)
@@ -105,13 +109,15 @@ class TenantScan:
             name = primary + key[id_at:]
             if (progress := entry.progress).awaited or progress.paused:
                 cell = self._tally.cell(entry, key)
+                self.topics.add(entry.schedule.target.topic)
             else:
                 if entry.schedule.target.topic != topic:
                     topic = self._topic = entry.schedule.target.topic
+                    self.topics.add(topic)
                     number = self._number = self._tally.pending_number(self._tenant, topic)
                 cell = number + key[minute]
             size = len(value)
-            if value.startswith(layout.PROGRESS_ONLY):
+            if not is_whole:
                 size += len(entry.schedule.payload or b"")
                 key += layout.SPLIT
             primaries[name] = cell + key

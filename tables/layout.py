@@ -38,11 +38,15 @@ INDEX_END = b"u"
 PRIMARY = b"p"
 DEFINITION = b"d"
 
-SPLIT = b"\xff"
+SPLIT_END = 0xFF
+SPLIT = bytes([SPLIT_END])
 """Follows the time-index key of a split schedule; no identity ends in it, being UTF-8."""
 
 PROGRESS_ONLY = b"\x00"
 """Begins a time-index value that holds progress only; no format version is 0."""
+
+PROGRESS_ONLY_END = b"\x01"
+"""Above all values that hold progress only, and below all others."""
 
 MINUTE_MS = 60_000
 

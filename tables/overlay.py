@@ -77,21 +77,29 @@ def _any_number(_tenant: str) -> None:
 class Overlay:
     """Reads through to the table; writes stay here until `apply`. Schedules go by their identity (`wire.state`).
 
-    `position` is the next command to read, `pending` the number of schedules; both start as the table has them.
+    `position` is the next command to read, at first as the table has it.
     """
 
     def __init__(self, table: ScheduleTable) -> None:
         self._table = table
         self._rows = rows = Rows(table.store.get, Tally(table.counts))
         self._stored, self._tally = rows.stored, rows.tally
-        self._changes, self._primaries = rows.changes, rows.primaries
+        self._changes, self._primaries, self._written = rows.changes, rows.primaries, rows.written
         self._fresh: dict[str, set[bytes]] = {}  # tenant -> index keys of what was put here; records are in changes
         self._floors: dict[str, bytes | None] = {}  # those that `due` has moved
         self._passed: dict[str, list[tuple[Place, bytes]]] = {}  # what `due` has passed over
         self.position = table.checkpoint.position
         self.commands_log = table.checkpoint.commands_log
-        self.pending = table.pending
+        self._pending = table.pending  # but for what `whole_of` changes
+        self._wholes: dict[str, WholeSchedules] = {}
+        self.due_topics: set[str] = set()
+        """The target topics of what `due` has taken."""
         self._counted: dict[bytes, int] | None = None  # tenant -> by how much its schedules have become more
+
+    @property
+    def pending(self) -> int:
+        """How many schedules there are with the changes so far."""
+        return self._pending + sum(whole.change for whole in self._wholes.values())
 
     def count_tenants(self) -> None:
         """Know at any time how many schedules tenants have. To be called before anything is changed."""
@@ -100,7 +108,9 @@ class Overlay:
     def pending_of(self, tenant: str) -> int:
         """Return how many schedules a tenant has, after `count_tenants`."""
         assert self._counted is not None
-        return self._table.counts.pending_of(tenant) + self._counted[tenant.encode()]
+        whole = self._wholes.get(tenant)
+        changed = self._counted[tenant.encode()] + (0 if whole is None else whole.change)
+        return self._table.counts.pending_of(tenant) + changed
 
     def get(self, identity: bytes) -> Entry | None:
         """Return one schedule as it is with the changes so far."""
@@ -128,12 +138,16 @@ class Overlay:
             self._add_to_pending(identity, 1)
         self._changes[index_key] = record
         self._add_fresh(entry.schedule.tenant, index_key)
-        self._changes[primary] = self._primaries[primary] = self._tally.add(entry, index_key) + index_key
+        self._written[primary] = self._primaries[primary] = self._tally.add(entry, index_key) + index_key
         return was_split
 
     def whole_of(self, tenant: str) -> WholeSchedules:
         """Return what stores and removes schedules of a tenant at less cost, as long as they are simple."""
-        return WholeSchedules(tenant, self._rows, self._fresh.setdefault(tenant, set()), self._add_to_pending)
+        whole = self._wholes.get(tenant)
+        if whole is None:
+            fresh = self._fresh.setdefault(tenant, set())
+            whole = self._wholes[tenant] = WholeSchedules(tenant, self._rows, fresh)
+        return whole
 
     def advance(self, identity: bytes, entry: Entry, record: bytes) -> None:
         """Store how far a schedule has come, as its progress record; its definition stays as it is.
@@ -152,13 +166,13 @@ class Overlay:
         index_key = layout.index_key(entry, identity)
         self._changes[index_key] = layout.PROGRESS_ONLY + record
         self._add_fresh(entry.schedule.tenant, index_key)
-        self._changes[primary] = self._primaries[primary] = self._tally.add(entry, index_key) + index_key + layout.SPLIT
+        self._written[primary] = self._primaries[primary] = self._tally.add(entry, index_key) + index_key + layout.SPLIT
 
     def remove(self, identity: bytes) -> bool:
         """Forget a schedule, if there is one. Returns whether it was split."""
         primary = PRIMARY + identity
         was_split = self._forget(primary, identity)
-        self._changes[primary] = self._primaries[primary] = None
+        self._written[primary] = self._primaries[primary] = None
         return was_split
 
     def stored(self, prefix: bytes, after: bytes) -> Iterator[bytes]:
@@ -235,6 +249,7 @@ class Overlay:
                     held[tenant] = left_due
                 else:
                     next_due = min(next_due, left_due)
+            self.due_topics |= scan.topics
         taken = [entry for scan in opened.values() for entry in scan.taken]
         if len(opened) > 1:
             taken.sort(key=layout.order_of)
@@ -285,7 +300,7 @@ class Overlay:
         `complete_at` is as in `Checkpoint`.
         """
         self._table.write(
-            self._changes,
+            self._rows.all_changes(),
             msgspec.structs.replace(self._checkpoint(), changelog_offset=changelog_offset, complete_at=complete_at),
             self._tally,
         )
@@ -304,7 +319,7 @@ class Overlay:
 
     def load(self) -> None:
         """Put everything into a table that is being filled (see `loading`): it need not survive a crash."""
-        self._table.load(self._changes, self._checkpoint(), self._tally)
+        self._table.load(self._rows.all_changes(), self._checkpoint(), self._tally)
 
     def _checkpoint(self) -> Checkpoint:
         return msgspec.structs.replace(
@@ -312,7 +327,7 @@ class Overlay:
         )
 
     def _add_to_pending(self, identity: bytes, change: int) -> None:
-        self.pending += change
+        self._pending += change
         if self._counted is not None:
             self._counted[identity[: identity.index(0)]] += change
 
@@ -355,14 +370,14 @@ class Overlay:
         return None if primary is None else layout.due_of(layout.indexed_at(primary))
 
     def _ordered(self, tenant: str, fresh: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Yield a tenant's (time-index key, value) in order: what is stored and as it was, and these keys put here."""
+        """Return a tenant's (time-index key, value) in order: what is stored and as it was, and these keys put here."""
         changes = self._changes
         stored = self._stored_of(tenant)
         if changes:  # what is among them was replaced or cancelled in this cycle, or is fresh
             stored = (item for item in stored if item[0] not in changes)
         if fresh:
             stored = heapq.merge(stored, ((key, changes[key] or b"") for key in fresh))
-        yield from stored
+        return stored
 
     def _stored_of(self, tenant: str) -> Iterator[tuple[bytes, bytes]]:
         floor = self._table.floors.get(tenant)

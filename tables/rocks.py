@@ -138,12 +138,10 @@ class RocksStore:
         # Without a bound, RocksDB walks over all that was deleted after `end`, up to the next key that is there. It
         # reads the bound where the object `end` has it, so this frame keeps that for as long as it iterates.
         bound = _until(end)
-        key = start
-        for key, value in self._db.items(from_key=start, read_opt=bound):  # type: ignore[assignment]  # raw mode: bytes
-            if key >= end:
-                return
-            yield key, value
-        self._check_end(key, end)
+        item: Any = (start, b"")
+        for item in self._db.items(from_key=start, read_opt=bound):
+            yield item
+        self._check_end(item[0], end)
 
     def _check_end(self, last: bytes, end: bytes) -> None:
         """Raise if there is more after a key, which cannot be read: an iteration ends there as it does at the end."""

@@ -13,8 +13,9 @@ NOT_ASKED = b""
 class Rows:
     """Reads through to what is `stored`.
 
-    `changes` has the rows to be written, None for those to be removed; `primaries` the primary keys that were read or
-    written, and their values; `tally` the cells of what was put and removed.
+    `changes` has the rows to be written, None for those to be removed, but for primary rows, which `written` has.
+    `primaries` has the primary keys that were read or written, and their values; `tally` the cells of what was put and
+    removed.
     """
 
     def __init__(self, stored: Callable[[bytes], bytes | None], tally: Tally) -> None:
@@ -22,6 +23,11 @@ class Rows:
         self.tally = tally
         self.changes: dict[bytes, bytes | None] = {}
         self.primaries: dict[bytes, bytes | None] = {}
+        self.written: dict[bytes, bytes | None] = {}
+
+    def all_changes(self) -> dict[bytes, bytes | None]:
+        """Return all rows to be written or removed. Rows of one kind, often in order, are together: sorted soon."""
+        return self.changes | self.written
 
     def value_of(self, key: bytes) -> bytes | None:
         """Return a row with the changes so far; None: there is none."""

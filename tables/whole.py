@@ -6,8 +6,6 @@ whole ones moved or removed, which have one record (a split one has two, see `la
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from light_scheduler.model import DEFAULT_PRIORITY
 
 from . import layout
@@ -17,29 +15,28 @@ from .rows import NOT_ASKED, Rows
 class WholeSchedules:
     """What an overlay has of one tenant: its rows, and its new index keys (`fresh`), which this adds to.
 
-    Schedules are named by their ids in UTF-8. `count` is called with an identity and the change of its number of
-    schedules.
+    Schedules are named by their ids in UTF-8. `change` is by how much they have become more here.
     """
 
-    def __init__(self, tenant: str, rows: Rows, fresh: set[bytes], count: Callable[[bytes, int], None]) -> None:
+    def __init__(self, tenant: str, rows: Rows, fresh: set[bytes]) -> None:
+        self.change = 0
         self._stored = rows.stored
         self._changes = rows.changes
-        self._primaries = rows.primaries
+        self._primaries, self._written = rows.primaries, rows.written
         self._fresh = fresh
         self._added, self._removed = rows.tally.added, rows.tally.removed
         self._number_of = rows.tally.pending_number
         self._topic: str | None = None  # of the schedule that was put last, with the number of its group
         self._number = b""
         self._minute = layout.minute_of(tenant)
-        self._count = count
         self._tenant = tenant
-        self._primary = layout.primary_key(tenant, "")
+        self.key_start = layout.primary_key(tenant, "")
         self._index_key = layout.index_keys(tenant, DEFAULT_PRIORITY)
         self._moved = layout.moved_keys(tenant)
 
     def is_new(self, id: bytes) -> bool:
         """Tell whether nothing of this id is pending."""
-        primary = self._primary + id
+        primary = self.key_start + id
         found = self._primaries.get(primary, NOT_ASKED)
         if found is NOT_ASKED:
             found = self._primaries[primary] = self._stored(primary)
@@ -47,7 +44,7 @@ class WholeSchedules:
 
     def put(self, id: bytes, due: int, arrival: int, topic: str, record: bytes) -> None:
         """Store the state record of a schedule that `is_new`; its messages go to a topic."""
-        primary = self._primary + id
+        primary = self.key_start + id
         index_key = self._index_key(due, arrival, id)
         self._changes[index_key] = record
         self._fresh.add(index_key)
@@ -55,18 +52,19 @@ class WholeSchedules:
             self._topic, self._number = topic, self._number_of(self._tenant, topic)
         cell = self._number + index_key[self._minute]
         self._added.append(cell)
-        self._changes[primary] = self._primaries[primary] = cell + index_key
-        self._count(primary[1:], 1)
+        self._written[primary] = self._primaries[primary] = cell + index_key
+        self.change += 1
 
-    def is_whole(self, id: bytes) -> bool:
-        """Tell whether a schedule is known to be pending, by a scan or by `put`, and has one record."""
-        row = self._primaries.get(self._primary + id)
-        return row is not None and not row.endswith(layout.SPLIT)
+    def row_of(self, primary: bytes) -> bytes | None:
+        """Return the primary row of a schedule that is known to be pending, by a scan or by `put`, and has one record.
 
-    def move(self, id: bytes, due: int, record: bytes) -> None:
-        """Have a schedule that `is_whole` and pending wake at another time (ms) only, as its new state record says."""
-        primary = self._primary + id
-        row = self._primaries[primary] or b""
+        It is named by its primary key: `key_start`, then the id. None: it is not pending, or has two.
+        """
+        row = self._primaries.get(primary)
+        return None if row is None or row[-1] == layout.SPLIT_END else row
+
+    def move(self, primary: bytes, row: bytes, due: int, record: bytes) -> None:
+        """Have a schedule of this `row_of` wake at another time (ms), and no more, as its new state record says."""
         cell, index_key = row[: layout.CELL_BYTES], row[layout.CELL_BYTES :]
         self._removed.append(cell)
         self._changes[index_key] = None
@@ -77,16 +75,14 @@ class WholeSchedules:
         self._fresh.add(index_key)
         cell = cell[: layout.GROUP_BYTES] + index_key[self._minute]
         self._added.append(cell)
-        self._changes[primary] = self._primaries[primary] = cell + index_key
+        self._written[primary] = self._primaries[primary] = cell + index_key
 
-    def remove(self, id: bytes) -> None:
-        """Forget a schedule that `is_whole`."""
-        primary = self._primary + id
-        row = self._primaries[primary] or b""
+    def remove(self, primary: bytes, row: bytes) -> None:
+        """Forget a schedule of this `row_of`."""
         index_key = row[layout.CELL_BYTES :]
         self._removed.append(row[: layout.CELL_BYTES])
         self._changes[index_key] = None
         if self._fresh:
             self._fresh.discard(index_key)
-        self._changes[primary] = self._primaries[primary] = None
-        self._count(primary[1:], -1)
+        self._written[primary] = self._primaries[primary] = None
+        self.change -= 1

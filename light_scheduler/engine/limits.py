@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, ScheduleCommand
@@ -22,7 +23,12 @@ class Limits:
 
     def may_aim_at(self, topic: str) -> bool:
         """Tell whether firings may go to a topic."""
-        return topic not in self.internal_topics and topic not in self.answers_only
+        return topic not in self.refused
+
+    @cached_property
+    def refused(self) -> frozenset[str]:
+        """The topics that no firing may go to."""
+        return self.internal_topics | self.answers_only
 
     def check(self, command: Command) -> None:
         """Raise InvalidCommand, naming the field, if a command passes a limit."""

@@ -12,6 +12,9 @@ from light_scheduler.wire.dialect import Plain, PlainTask
 from .limits import Limits
 from .recurrence import next_of
 
+_LAST_OF_ANY = ord(ANY)
+"""What an id of many schedules ends in, as it is in UTF-8: no other character has this byte."""
+
 
 def plain_id(record: CommandRecord, plain: Plain, limits: Limits) -> str | None:
     """Return the id of a plain command that `decide` accepts as a new schedule of the default tenant.
@@ -21,7 +24,7 @@ def plain_id(record: CommandRecord, plain: Plain, limits: Limits) -> str | None:
     """
     _, target, payload, _ = plain
     key = record.key
-    if not key or not limits.may_aim_at(target.topic) or len(key) > limits.max_id_bytes:
+    if not key or target.topic in limits.refused or len(key) > limits.max_id_bytes:
         return None
     if payload is not None and len(payload) > limits.max_payload_bytes:
         return None
@@ -29,7 +32,7 @@ def plain_id(record: CommandRecord, plain: Plain, limits: Limits) -> str | None:
         id = key.decode()
     except UnicodeDecodeError:
         return None
-    return id if id.isprintable() and not id.endswith(ANY) else None
+    return id if key[-1] != _LAST_OF_ANY and id.isprintable() else None
 
 
 def task_due(record: CommandRecord, task: PlainTask, now: int, limits: Limits) -> int | None:

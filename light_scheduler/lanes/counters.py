@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from operator import attrgetter
 
 from light_scheduler.model import EventType, Outcome
 
 from .cycle import Cycle
 from .status import Lateness
 from .topic_totals import TopicTotals
-
-_due_of = attrgetter("progress.due")
 
 
 @dataclass
@@ -53,10 +50,11 @@ class LaneCounters:
         self.outcomes.update(cycle.outcomes)
         self.events.update(cycle.events)
         self.topic.outcomes.update(cycle.outcomes)
-        for due, firings in Counter(map(_due_of, cycle.delivered)).items():
-            late = max(0, visible_at - due)
-            self.lateness.observe(late, firings)
-            self.topic.lateness.observe(late, firings)
+        for dues in cycle.firings.values():
+            for due, firings in dues.items():
+                late = max(0, visible_at - due)
+                self.lateness.observe(late, firings)
+                self.topic.lateness.observe(late, firings)
 
     def restarted(self) -> None:
         """Count that the lane starts again after a failure."""

@@ -7,6 +7,7 @@ batches, by way of a `Transaction`. A cycle that is dropped leaves no trace.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from light_scheduler.engine import FairQueue
 from light_scheduler.kafka.batches import RecordBatches
@@ -77,6 +78,11 @@ class Cycle:
     def delivered(self) -> list[Entry]:
         """The firings of this cycle."""
         return self.transaction.delivered
+
+    @property
+    def firings(self) -> Mapping[str, Counter[int]]:
+        """How many firings of this cycle each tenant has, by when they were due (UTC epoch ms)."""
+        return self.transaction.firings
 
     @property
     def forwarded(self) -> int:
@@ -160,6 +166,7 @@ class Cycle:
         self.tried = firings.tried
         with blaming(lambda: None if firings.current is None else Work(Kind.FIRING, origin_key(firings.current))):
             Turns(transaction, firings, due, budget, waits).take()
+        firings.count()
 
     def answer(self, refusals: Refusals, holding: Holding | None = None) -> int:
         """Add the results that were asked for; return how many have nowhere to go."""

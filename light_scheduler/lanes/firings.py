@@ -61,13 +61,18 @@ class Firings:
         self._record = transaction.history.record
         self._add = transaction.batches.add
         self._delivered = context.dialect.delivered
+        self._plain: list[PlainFirings | PlainSeries] = []
         self._fire_one_shot: Callable[[Entry], bool | None] = _leave
         self._fire_series: Callable[[Entry], Entry | None] = _leave
         if context.short_ways and not (traced or refusals or condemned or bulk.any_at_work):
             messages = PlainMessages(transaction)
-            self._fire_series = PlainSeries(transaction, messages).fire
+            series = PlainSeries(transaction, messages)
+            self._fire_series = series.fire
+            self._plain.append(series)
             if may_be_short(transaction):
-                self._fire_one_shot = PlainFirings(transaction, messages).fire
+                one_shots = PlainFirings(transaction, messages)
+                self._fire_one_shot = one_shots.fire
+                self._plain.append(one_shots)
         self._probing = Probing(transaction)
         self.current: Entry | None = None
         """The schedule whose turn is being carried out, or was last."""
@@ -115,6 +120,11 @@ class Firings:
             self._transaction.dead_letters.add_firing(turn, turn.dead_letter)
         return turn.entry
 
+    def count(self) -> None:
+        """Count the firings that went the short way; to be called once, after all of them."""
+        if done := sum(plain.done for plain in self._plain):
+            self._transaction.history.events[EventType.FIRED] += done
+
     def _give_up(self, name: bytes, entry: Entry, reason: str) -> None:
         """Make a dead letter of a schedule whose turn cannot be carried out: nothing that could follow is known."""
         reason = f"the scheduler fails to carry it out: {reason}"
@@ -155,4 +165,5 @@ class Firings:
         except RecordTooLargeError as error:
             return str(error)
         self._transaction.delivered.append(subject)
+        self._transaction.firings[schedule.tenant][subject.progress.due] += 1
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model.adoption import Emptied
-from light_scheduler.wire import CommandRecord, partition_for
+from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.handover import adoption_headers, emptied_headers
 from light_scheduler.wire.lane_marks import (
     FORWARDED_FROM,
@@ -20,6 +20,7 @@ from light_scheduler.wire.lane_marks import (
     relayed,
     require_relayed,
 )
+from light_scheduler.wire.partitioner import chooser
 
 from .transaction import Transaction
 
@@ -33,6 +34,8 @@ class Forwarding:
         self._partition = context.partition
         self.placement = context.placement
         self._partitions = self.placement.partitions
+        self.home_of = chooser(self._partitions)
+        """The partition that a key belongs to."""
         self._batches = transaction.batches
 
     @property
@@ -42,11 +45,7 @@ class Forwarding:
 
     def is_home(self, key: bytes) -> bool:
         """Tell whether a key belongs to this lane's own partition."""
-        return partition_for(key, self._partitions) == self._partition
-
-    def home_of(self, key: bytes) -> int:
-        """Return the partition that a key belongs to."""
-        return partition_for(key, self._partitions)
+        return self.home_of(key) == self._partition
 
     def require_passed_on(self, record: CommandRecord, origin: Origin) -> None:
         """Raise InvalidCommand unless what was sent to that partition may have been passed on to this one.

@@ -41,7 +41,8 @@ class PlainCommands:
         context, transaction = self._transaction.context, self._transaction
         now, limits, changelog = transaction.now, context.limits, context.changelog
         history = context.own_place(context.names.history)
-        read, forwards, is_home = context.dialect.plain, context.dialect.forwards, self._forwarding.is_home
+        read, home_of = context.dialect.plain, self._forwarding.home_of
+        forwards, here = context.dialect.forwards, context.partition
         schedules = transaction.overlay.whole_of(DEFAULT_TENANT)
         is_new, put = schedules.is_new, schedules.put
         add, line = transaction.batches.add, scheduled_lines(now, context.partition)
@@ -55,7 +56,7 @@ class PlainCommands:
             if plain is None or (id := plain_id(record, plain, limits)) is None:
                 break
             key = record.key or b""
-            if (forwards and not is_home(key)) or not is_new(key):
+            if (forwards and home_of(key) != here) or not is_new(key):
                 break
             due, target, _, _ = plain
             state = new_state(record, id, plain, now)

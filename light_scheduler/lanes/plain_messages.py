@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import Entry
+from light_scheduler.model.place import Place
 from light_scheduler.wire import partition_for
 
 from .transaction import Transaction
@@ -18,22 +19,27 @@ class PlainMessages:
         self._add = transaction.batches.add
         self._now = transaction.now
         self._targets = context.targets
-        self._partitions: dict[str, int] = {}  # target topic -> its partitions, 0 if it is for the general way
+        self._places: dict[str, list[Place]] = {}  # of each target topic; none if it is for the general way
         self._message_of = context.dialect.delivered
         self._source_topic = context.commands_topic.encode()
+        self._headers_of = context.dialect.fired_headers(self._now, self._source_topic)
 
     def add(self, entry: Entry, id: bytes) -> bool:
         """Add the message of a schedule's next firing; tell whether it is done, or left for the general way."""
-        target = entry.schedule.target
+        schedule = entry.schedule
+        target = schedule.target
         topic = target.topic
-        partitions = self._partitions.get(topic)
-        if partitions is None:
-            partitions = self._partitions[topic] = self._partitions_of(topic)
-        if not partitions or target.partition is not None:
+        places = self._places.get(topic)
+        if places is None:
+            places = self._places[topic] = self._places_of(topic)
+        if not places or target.partition is not None:
             return False
-        payload, headers = self._message_of(entry, self._now, self._source_topic)
+        if self._headers_of is None:
+            payload, headers = self._message_of(entry, self._now, self._source_topic)
+        else:
+            payload, headers = schedule.payload, self._headers_of(entry, id)
         key = target.key if target.partition_key is None else target.partition_key
-        place = topic, partition_for(id if key is None else key, partitions)
+        place = places[partition_for(id if key is None else key, len(places))]
         try:
             self._add(place, target.key, payload, headers, origin=entry)
         except RecordTooLargeError:
@@ -41,6 +47,8 @@ class PlainMessages:
         self._delivered.append(entry)
         return True
 
-    def _partitions_of(self, topic: str) -> int:
+    def _places_of(self, topic: str) -> list[Place]:
         known = self._targets[topic]
-        return 0 if known.refusal is not None or known.is_compacted else known.partitions
+        if known.refusal is not None or known.is_compacted:
+            return []
+        return [(topic, partition) for partition in range(known.partitions)]

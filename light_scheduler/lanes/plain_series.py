@@ -5,10 +5,11 @@ As with plain firings of one-shots (`plain_firings`), whatever is not plain is l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from light_scheduler.engine import plain_step
-from light_scheduler.model import Entry, EventType
+from light_scheduler.model import Entry
 from light_scheduler.tables.whole import WholeSchedules
 from light_scheduler.wire import history_key
 from light_scheduler.wire.plain import fired_lines
@@ -18,19 +19,19 @@ from .plain_messages import PlainMessages
 from .short_ways import may_be_short
 from .transaction import SPLIT_BYTES, Transaction
 
-_Tenant = tuple[WholeSchedules, Callable[[str, int, int, int, int, str], bytes], bytes, bytes]
-"""Where schedules of a tenant are: what holds them, what writes their history, and what the keys of their state records
-and of their history begin with. A plain tuple, for it is taken apart for each firing.
+_Tenant = tuple[WholeSchedules, Callable[[str, int, int, int, int, str], bytes], bytes, bytes, Counter[int]]
+"""Where schedules of a tenant are: what holds them, what writes their history, what the keys of their state records and
+of their history begin with, and what counts firings. A plain tuple, for it is taken apart for each firing.
 """
 
 
 class PlainSeries:
-    """Carries plain firings of series out, as part of a transaction."""
+    """Carries plain firings of series out, as part of a transaction; `done` is how many of them were."""
 
     def __init__(self, transaction: Transaction, messages: PlainMessages) -> None:
         context = transaction.context
+        self.done = 0
         self._transaction = transaction
-        self._events = transaction.history.events
         self._add = transaction.batches.add
         self._add_message = messages.add
         self._now = transaction.now
@@ -54,17 +55,22 @@ class PlainSeries:
             tenant = self._tenants[schedule.tenant] = self._tenant(schedule.tenant)
         if tenant is None:
             return None
-        schedules, line, state_key, history_start = tenant
+        schedules, line, state_key, history_start, dues = tenant
         id, stands = schedule.id.encode(), Entry(schedule, following)
         record = encode_entry(stands)
-        if len(record) > SPLIT_BYTES or not schedules.is_whole(id) or not self._add_message(entry, id):
+        if len(record) > SPLIT_BYTES:
+            return None
+        primary = schedules.key_start + id
+        row = schedules.row_of(primary)
+        if row is None or not self._add_message(entry, id):
             return None
         self._add(self._changelog, state_key + id, record)
-        schedules.move(id, following.due, record)
+        schedules.move(primary, row, following.due, record)
         topic = schedule.target.topic
         event = line(schedule.id, schedule.version, progress.due, progress.sequence, progress.attempt, topic)
         self._add(self._history, history_start + id, event)
-        self._events[EventType.FIRED] += 1
+        dues[progress.due] += 1
+        self.done += 1
         return stands
 
     def _tenant(self, name: str) -> _Tenant | None:
@@ -77,4 +83,5 @@ class PlainSeries:
             fired_lines(transaction.now, transaction.context.partition, name),
             SCHEDULE_KIND + identity(name, ""),
             history_key(name, None),
+            transaction.firings[name],
         )

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
-
-from light_scheduler.model import Entry
 
 MOST_TENANTS = 100
 """Tenants that are counted each by itself: the first of which something was delivered."""
-
-_tenant_of = attrgetter("schedule.tenant")
 
 
 @dataclass
@@ -25,9 +20,11 @@ class TenantFirings:
     named: Counter[str] = field(default_factory=Counter)
     others: int = 0
 
-    def add(self, delivered: Sequence[Entry]) -> None:
-        """Count what a transaction delivered."""
-        for tenant, firings in Counter(map(_tenant_of, delivered)).items():
+    def add(self, delivered: Mapping[str, Counter[int]]) -> None:
+        """Count what a transaction delivered of each tenant, by when that was due."""
+        for tenant, dues in delivered.items():
+            if not (firings := dues.total()):
+                continue
             if tenant in self.named or len(self.named) < MOST_TENANTS:
                 self.named[tenant] += firings
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches, RecordTooLargeError
@@ -50,6 +50,8 @@ class Transaction:
         self.delayed = 0
         """Commands delayed for a quota of their tenant."""
         self.delivered: list[Entry] = []
+        self.firings: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        """How many of those each tenant has, by when they were due (UTC epoch ms)."""
         self.probes: list[str] = []
         """The numbers of probes that were stored."""
         self.forwarded = 0

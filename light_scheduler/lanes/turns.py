@@ -39,15 +39,17 @@ class Turns:
 
     def take(self) -> None:
         """Carry the turns out."""
-        entries, waits, may_fire, fire = self._due.entries, self._waits, self._may_fire, self._fire
+        entries, waits, again, fire = self._due.entries, self._waits, self._again, self._fire
+        is_allowed = self._may_fire if self._allowed else None
+        firings, most, max_bytes = self._firings, self._most, self._max_bytes
         for at, entry in enumerate(entries):
-            if self._again:
+            if again:
                 self._take_again(layout.order_of(entry))
-            if self._is_spent:
+            if self._taken + firings.steps >= most or self._size > max_bytes:  # `_is_spent`, without the call
                 for left in entries[at:]:
                     self._leave(left)
                 return
-            if (waits is not None and waits(entry) is not None) or (self._allowed and not may_fire(entry)):
+            if (waits is not None and waits(entry) is not None) or not (is_allowed is None or is_allowed(entry)):
                 self._leave(entry)
             else:
                 fire(entry)

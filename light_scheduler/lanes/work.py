@@ -253,7 +253,7 @@ class LaneWork:
         due = budget.take_due(overlay, now, turns) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
         cycle.rates.hold_firings(budget.held(due))
         cycle.rates.ask()
-        topics = {entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics
+        topics = overlay.due_topics | cycle.reply_topics
         await self._context.targets.resolve(topics)
         is_traced = isolation.is_under_way or self._caution.is_active
         cycle.fire_due(due, isolation.refusals, turns, traced=is_traced, waits=self._sends(due))  # 2.
@@ -399,7 +399,7 @@ class LaneWork:
         cycle = Cycle(self._context, overlay, batches, instant)
         turns = TurnBudget(self._budget.most(table), MAX_FIRING_BYTES)
         due = self._budget.take_staged(overlay, instant, turns)  # 1.
-        topics = {entry.schedule.target.topic for entry in due.entries}
+        topics = overlay.due_topics
         await self._context.targets.resolve(topics)
         if any(self._context.targets[topic].stamps_appends for topic in topics):
             return False
@@ -452,5 +452,5 @@ class LaneWork:
         visible_at = self._services.clock.now()
         self._trace(cycle, visible_at)
         self.counters.committed(cycle, lost_results, throttled, visible_at)
-        self._context.tenant_firings.add(cycle.delivered)
+        self._context.tenant_firings.add(cycle.firings)
         self._context.probe.stored(cycle.transaction.probes, visible_at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -84,6 +84,13 @@ class Dialect(Protocol):
 
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
         """Return value and headers of an entry's next firing, produced at an instant (UTC epoch ms)."""
+        ...
+
+    def fired_headers(self, fired_at: int, source_topic: bytes) -> Callable[[Entry, bytes], Headers] | None:
+        """Return what makes the headers that `delivered` returns, at less cost for each of many firings.
+
+        It is called with an entry and its id in UTF-8; the value is the payload. None: there is no such way.
+        """
         ...
 
     @property

@@ -14,7 +14,7 @@ null value. `json` payloads are delivered with the very bytes they have here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from light_scheduler.model import Command, Entry, Headers
 from .build import command_from, envelope_from
 from .dialect import Envelope, Plain, PlainTask
 from .fields import COMMANDS, CONTROL_PREFIX, RULES, FieldRule, labels_of, parse_base64, why_unknown
+from .fired_headers import fired_headers
 from .firing import firing_headers
 from .json_plain import CONTENT_TYPE as CONTENT_TYPE
 from .json_plain import plain_json
@@ -147,6 +148,9 @@ class JsonDialect:
 
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
         return entry.schedule.payload, firing_headers(entry, fired_at, source_topic)
+
+    def fired_headers(self, fired_at: int, source_topic: bytes) -> Callable[[Entry, bytes], Headers]:
+        return fired_headers(fired_at, source_topic)
 
     def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:  # noqa: ARG002 - JSON needs no schema
         return False

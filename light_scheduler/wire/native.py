@@ -6,7 +6,7 @@ the spot, or a header of the user's, kept as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from light_scheduler.errors import InvalidCommand
@@ -15,6 +15,7 @@ from light_scheduler.model import Command, Entry, Headers, Target
 from .build import command_from, envelope_from
 from .dialect import Envelope, Plain, PlainTask
 from .fields import CONTROL_PREFIX, RULES, Parse, parse_topic, why_unknown
+from .fired_headers import fired_headers
 from .firing import firing_headers
 from .json_form import CONTENT_TYPE, JSON, is_json_command, is_json_record
 from .record import CommandRecord
@@ -32,6 +33,38 @@ _AT = CONTROL_PREFIX + "at"
 _TARGET_TOPIC = CONTROL_PREFIX + "target-topic"
 _DIGITS = 13
 """Digits of an instant in ms from the years 2001 to 2286: every number with this many digits is legal."""
+
+
+_USERS, _DUE, _TOPIC, _TYPE, _CONTROLS = range(5)
+"""Kinds of headers: of the user's, the two of each plain command, a content type, and any other control field."""
+
+_MOST_KEPT = 4_096
+
+
+class _Kinds(dict[str, int]):
+    """Kinds of headers, by their names."""
+
+    def __missing__(self, name: str) -> int:
+        kind = _CONTROLS if name.startswith(CONTROL_PREFIX) else _USERS
+        if len(self) < _MOST_KEPT:
+            self[name] = kind
+        return kind
+
+
+_KINDS = _Kinds({_AT: _DUE, _TARGET_TOPIC: _TOPIC, CONTENT_TYPE: _TYPE})
+
+
+class _Topics(dict[bytes, str]):
+    """Legal names of topics, by their bytes. Raises ValueError for others."""
+
+    def __missing__(self, value: bytes) -> str:
+        topic = parse_topic(value.decode())
+        if len(self) < _MOST_KEPT:
+            self[value] = topic
+        return topic
+
+
+_TOPICS = _Topics()
 
 
 def header_name(field: str) -> str:
@@ -52,18 +85,21 @@ class NativeDialect:
         user: Headers = []
         for header in record.headers:
             name, value = header
-            if name == _AT:
+            kind = _KINDS[name]
+            if kind == _USERS:
+                user.append(header)
+            elif kind == _DUE:
                 if at is not None or value is None or len(value) != _DIGITS or not value.isdigit() or value < b"1":
                     return None
                 at = int(value)
-            elif name == _TARGET_TOPIC:
+            elif kind == _TOPIC:
                 if topic is not None or value is None:
                     return None
                 try:
-                    topic = parse_topic(value.decode())
+                    topic = _TOPICS[value]
                 except ValueError:  # UnicodeDecodeError is one
                     return None
-            elif name.startswith(CONTROL_PREFIX) or (name == CONTENT_TYPE and is_json_command(value)):
+            elif kind == _CONTROLS or is_json_command(value):
                 return None
             else:
                 user.append(header)
@@ -128,6 +164,9 @@ class NativeDialect:
 
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
         return entry.schedule.payload, firing_headers(entry, fired_at, source_topic)
+
+    def fired_headers(self, fired_at: int, source_topic: bytes) -> Callable[[Entry, bytes], Headers]:
+        return fired_headers(fired_at, source_topic)
 
     def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:  # noqa: ARG002 - headers need no schema
         return False

@@ -28,3 +28,9 @@ _hash = _murmur2()
 def partition_for(key: bytes, partitions: int) -> int:
     """Return the partition that every Kafka client with the default partitioner chooses for a key."""
     return (_hash(key, _SEED) & 0x7FFFFFFF) % partitions
+
+
+def chooser(partitions: int) -> Callable[[bytes], int]:
+    """Return `partition_for` of a topic of so many partitions, for many keys."""
+    hashed, seed = _hash, _SEED
+    return lambda key: (hashed(key, seed) & 0x7FFFFFFF) % partitions

@@ -77,6 +77,9 @@ class CompatibleDialect(ABC):
     ) -> tuple[bytes | None, Headers]:
         return entry.schedule.payload, [*entry.schedule.headers, *self.trace(entry, source_topic)]
 
+    def fired_headers(self, fired_at: int, source_topic: bytes) -> None:  # noqa: ARG002 - none of them has a short way
+        return None
+
     def trace(self, entry: Entry, source_topic: bytes) -> Headers:  # noqa: ARG002 - for dialects that have any
         """Return the headers that the other scheduler adds to a message."""
         return []

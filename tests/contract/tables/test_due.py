@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from support.tables import AT, MINUTE, MUCH, Tables, entry, ids, index_key, put
 
+from light_scheduler.model import NEVER, Awaited, Entry, Target
 from light_scheduler.tables import DueScan
 from light_scheduler.wire.state import (
     identity,
@@ -21,6 +24,26 @@ def test_a_schedule_is_due_from_its_very_ms_on(tables: Tables) -> None:
     tables.put(entry("a", AT))
     assert tables.overlay().due(AT - 1, 10, MUCH) == DueScan([], AT)
     assert tables.overlay().due(AT, 10, MUCH) == DueScan([entry("a", AT)], None)
+
+
+def test_the_topics_of_what_is_due_are_known_and_no_others(tables: Tables) -> None:
+    def to(topic: str, each: Entry, **progress: Any) -> Entry:
+        schedule = replace(each.schedule, target=Target(topic))
+        return Entry(schedule, replace(each.progress, **progress))
+
+    awaited = Awaited(AT - 5, 1, 1, AT, AT - 5)
+    tables.put(
+        to("first", entry("a", AT)),
+        to("second", entry("b", AT)),
+        to("first", entry("c", AT)),
+        to("others", entry("d", AT, tenant="b")),
+        to("awaiting", entry("e", NEVER), wake=AT, awaited=(awaited,)),
+        to("later", entry("f", AT + 1)),
+    )
+    overlay = tables.overlay()
+    assert overlay.due_topics == set()
+    overlay.due(AT, 10, MUCH)
+    assert overlay.due_topics == {"first", "second", "others", "awaiting"}
 
 
 @pytest.mark.parametrize("fresh", [set(), {"b", "d", "f"}, {"a", "c", "e"}, set("abcdef")])

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
-from support.tables import entry
 
 from light_scheduler.lanes import tenant_firings
 from light_scheduler.lanes.tenant_firings import TenantFirings
-from light_scheduler.model import Entry
 
 
-def of(*tenants: str) -> list[Entry]:
-    """Return firings of these tenants."""
-    return [entry("id", tenant=tenant) for tenant in tenants]
+def of(*tenants: str) -> dict[str, Counter[int]]:
+    """Return firings of these tenants, as a transaction counts them."""
+    dues: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for number, tenant in enumerate(tenants):
+        dues[tenant][number] += 1
+    return dues
 
 
 def test_firings_are_counted_by_tenant() -> None:
     firings = TenantFirings()
     firings.add(of("a", "b", "a"))
     firings.add(of("b"))
-    firings.add([])
+    firings.add({"c": Counter()})
     assert firings == TenantFirings(Counter(a=2, b=2))
 
 

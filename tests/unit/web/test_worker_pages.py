@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,8 +14,6 @@ from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, Lateness, ProbeStat
 from light_scheduler.tables.status import RestoreStatus, StandbyStatus
 from light_scheduler.web import slices, tenant_metrics
 from light_scheduler.web.operations import OPERATIONS
-
-from .conftest import make_entry
 
 NOW = 1_800_000_000_000
 TOPIC = "light-scheduler-commands"
@@ -114,7 +113,7 @@ async def test_pending_schedules_have_a_metric_by_state(cluster: Any, workers: A
 
 
 async def test_tenants_have_counters_of_their_firings(workers: Any) -> None:
-    workers[0].lanes.firings.add([make_entry("a"), make_entry("b"), make_entry("c", tenant="acme")])
+    workers[0].lanes.firings.add({"default": Counter([1_000, 1_001]), "acme": Counter([1_000])})
     found = await samples(workers[0])
     of_tenants = {labels: value for (name, labels), value in found.items() if name == "tenant_firings_total"}
     assert of_tenants == {(("tenant", "default"),): 2, (("tenant", "acme"),): 1}

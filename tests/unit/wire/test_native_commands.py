@@ -17,7 +17,7 @@ from light_scheduler.model import (
     ScheduleCommand,
     Target,
 )
-from light_scheduler.wire import dialect_named, record_id
+from light_scheduler.wire import dialect_named, native, record_id
 
 AT = 1_767_225_600_000
 TOPIC = ("schedule-target-topic", b"reminders")
@@ -292,3 +292,17 @@ def test_a_refused_record_without_usable_parts_is_told_of_by_defaults() -> None:
         record(("schedule-tenant", b"\xff"), ("schedule-reply-topic", b"a b"), key=b"\xff", value=None)
     )
     assert (envelope.command, envelope.tenant, envelope.id, envelope.reply_to) == ("cancel", "default", None, None)
+
+
+def test_plain_commands_are_read_however_many_names_and_topics_there_were_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(native, "_MOST_KEPT", 0)
+    at = "schedule-at", b"%d" % AT
+    for number in range(3):
+        name, topic = f"name-{number}", b"topic-%d" % number
+        plain = native.NATIVE.plain(record((name, b"1"), at, ("schedule-target-topic", topic)))
+        assert plain == (AT, Target(topic.decode(), b"customer-1"), b"payload", [(name, b"1")])
+        assert native.NATIVE.plain(record((f"schedule-{name}", b"1"), at, TOPIC)) is None
+        assert name not in native._KINDS
+        assert topic not in native._TOPICS

@@ -28,6 +28,7 @@ def test_agrees_with_the_java_client(key: bytes, hashed: int) -> None:
 @given(st.binary(max_size=100), st.integers(1, 10_000))
 def test_agrees_with_aiokafka_on_any_bytes(key: bytes, partitions: int) -> None:
     assert partition_for(key, partitions) == (murmur2(key) & 0x7FFFFFFF) % partitions
+    assert partitioner.chooser(partitions)(key) == partition_for(key, partitions)
 
 
 @given(st.text(max_size=20))

@@ -212,17 +212,6 @@ def _docker(arguments: Words) -> None:
         parse_call(arguments[3:])
 
 
-def _buildah(arguments: Words) -> None:
-    assert arguments[0] == "build"
-    assert arguments[-1] == "."
-    for argument in arguments:
-        if "PYTHON_IMAGE" in argument:
-            assert re.search(r"^ARG PYTHON_IMAGE=", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
-        assert argument in ("build", ".", "Base", "docker", "light-scheduler") or argument.startswith(
-            ("--build-arg", "--file", "--format", "--pull-never", "--tag", "PYTHON_IMAGE=", "localhost/")
-        )
-
-
 def _kubectl(arguments: Words) -> None:
     if arguments[:1] == ["exec"]:
         pod, dashes, program, *call = arguments[1:]
@@ -318,7 +307,6 @@ def _kafka_acls(arguments: Words) -> None:
 
 
 CALLS: dict[str, Callable[[Words], None]] = {
-    "buildah": _buildah,
     "docker": _docker,
     "gh": _gh,
     "helm": _helm,
@@ -327,7 +315,6 @@ CALLS: dict[str, Callable[[Words], None]] = {
     "kubectl": _kubectl,
     "light-scheduler": parse_call,
     "make": _make,
-    "mmdebstrap": lambda arguments: None,
     "pip": _pip,
     "python": _python,
     "python3": _python,

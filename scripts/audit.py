@@ -27,6 +27,7 @@ KUBERNETES = ("1.27", "1.37")
 SCHEMAS = {"vendor.compose-spec": "docker-compose.yml", "vendor.github-workflows": ".github/workflows/*.yml"}
 """check-jsonschema's names of schemas that it brings along, and the files that are held to them."""
 DONE, FAILED, UNKNOWN = 0, 1, 2
+ELSEWHERE = "Run `make audit` where the package index itself answers, not a mirror of it"
 
 
 class Answer(NamedTuple):
@@ -106,7 +107,7 @@ def vulnerabilities() -> Answer:
         packages = json.loads(ran.stdout)["dependencies"]
     except ValueError:
         reason = (ran.stderr.strip().splitlines() or ["no output"])[-1]
-        return Answer(UNKNOWN, f"NOT CHECKED: the advisory database cannot be reached: {reason}")
+        return Answer(UNKNOWN, f"NOT CHECKED: the advisory database cannot be reached: {reason}. {ELSEWHERE}")
     return judged(packages)
 
 
@@ -121,7 +122,7 @@ def judged(packages: Sequence[Mapping[str, Any]]) -> Answer:
         return Answer(FAILED, "\n".join([f"{len(found)} known", *found]))
     unknown = [package["name"] for package in packages if "skip_reason" in package]
     if unknown or not packages:
-        return Answer(UNKNOWN, f"NOT CHECKED: no answer for {len(unknown)} of {len(packages)} packages")
+        return Answer(UNKNOWN, f"NOT CHECKED: no answer for {len(unknown)} of {len(packages)} packages. {ELSEWHERE}")
     return Answer(DONE, f"none known in {len(packages)} packages")
 
 

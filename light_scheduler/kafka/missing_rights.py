@@ -33,6 +33,7 @@ _OPERATIONS: Mapping[Operation, AclOperation] = {
     "Write": AclOperation.WRITE,
     "Describe": AclOperation.DESCRIBE,
     "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+    "Alter": AclOperation.ALTER,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 Resource = Literal["topic", "group", "transactional-id", "cluster"]
 Pattern = Literal["literal", "prefixed"]
-Operation = Literal["Read", "Write", "Describe", "DescribeConfigs"]
+Operation = Literal["Read", "Write", "Describe", "DescribeConfigs", "Alter"]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from support.least_rights import (
     administrator_rights,
     consumer_rights,
     file_rights,
+    grower_rights,
     producer_rights,
     worker_rights,
 )
@@ -173,6 +174,20 @@ def test_tenants_and_tokens_are_changed_under_least_rights_and_not_where_the_his
     for words in (set_rules, ("tenants", "pause", "shop"), create):
         answer = run(options, *words)
         assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.soak
+async def test_a_commands_topic_grows_under_least_rights(secured: SecuredKafka, application: Application) -> None:
+    options = {**secured.settings("PLAIN"), "app_id": application.settings.app_id}
+    settings, principal = settings_of(options), secured.principal("PLAIN")
+    await application.start_worker()
+    words = ("topics", "grow", "--partitions", str(settings.partitions + 2))
+    for rights, exit_code in ((grower_rights(settings)[1:], 1), (grower_rights(settings), 0)):
+        revoke(secured.servers, principal)
+        grant(secured.servers, principal, rights)
+        answer = await asyncio.to_thread(run, options, *words)
+        assert answer.returncode == exit_code, answer.stderr
+        assert "Traceback" not in answer.stderr
 
 
 async def test_a_blocking_client_reads_results_and_history_without_a_right_to_a_group(

@@ -29,6 +29,7 @@ _OPERATIONS = {
     "Write": AclOperation.WRITE,
     "Describe": AclOperation.DESCRIBE,
     "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+    "Alter": AclOperation.ALTER,
 }
 
 

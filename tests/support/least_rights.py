@@ -52,6 +52,16 @@ def administrator_rights(settings: Settings) -> list[Right]:
     ]
 
 
+def grower_rights(settings: Settings) -> list[Right]:
+    """Return what `topics grow` needs on the command line."""
+    names = settings.topics
+    return [
+        Right("topic", names.commands, ("Alter",)),
+        Right("topic", names.changelog(names.commands), ("Alter",)),
+        Right("topic", names.tenants, ("Read",)),
+    ]
+
+
 def file_rights(settings: Settings) -> list[Right]:
     """Return what `schedule --from-file` needs besides, to mark how far a file is sent."""
     own = f"{settings.app_id}-file-"

@@ -303,7 +303,7 @@ def _kafka_acls(arguments: Words) -> None:
         *("--topic", "--group", "--transactional-id", "--resource-pattern-type"),
     }
     given = [value for name, value in pairwise(arguments) if name == "--operation"]
-    assert set(given) <= {"Read", "Write", "Describe", "DescribeConfigs", "Create"}
+    assert set(given) <= {"Read", "Write", "Describe", "DescribeConfigs", "Create", "Alter"}
 
 
 CALLS: dict[str, Callable[[Words], None]] = {

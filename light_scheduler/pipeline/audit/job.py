@@ -14,7 +14,7 @@ from light_scheduler.wire import history_key
 
 from . import rates
 from .increments import audit_since_last
-from .judging import findings, kept
+from .judging import findings, kept, settled
 from .options import AuditOptions
 from .reading import Evidence
 from .reporting import reported, without_waiting
@@ -41,14 +41,13 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
         with progress.phase("Judging"):
             delivered = [kept(table, stack) for table in evidence.delivered(bounds)]
             found, replayed = findings(reduce(DataFrame.unionByName, [promised, *delivered]), terms, stack)
-            found = kept(found, stack)
-            found.count()
+            found = settled(found, stack)
         with progress.phase("Expanding series with Spark"):
             series = kept(rates.series(replayed), stack)
             expanded = series.count()
             if expanded:
                 differing = rates.disagreements(rates.events(replayed, series), series, bounds)
-                found = kept(found.unionByName(differing, allowMissingColumns=True), stack)
+                found = settled(found.unionByName(differing, allowMissingColumns=True), stack)
         with progress.phase("Reporting"):
             faults, waiting = without_waiting(found)
             faults = kept(faults, stack)

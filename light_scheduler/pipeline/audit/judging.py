@@ -57,7 +57,7 @@ def findings(evidence: DataFrame, terms: Terms, stack: ExitStack) -> tuple[DataF
     cleared = kept(_by_schedule(evidence.select(*COMPARED)).mapInArrow(clear_rows(terms), FINDINGS), stack)
     cleared.count()  # so that Spark knows how few are left
     left = cleared.where(F.col("what") == LEFT).select(*_SCHEDULE)
-    rest = kept(evidence.join(left, list(_SCHEDULE), "left_semi"), stack)
+    rest = settled(evidence.join(left, list(_SCHEDULE), "left_semi"), stack)
     replayed = _by_schedule(rest.select(*Row._fields)).mapInArrow(judge_rows(terms), FINDINGS)
     return cleared.where(F.col("what") != LEFT).unionByName(replayed), rest
 
@@ -66,6 +66,19 @@ def kept(table: DataFrame, stack: ExitStack) -> DataFrame:
     """Return a table that is computed once."""
     stack.callback(table.unpersist)
     return table.persist(StorageLevel.DISK_ONLY)
+
+
+def settled(table: DataFrame, stack: ExitStack) -> DataFrame:
+    """Return a table that is computed now, and once.
+
+    On one machine Spark forgets how it came about: it would plan each question to it on all of that, which takes longer
+    than most answers. On a cluster executors are lost, and then it has to know.
+    """
+    if (table.sparkSession.conf.get("spark.master", None) or "").partition("[")[0] == "local":
+        return table.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+    found = kept(table, stack)
+    found.count()
+    return found
 
 
 def _by_schedule(evidence: DataFrame) -> DataFrame:

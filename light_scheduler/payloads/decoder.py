@@ -48,10 +48,16 @@ class Decoder:
         self._turn = asyncio.Lock()
 
     async def check(self) -> None:
-        """Load the hook and the schemas, if there are any. Raises ConfigurationError if they cannot be used."""
+        """Load the hook and the schemas, if there are any. Raises ConfigurationError if the hook, or the folder of the
+        schemas, cannot be used.
+        """
         if self._hook is not None or self._schemas is not None:
             async with self._turn:
-                await self._started()
+                _, started = await self._start()
+                if started.no_schemas is not None:
+                    await self._kill()
+                    raise ConfigurationError("payload_schemas", started.no_schemas)
+                _warn(started)
 
     async def decode(self, job: Job) -> Decoded | None:
         """Return what a payload says; None: nothing knows it. What goes wrong is a result."""
@@ -60,7 +66,7 @@ class Decoder:
             return Decoded(by=by, error=f"the payload is larger than {MOST_BYTES >> 20} MiB")
         async with self._turn:
             try:
-                process = await self._started()
+                process = await self._running()
                 async with asyncio.timeout(TIME_LIMIT_S):
                     decoded: Decoded | None = _decode(await _exchanged(process, job))
                     return decoded
@@ -86,9 +92,14 @@ class Decoder:
             return "hook"
         return "avro" if job.names_schema or (self._schemas is not None and job.is_single_object) else "json"
 
-    async def _started(self) -> Process:
+    async def _running(self) -> Process:
         if self._process is not None and self._process.returncode is None:
             return self._process
+        process, started = await self._start()
+        _warn(started)
+        return process
+
+    async def _start(self) -> tuple[Process, Started]:
         # -P: no modules of the current folder but those of the worker's own path.
         arguments = ("-P", "-m", f"{__package__}.process")
         self._process = await asyncio.create_subprocess_exec(
@@ -107,8 +118,8 @@ class Decoder:
         started = msgspec.msgpack.decode(answer, type=Started)
         if started.error is not None:
             await self._kill()
-            raise ConfigurationError(started.setting, started.error)
-        return self._process
+            raise ConfigurationError("payload_decoder", started.error)
+        return self._process, started
 
     async def _kill(self) -> None:
         process, self._process = self._process, None
@@ -122,6 +133,12 @@ class Decoder:
         with suppress(TimeoutError):
             async with asyncio.timeout(KILL_S):
                 await process.wait()
+
+
+def _warn(started: Started) -> None:
+    """Log which schemas cannot be used."""
+    for reason in filter(None, (started.no_schemas, *started.broken)):
+        log.warning("payload_schemas: %s", reason)
 
 
 async def _exchanged(process: Process, message: msgspec.Struct) -> bytes:

@@ -40,10 +40,13 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Started(msgspec.Struct, frozen=True):
-    """Whether the process can decode; `error` says why not, and `setting` which setting is at fault."""
+    """Whether the process can decode: `error` says why not, and then it ends. `no_schemas` says why the folder of
+    schemas cannot be used, and `broken` which of its files; all else is decoded.
+    """
 
     error: str | None = None
-    setting: str = "payload_decoder"
+    no_schemas: str | None = None
+    broken: list[str] = []
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

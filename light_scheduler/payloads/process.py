@@ -34,10 +34,7 @@ _GRACE_S = 1.0
 
 
 class _UnusableError(Exception):
-    """A hook or a folder of schemas that cannot be used; `started` says why."""
-
-    def __init__(self, reason: str, setting: str = "payload_decoder") -> None:
-        self.started = Started(reason, setting)
+    """A hook that cannot be used; the text says why."""
 
 
 def main() -> int:
@@ -48,13 +45,14 @@ def main() -> int:
     start = msgspec.msgpack.decode(_received(jobs), type=Start)
     try:
         hook = None if start.hook is None else _loaded(start)
-        schemas = None if start.schemas is None else _read(start.schemas)
     except _UnusableError as error:
-        _send(answers, error.started)
+        _send(answers, Started(str(error)))
         return 1
+    schemas = None if start.schemas is None else SchemaFolder(Path(start.schemas))
+    started = Started() if schemas is None else _read(schemas)
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, hard))
-    _send(answers, Started())
+    _send(answers, started)
     while body := _received(jobs):
         job = msgspec.msgpack.decode(body, type=Job)
         signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT_S + _GRACE_S)  # its signal kills, whatever runs
@@ -105,13 +103,12 @@ def _loaded(start: Start) -> Hook:
     return hook
 
 
-def _read(path: str) -> SchemaFolder:
-    folder = SchemaFolder(Path(path))
+def _read(schemas: SchemaFolder) -> Started:
     try:
-        folder.read()
+        schemas.read()
     except (ValueError, LookupError, OSError) as error:
-        raise _UnusableError(str(error), "payload_schemas") from error
-    return folder
+        return Started(no_schemas=str(error))
+    return Started(broken=schemas.broken)
 
 
 if __name__ == "__main__":

@@ -25,25 +25,43 @@ class SchemaFolder:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._schemas: dict[str, Any] = {}
+        self._read_as: list[tuple[str, int, int]] = []
+        self.broken: list[str] = []
+        """Files that are no Avro schema, and why. All others can be used."""
 
     def read(self) -> None:
-        """Read all files. Raises ValueError naming the one at fault."""
+        """Read all files, unless none has changed. Raises ValueError if it is no folder, LookupError, OSError."""
         fastavro = fast_avro()
         if not self._path.is_dir():
             raise ValueError(f"{self._path} is not a folder")
-        for file in sorted(self._path.glob(PATTERN)):
+        files = sorted(self._path.glob(PATTERN))
+        read_as = [_state_of(file) for file in files]
+        if read_as == self._read_as:
+            return
+        self._read_as, self.broken = read_as, []
+        for file in files:
             try:
                 schema = fastavro.schema.load_schema(str(file))
                 canonical = fastavro.schema.to_parsing_canonical_form(schema)
-            except Exception as error:  # a file can be anything
-                raise ValueError(f"{file} is no Avro schema: {type(error).__name__}: {error}") from error
-            self._schemas[fastavro.schema.fingerprint(canonical, ALGORITHM)] = schema
+                self._schemas[fastavro.schema.fingerprint(canonical, ALGORITHM)] = schema
+            except Exception as error:  # noqa: BLE001 - a file can be anything
+                self.broken.append(f"{file} is no Avro schema: {type(error).__name__}: {error}")
 
     def of(self, fingerprint: bytes) -> Any:
-        """Return the schema of a fingerprint, as it is written in a payload. Raises LookupError, ValueError."""
+        """Return the schema of a fingerprint, as it is written in a payload. Raises what `read` does."""
         name = fingerprint.hex()
         if name not in self._schemas:
             self.read()
         if name not in self._schemas:
-            raise LookupError(f"no schema in {self._path} has the fingerprint {fingerprint[::-1].hex()}")
+            missing = f"no schema in {self._path} has the fingerprint {fingerprint[::-1].hex()}"
+            raise LookupError("; ".join([missing, *self.broken]))
         return self._schemas[name]
+
+
+def _state_of(file: Path) -> tuple[str, int, int]:
+    """Return what differs once a file has changed."""
+    try:
+        stat = file.stat()
+    except OSError:  # reading it says why
+        return str(file), 0, 0
+    return str(file), stat.st_mtime_ns, stat.st_size

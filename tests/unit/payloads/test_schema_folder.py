@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fastavro.schema
 import pytest
 
 from light_scheduler.errors import ConfigurationError
@@ -69,26 +70,89 @@ def test_what_is_cut_off_or_no_such_encoding_is_no_value(tmp_path: Path, payload
     assert found is None or found.error is not None
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("bad.avsc", '{"type": "nothing"}', "bad.avsc is no Avro schema"),
-        ("bad.avsc", "no JSON", "bad.avsc is no Avro schema"),
-        (None, "", "is not a folder"),
-    ],
-)
-async def test_a_folder_that_cannot_be_used_is_refused_at_the_start(
-    tmp_path: Path, name: str | None, content: str, reason: str
-) -> None:
-    folder = tmp_path if name else tmp_path / "missing"
-    if name:
-        (tmp_path / name).write_text(content)
-    decoder = Decoder(None, folder)
+def test_a_folder_that_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    load = fastavro.schema.load_schema
+
+    def noted(path: str) -> Any:
+        read.append(Path(path).name)
+        return load(path)
+
+    monkeypatch.setattr(fastavro.schema, "load_schema", noted)
+    schemas = write(tmp_path, text="string")
+    for _ in range(2):
+        with pytest.raises(LookupError):
+            schemas.of(INT[2:])
+    assert read == ["text.avsc"]
+    write(tmp_path, text="int")
+    assert schemas.of(INT[2:]) == "int"
+
+
+@pytest.mark.parametrize("content", ['{"type": "nothing"}', "no JSON", "[" * 100_000, None])
+def test_a_broken_file_is_named_and_all_others_can_be_used(tmp_path: Path, content: str | None) -> None:
+    bad = tmp_path / "bad.avsc"
+    if content is None:
+        bad.symlink_to(tmp_path / "missing")
+    else:
+        bad.write_text(content)
+    schemas = write(tmp_path, text="string")
+    found = decoded(job(INT + b"\x0e"), None, schemas)
+    assert found is not None
+    assert found.error is not None
+    assert f"has the fingerprint 7275d51a3f395c8f; {bad} is no Avro schema: " in found.error
+    write(tmp_path, number="int")
+    assert decoded(job(INT + b"\x0e"), None, schemas) == Decoded(by="avro", json="7")
+    assert len(schemas.broken) == 1
+    bad.unlink()
+    schemas.read()
+    assert schemas.broken == []
+
+
+async def test_a_folder_that_is_none_is_refused_at_the_start(tmp_path: Path) -> None:
+    decoder = Decoder(None, tmp_path / "missing")
     with pytest.raises(ConfigurationError) as caught:
         await decoder.check()
-    assert caught.value.setting == "payload_schemas"
-    assert reason in caught.value.reason
+    assert (caught.value.setting, caught.value.reason) == ("payload_schemas", f"{tmp_path}/missing is not a folder")
     await decoder.close()
+
+
+HOOK = r"""
+import os
+
+def decode(payload, headers, topic):
+    if payload == b"end":
+        os._exit(3)
+    return NotImplemented if payload.startswith(b"\xc3") else "mine"
+"""
+
+
+async def test_a_decoding_process_that_starts_anew_names_what_is_broken_and_decodes_all_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "hook_beside_schemas.py").write_text(HOOK)
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "schemas"
+    folder.mkdir()
+    write(folder, int="int")
+    decoder = Decoder("hook_beside_schemas:decode", folder)
+    await decoder.check()
+    assert caplog.text == ""
+    try:
+        (folder / "bad.avsc").write_text("no JSON")
+        assert (ended := await decoder.decode(job(b"end"))) is not None
+        assert ended.error is not None
+        assert await decoder.decode(job(b"x")) == Decoded(by="hook", text="mine")
+        assert await decoder.decode(job(INT + b"\x0e")) == Decoded(by="avro", json="7")
+        assert f"payload_schemas: {folder}/bad.avsc is no Avro schema: " in caplog.text
+
+        folder.rename(tmp_path / "elsewhere")
+        await decoder.decode(job(b"end"))
+        assert await decoder.decode(job(b"x")) == Decoded(by="hook", text="mine")
+        assert f"payload_schemas: {folder} is not a folder" in caplog.text
+        found = await decoder.decode(job(INT + b"\x0e"))
+        assert found == Decoded(by="avro", error=f"ValueError: {folder} is not a folder")
+    finally:
+        await decoder.close()
 
 
 async def test_the_decoding_process_has_the_schemas(tmp_path: Path) -> None:

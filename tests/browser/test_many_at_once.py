@@ -124,6 +124,31 @@ async def test_what_changes_after_the_question_stays_as_it_is_and_is_named(dashb
     assert [await dashboard.state("raced", id) for id in ("r-0", "r-1")] == [None, "pending"]
 
 
+async def test_nothing_goes_on_searching_for_an_answer_that_nobody_waits_for(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.put("endless", "a", labels={"team": "billing"})
+
+    async def answer(route: Route) -> None:
+        """Hold what is asked for with a cursor."""
+        if "cursor" not in route.request.url:
+            await route.fulfill(json={"schedules": [], "next_cursor": "more", "total": None})
+
+    await page.route("**/api/v1/tenants/endless/schedules?*", answer)
+    await page.goto("/#/schedules?tenant=endless&label=team%3Dbilling&label_contains=bil")
+    dialog = page.get_by_role("dialog")
+
+    await change_all(page, "Pause all")
+    await expect(dialog).to_contain_text("0 so far")
+    async with page.expect_event("requestfailed", lambda request: "limit=1000" in request.url):
+        await dialog.get_by_role("button", name="Back").click()
+
+    await page.goto("/#/schedules?tenant=endless")
+    await expect(page.get_by_text("No match so far, after 1 request.")).to_be_visible()
+    await change_all(page, "Cancel all")
+    await expect(dialog).to_contain_text("1 schedule of tenant endless, on all pages.")
+    async with page.expect_event("requestfailed", lambda request: "limit=50" in request.url):
+        await dialog.get_by_role("button", name="Cancel all").click()
+
+
 @pytest.mark.soak
 async def test_all_dead_letters_of_a_page_are_sent_again_until_they_are_stopped(
     dashboard: Dashboard, page: Page

@@ -66,13 +66,15 @@ const ACTIONS = [
  */
 export function bulkActions(tenant, filters, answers, changed, signal) {
   const path = `/api/v1/tenants/${encodeURIComponent(tenant)}`;
-  const get = (/** @type {string} */ at, /** @type {Record<string, string | number | null>} */ parameters) =>
-    request(`${path}/${at}${queryString(parameters)}`, { signal });
 
   /** @param {Action} action */
   async function act({ command, name, title, meaning, isDangerous = false }) {
     const fields = command === "reschedule" ? triggerFields(signal) : null;
     const isOne = isOneCommand(filters, command);
+    const answered = new AbortController();
+    const options = { signal: AbortSignal.any([answered.signal, signal]) };
+    /** @type {Ask} */
+    const get = (at, parameters) => request(`${path}/${at}${queryString(parameters)}`, options);
     const matching = isOne ? countOf(get, filters) : foundBy(get, filters);
     const body = [
       h("p", {}, matching.node, " ", userText(inWords(tenant, filters), 400), ", on all pages."),
@@ -81,7 +83,9 @@ export function bulkActions(tenant, filters, answers, changed, signal) {
       fields?.node,
     ];
     const check = () => matching.wrong() ?? (fields && mistake(fields.read));
-    if (!await ask(title, body, { yes: name, isDangerous, check })) return;
+    const isYes = await ask(title, body, { yes: name, isDangerous, check });
+    answered.abort();
+    if (!isYes) return;
     const members = fields ? { trigger: fields.read() } : {};
     if (isOne) await changeAtOnce(command, members);
     else await changeEach(command, matching.found, members, answers, signal);
@@ -164,7 +168,8 @@ function foundBy(get, filters) {
     ({ found, isAll }) => {
       schedules.push(...found);
       node.textContent = howMany({ number: found.length, isAll });
-      if (found.length > MOST_ONE_BY_ONE || !isAll) wrong = TOO_MANY;
+      if (found.length > MOST_ONE_BY_ONE) wrong = TOO_MANY;
+      else if (!isAll) wrong = TOO_LONG;
       else wrong = found.length ? null : NOTHING;
     },
     (error) => {
@@ -180,6 +185,8 @@ const NOTHING = "There is nothing to change.";
 const TOO_MANY = `At most ${
   count(MOST_ONE_BY_ONE)
 } schedules can be changed with these filters. Narrow the search, or filter by the beginning of the id and by labels only.`;
+
+const TOO_LONG = "There are too many schedules to search with these filters. Narrow the search.";
 
 function counting() {
   return h("strong", { "aria-live": "polite" }, "Counting schedules…");

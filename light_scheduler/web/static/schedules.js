@@ -64,7 +64,12 @@ export function schedules(context) {
   const results = h("div", {}, loading());
   const answers = h("div", {});
   const { tenant, ...asking } = asked(context);
-  const show = () => void fillIn(results, context);
+  let searching = new AbortController();
+  const show = () => {
+    searching.abort();
+    searching = new AbortController();
+    void fillIn(results, context, AbortSignal.any([searching.signal, context.signal]));
+  };
   const bulk = mayWrite(context.identity) && bulkActions(tenant, asking, answers, show, context.signal);
   show();
   return { title: "Schedules", node: h("div", {}, filters(context), answers, bulk, results) };
@@ -127,20 +132,21 @@ function search(event) {
 /**
  * @param {Element} results
  * @param {Context} context
+ * @param {AbortSignal} signal ends the search
  */
-async function fillIn(results, context) {
+async function fillIn(results, context, signal) {
   const { tenant, ...parameters } = asked(context);
   try {
     const now = Date.now();
     const times = { due_from: parseInstant(parameters.due_from, now), due_to: parseInstant(parameters.due_to, now) };
     const cursor = context.query.get("cursor");
     const ask = (/** @type {Record<string, string | number | null>} */ place) =>
-      request(schedulesPath(tenant) + queryString({ ...parameters, ...times, ...place }), { signal: context.signal });
+      request(schedulesPath(tenant) + queryString({ ...parameters, ...times, ...place }), { signal });
     for await (const { page, requests, isFull } of filling(ask, LIMIT, cursor)) {
       refresh(results, ...isFull ? [list(page, context), pages(page, context)] : soFar(page, requests, context));
     }
   } catch (error) {
-    if (!context.signal.aborted) replace(results, failure(error));
+    if (!signal.aborted) replace(results, failure(error));
   }
 }
 

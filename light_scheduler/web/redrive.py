@@ -111,9 +111,9 @@ class Redrive:
             )
         refuse_reserved(request, target, worker.settings.reserved_topics)
         self._refuse_against_rules(found, target)
-        last_event, now = await self._last_event(found), worker.clock.now()
         # A message that its schema would tell more of is delivered without that, too.
         await self._dialects.trouble_reading(found.source_topic, UnsentRecord(letter.key, letter.value))
+        last_event, now = await self._last_event(found), worker.clock.now()
         dialect = self._dialects[found.source_topic]
         try:
             value, headers = redriven_firing(letter, found.source_topic, dialect, found.name, last_event, now)

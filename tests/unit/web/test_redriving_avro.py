@@ -12,11 +12,11 @@ from support.registry import FakeRegistry
 
 from light_scheduler.host.ports import free_port
 from light_scheduler.web import command_dialects
-from light_scheduler.wire import dialect_named, partition_for
+from light_scheduler.wire import decode_history, dialect_named, partition_for
 from light_scheduler.wire.schemas import FRAME, Schemas
 
 from . import conftest
-from .test_dead_letters import COMMANDS, HOUR, NOW, PATH, add_letter
+from .test_dead_letters import COMMANDS, HISTORY, HOUR, NOW, PATH, add_letter
 from .test_decoding import running
 
 HOST = "networknt.com"
@@ -59,6 +59,22 @@ async def test_a_task_is_delivered_as_it_was_sent_while_the_registry_is_away(mon
         await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 200)
         (sent,) = cluster.topics.records["out"][partition_for(key, 2)]
     assert sent.value == value
+
+
+async def test_a_firing_tells_when_it_was_sent_and_not_when_its_schema_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running(commands_topics=f"{COMMANDS}:light4j") as (cluster, workers):
+
+        async def waits_long(*_: object) -> str:
+            cluster.clock.set(NOW + HOUR)
+            return "no answer"
+
+        monkeypatch.setattr(command_dialects.CommandDialects, "trouble_reading", waits_long)
+        letter = add_letter(cluster, "refused", tenant=HOST, key=task_key(), value=task(NOW), headers=[])
+        await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 200)
+        event = decode_history(cluster.topics.records[HISTORY][0][0].value)
+    assert event.at == NOW + HOUR
 
 
 async def test_a_token_for_some_tenants_sends_a_command_again_whose_schema_only_the_registry_has(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from .node_metrics import together
 from .protobuf_metrics import MEDIA_TYPE, generate_protobuf
 
 ACCEPT = "Accept"
+
+_WEIGHT = re.compile(";q=([^;]*)")
 
 
 class Exposition(NamedTuple):
@@ -33,9 +36,10 @@ def exposition_wanted(accept: str) -> Exposition:
     """
     weights = {True: 0.0, False: 0.0}
     for media_range in accept.split(","):
-        plain, _, weight = _plain(media_range).partition(";q=")
+        plain = _plain(media_range)
+        weight = _WEIGHT.search(plain)
         is_protobuf = plain.startswith(_plain(MEDIA_TYPE))
-        weights[is_protobuf] = max(weights[is_protobuf], _number(weight or "1"))
+        weights[is_protobuf] = max(weights[is_protobuf], 1.0 if weight is None else _number(weight[1]))
     return PROTOBUF if weights[True] > weights[False] else TEXT
 
 

@@ -22,10 +22,12 @@ WRITTEN = MEDIA_TYPE.replace(" ", "")
 WANTED = {
     "2.42": f"{WRITTEN},application/openmetrics-text;version=1.0.0;q=0.75,text/plain;q=0.5,*/*;q=0.1",
     "3.5": f"{WRITTEN};escaping=allow-utf-8;q=0.6,text/plain;version=1.0.0;q=0.3,*/*;q=0.2",
+    "weight before a parameter": f"{WRITTEN};q=0.6;escaping=allow-utf-8,text/plain;q=0.3",
 }
-"""What versions of Prometheus that take native histograms ask for."""
+"""What versions of Prometheus that take native histograms ask for, and what means the same."""
 
-UNWANTED = ["", "*/*", "text/plain", "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;q=0.5,*/*;q=0.1"]
+OPENMETRICS = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;q=0.5,*/*;q=0.1"
+UNWANTED = ["", "*/*", "text/plain", OPENMETRICS, f"{WRITTEN};q=0"]
 
 Message = dict[int, list[Any]]
 

@@ -30,6 +30,10 @@ Deno.test("what no command selects is listed with all filters, and not beyond wh
   const { found, isAll } = await listed(list, { state: "paused", due_to: 7 }, (number) => told.push(number));
   assert.deepEqual([found.length, isAll, told], [3, true, [0, 2, 3]]);
   assert.deepEqual(asked[1], { state: "paused", due_to: 7, limit: 1_000, cursor: "a" });
+  const again = [page(3, "a"), page(2, null)];
+  again[1].schedules[0] = { ...again[0].schedules[1], version: 2 };
+  const each = await listed(() => Promise.resolve(again.shift()), {}, () => {});
+  assert.deepEqual(each.found.map(({ version }) => version), [1, 2, 1, 1], "a schedule that is listed twice is one");
   const many = await listed(() => Promise.resolve(page(1_000, "more")), {}, () => {});
   assert.deepEqual([many.found.length, many.isAll], [11_000, false]);
 });
@@ -55,7 +59,12 @@ Deno.test("a command selects what a list shows", () => {
 });
 
 /** @type {(schedules: number, next_cursor: string | null, total?: number | null) => any} */
-const page = (schedules, next_cursor, total = null) => ({ schedules: new Array(schedules), next_cursor, total });
+const page = (schedules, next_cursor, total = null) => ({
+  schedules: Array.from({ length: schedules }, () => ({ id: `${(ids += 1)}`, version: 1 })),
+  next_cursor,
+  total,
+});
+let ids = 0;
 
 /**
  * @param {(path: string, parameters: any) => any} answer

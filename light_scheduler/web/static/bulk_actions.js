@@ -79,7 +79,8 @@ export function bulkActions(tenant, filters, answers, changed, signal) {
     const body = [
       h("p", {}, matching.node, " ", userText(inWords(tenant, filters), 400), ", on all pages."),
       h("p", {}, meaning),
-      !isOne && h("p", {}, "They are changed one by one. What changes or fires meanwhile stays as it is."),
+      !isOne &&
+      h("p", {}, "They are changed one by one. One that is replaced or rescheduled meanwhile stays as it is."),
       fields?.node,
     ];
     const check = () => matching.wrong() ?? (fields && mistake(fields.read));

@@ -1,5 +1,5 @@
 /**
- * Schedules that no single command can select, changed one by one: each as it was when the user was asked.
+ * Schedules that no single command can select, changed one by one: each in the version that the user was asked about.
  * @module
  */
 

@@ -95,26 +95,26 @@ export async function counted(ask, { id_prefix = "", label = "", state = "" }) {
 }
 
 /**
- * Find what is selected, schedule by schedule.
+ * Find what is selected, each schedule once: in the order of due times, one that fires meanwhile is listed again.
  * @param {Ask} ask what a tenant has at a path
  * @param {Record<string, string | number | null>} parameters of a list
  * @param {(found: number) => void} tell is called after each request
  * @returns {Promise<{ found: Schedule[], isAll: boolean }>} `isAll`: no others match.
  */
 export async function listed(ask, parameters, tell) {
-  /** @type {Schedule[]} */
-  const found = [];
+  /** @type {Map<string, Schedule>} by their ids */
+  const found = new Map();
   /** @type {string | null} */
   let cursor = null;
-  for (let requests = 0; requests < MOST_SEARCHES && found.length <= MOST_ONE_BY_ONE; requests += 1) {
+  for (let requests = 0; requests < MOST_SEARCHES && found.size <= MOST_ONE_BY_ONE; requests += 1) {
     /** @type {SchedulePage} */
     const page = await ask("schedules", { ...parameters, limit: PAGE, cursor });
-    found.push(...page.schedules);
-    tell(found.length);
+    for (const schedule of page.schedules) found.set(schedule.id, schedule);
+    tell(found.size);
     cursor = page.next_cursor;
-    if (cursor === null) return { found, isAll: true };
+    if (cursor === null) return { found: [...found.values()], isAll: true };
   }
-  return { found, isAll: false };
+  return { found: [...found.values()], isAll: false };
 }
 
 /**

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from light_scheduler.connection.security import Protocol
+from light_scheduler.connection.security import Mechanism, Protocol
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.settings import Settings
 
@@ -39,6 +39,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dialect: Annotated[str, Meta(description="Dialect of the commands.")] = "native"
     framed: Annotated[bool, Meta(description="Whether a schema registry frames the Avro of the commands.")] = False
     security_protocol: Annotated[Protocol, Meta(description="How the worker connects to Kafka.")] = "PLAINTEXT"
+    sasl_mechanism: Annotated[Mechanism | None, Meta(description="How the worker logs in, with SASL.")] = None
 
 
 OF_EVERY_SCENARIO: Mapping[str, int] = {"partitions": 4, "payload_bytes": 200, "repeat": 3, "seed": 1}
@@ -62,6 +63,11 @@ def chosen(scenario: str, defaults: Mapping[str, int | str], given: Mapping[str,
     values = {**known, **named}
     if values.get("framed") and values["dialect"] not in AVRO:
         raise ConfigurationError("--framed", f"applies only to --dialect {' and '.join(AVRO)}, which are Avro")
+    if not str(values.get("security_protocol")).startswith("SASL_"):
+        if "sasl_mechanism" in named:
+            reason = "applies only to --security-protocol SASL_PLAINTEXT and SASL_SSL, which have a login"
+            raise ConfigurationError("--sasl-mechanism", reason)
+        values.pop("sasl_mechanism", None)
     if "rate" in known and "messages" not in known:
         values["messages"] = int(values["rate"]) * int(values["seconds"])
     return msgspec.convert(values, Options)

@@ -21,7 +21,7 @@ def run(name: str, options: Options, progress: Progress) -> Document:
     found_on = machine()
     rounds: list[dict[str, float]] = []
     progress.phase("starting Kafka")
-    with Stage(options.partitions, options.security_protocol) as stage:
+    with Stage(options.partitions, options.security_protocol, options.sasl_mechanism) as stage:
         for number in range(1, options.repeat + 1):
             progress.round = f"{name} {number} of {options.repeat}"
             ceiling = scenario.ceiling

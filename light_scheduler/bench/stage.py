@@ -16,9 +16,8 @@ from types import TracebackType
 from typing import Self
 
 from light_scheduler.connection import Connection
-from light_scheduler.connection.security import Protocol
+from light_scheduler.connection.security import Mechanism, Protocol
 from light_scheduler.devkit.broker import EmbeddedBroker
-from light_scheduler.devkit.properties import FurtherPorts
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.host.ports import HOST, free_port
 from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, awaited, create_topic, create_topics
@@ -26,7 +25,7 @@ from light_scheduler.kafka.topic_plan import topic_plan
 from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import SECURITY_SETTINGS, Settings
 
-from .securing import Secured, secured
+from .securing import Secured, broker_with, secured
 
 
 @dataclass(frozen=True)
@@ -45,13 +44,16 @@ class BenchApplication:
 class Stage:
     """A context manager: leaving it removes everything. The broker starts when its address is first asked for.
 
-    `partitions`: of each topic. `security_protocol`: how workers and the ceiling's clients connect; all else is
-    measured from outside and connects without.
+    `partitions`: of each topic. `security_protocol` and `sasl_mechanism`: how workers and the ceiling's clients
+    connect; all else is measured from outside and connects without.
     """
 
-    def __init__(self, partitions: int, security_protocol: Protocol = "PLAINTEXT") -> None:
+    def __init__(
+        self, partitions: int, security_protocol: Protocol = "PLAINTEXT", sasl_mechanism: Mechanism | None = None
+    ) -> None:
         self._partitions = partitions
         self._protocol = security_protocol
+        self._mechanism: Mechanism = sasl_mechanism or "PLAIN"
         self._secured: Secured | None = None
         self._running = ExitStack()
         self._numbers = itertools.count(1)
@@ -62,9 +64,8 @@ class Stage:
     def bootstrap_servers(self) -> str:
         if self._broker is None:
             if self._protocol != "PLAINTEXT":
-                self._secured = secured(self._protocol, self._folder / "certificates")
-            listeners = [] if self._secured is None else [self._secured.listener]
-            self._broker = self._running.enter_context(EmbeddedBroker(further_ports=FurtherPorts(secured=listeners)))
+                self._secured = secured(self._protocol, self._folder / "certificates", self._mechanism)
+            self._broker = self._running.enter_context(broker_with(self._secured))
         return self._broker.bootstrap_servers
 
     @property

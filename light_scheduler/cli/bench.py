@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from light_scheduler.bench.registry import SCENARIOS
-from light_scheduler.connection.security import PROTOCOLS
+from light_scheduler.connection.security import MECHANISMS, PROTOCOLS
 from light_scheduler.host.foreground import StopRequested, stop_signals
 from light_scheduler.setting_values import DIALECTS
 
@@ -47,6 +47,7 @@ _EXAMPLES = examples("bench ingest --messages 20000 --repeat 1", "bench steady -
 @click.option(
     "--security-protocol", type=click.Choice(PROTOCOLS), help="How the worker connects to Kafka. SSL is mutual TLS."
 )
+@click.option("--sasl-mechanism", type=click.Choice(MECHANISMS), help="How the worker logs in with SASL: PLAIN.")
 @click.option("--seed", type=int, help="Seed of the random payloads. In chaos: of the whole workload and its faults.")
 @output_option()
 def command(scenario: str, output: Output, **given: int | str | None) -> None:

@@ -82,10 +82,21 @@ def test_the_lateness_of_a_steady_tenant_is_reported_while_another_has_a_crowd_d
     assert 0 <= figures["lateness_p50_ms"] <= figures["lateness_p99_ms"] <= figures["lateness_max_ms"] < 5_000
 
 
-@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT"])
-def test_a_worker_is_measured_with_a_secured_connection(protocol: str) -> None:
-    document = measured("burst", "--messages", str(MESSAGES), "--security-protocol", protocol)
-    assert document["settings"]["security_protocol"] == protocol
+@pytest.mark.parametrize(
+    ("protocol", "mechanism"),
+    [
+        ("SSL", None),
+        ("SASL_PLAINTEXT", "PLAIN"),
+        ("SASL_PLAINTEXT", "SCRAM-SHA-256"),
+        ("SASL_SSL", "SCRAM-SHA-512"),
+        ("SASL_SSL", "OAUTHBEARER"),
+    ],
+)
+def test_a_worker_is_measured_with_a_secured_connection(protocol: str, mechanism: str | None) -> None:
+    login = () if mechanism is None else ("--sasl-mechanism", mechanism)
+    document = measured("burst", "--messages", str(MESSAGES), "--security-protocol", protocol, *login)
+    settings = document["settings"]
+    assert (settings["security_protocol"], settings.get("sasl_mechanism")) == (protocol, mechanism)
     figures = medians(document)
     assert figures["firings_per_s"] > 0
     assert {figures[name] for name in FAULTS} == {0}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.token_server import TokenServer
 
 from light_scheduler.connection import KafkaSecurity, Secret
 from light_scheduler.connection.tokens import ClientCredentials, TokenRefused, TokenServerFailed
+from light_scheduler.devkit.token_server import TokenServer
 
 pytestmark = pytest.mark.integration
 

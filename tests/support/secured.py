@@ -7,21 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports them without __all__
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
-
 from light_scheduler.devkit import EmbeddedBroker, FurtherPorts, JavaStart
-from light_scheduler.devkit.listeners import ACCESS_RULES, SecuredListener, ServerTls, TokenChecks
-from light_scheduler.devkit.readiness import admin_client
+from light_scheduler.devkit.listeners import ACCESS_RULES, SecuredListener, ServerTls
+from light_scheduler.devkit.logins import Scram, add_scram_users
+from light_scheduler.devkit.token_server import TokenServer
 
 from . import planted
 from .authority import Authority, Pair
-from .token_server import TokenServer
 
 KINDS = ("SSL", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+SCRAM_USERS: dict[str, Scram] = {"scram-sha-256-user": "SCRAM-SHA-256", "scram-sha-512-user": "SCRAM-SHA-512"}
 PASSWORD = planted.OF_KAFKA["sasl_password"]
 KEY_PASSWORD = planted.OF_KAFKA["ssl_key_password"]
 CLIENT_SECRET = planted.OF_KAFKA["sasl_oauth_client_secret"]
@@ -87,7 +82,7 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
     users = {"plain-user": PASSWORD}
     mechanisms = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
     with TokenServer({"token-user": CLIENT_SECRET}) as token_server:
-        tokens = TokenChecks(token_server.keys_url, token_server.issuer, token_server.audience)
+        tokens = token_server.checks
         listeners = (
             SecuredListener("SSL", "SSL", mutual),
             SecuredListener("SASL_PLAINTEXT", "SASL_PLAINTEXT", None, mechanisms, users),
@@ -95,16 +90,6 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
         )
         ports, java = FurtherPorts(secured=listeners), JavaStart(options=[tokens.jvm_option()])
         with EmbeddedBroker(properties=ACCESS_RULES, further_ports=ports, java=java) as broker:
-            add_scram_users(broker.bootstrap_servers)
+            add_scram_users(broker.bootstrap_servers, SCRAM_USERS, PASSWORD)
             client = authority.sign("tls-user", password=KEY_PASSWORD)
             yield SecuredKafka(broker, authority, client, token_server, {each.name: each for each in listeners})
-
-
-def add_scram_users(servers: str) -> None:
-    changes = [
-        UserScramCredentialUpsertion(f"scram-sha-{bits}-user", ScramCredentialInfo(mechanism, 4_096), PASSWORD.encode())
-        for bits, mechanism in ((256, ScramMechanism.SCRAM_SHA_256), (512, ScramMechanism.SCRAM_SHA_512))
-    ]
-    admin = admin_client(servers)  # its end would be that of what it was asked to do
-    for done in admin.alter_user_scram_credentials(changes).values():
-        done.result(10)

@@ -105,5 +105,5 @@ def speed(looks: list[Look]) -> dict[str, float]:
 SCENARIO = Scenario(
     play,
     Ceiling("firings_per_s", Shape.FIRING),
-    defaults={"messages": 200_000, "security_protocol": "PLAINTEXT"},
+    defaults={"messages": 200_000, "security_protocol": "PLAINTEXT", "sasl_mechanism": "PLAIN"},
 )

@@ -68,5 +68,11 @@ def figures(looks: list[Look], messages: int) -> dict[str, float]:
 SCENARIO = Scenario(
     play,
     Ceiling("accepted_per_s", Shape.ACCEPTANCE),
-    defaults={"messages": 200_000, "dialect": "native", "framed": False, "security_protocol": "PLAINTEXT"},
+    defaults={
+        "messages": 200_000,
+        "dialect": "native",
+        "framed": False,
+        "security_protocol": "PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+    },
 )

@@ -83,5 +83,6 @@ SCENARIO = Scenario(
         "pending": 0,
         "stage_ahead_ms": Settings.stage_ahead,
         "security_protocol": "PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
     },
 )

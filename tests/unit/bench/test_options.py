@@ -35,6 +35,23 @@ def test_chaos_has_no_secured_connection() -> None:
         chosen("chaos", scenario_named("chaos").defaults, {"security_protocol": "SSL"})
 
 
+@pytest.mark.parametrize("protocol", [None, "PLAINTEXT", "SSL"])
+def test_a_mechanism_is_refused_without_a_login(protocol: str | None) -> None:
+    defaults = scenario_named("burst").defaults
+    message = "--sasl-mechanism: applies only to --security-protocol SASL_PLAINTEXT and SASL_SSL"
+    with pytest.raises(ConfigurationError, match=message):
+        chosen("burst", defaults, {"security_protocol": protocol, "sasl_mechanism": "PLAIN"})
+    assert chosen("burst", defaults, {"security_protocol": protocol}).sasl_mechanism is None
+
+
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_login_has_the_mechanism_that_is_given_and_plain_else(protocol: str) -> None:
+    defaults = scenario_named("burst").defaults
+    assert chosen("burst", defaults, {"security_protocol": protocol}).sasl_mechanism == "PLAIN"
+    given = {"security_protocol": protocol, "sasl_mechanism": "SCRAM-SHA-512"}
+    assert chosen("burst", defaults, given).sasl_mechanism == "SCRAM-SHA-512"
+
+
 @pytest.mark.parametrize("dialect", ["native", "karafka"])
 def test_only_avro_is_framed(dialect: str) -> None:
     defaults = scenario_named("ingest").defaults

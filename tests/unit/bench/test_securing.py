@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from light_scheduler.bench.securing import SecuredProtocol, secured
+from light_scheduler.connection.security import MECHANISMS, Mechanism
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,21 @@ def test_listener_and_clients_agree(protocol: SecuredProtocol, uses_tls: bool, u
     assert (made.security.uses_tls, made.security.uses_sasl) == (uses_tls, uses_sasl)
     assert (made.listener.tls is not None, bool(made.listener.mechanisms)) == (uses_tls, uses_sasl)
     assert bool(made.security.ssl_certificate) is (protocol == "SSL")
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_listener_and_clients_agree_on_the_mechanism(mechanism: Mechanism, tmp_path: Path) -> None:
+    made = secured("SASL_PLAINTEXT", tmp_path, mechanism)
+    assert (made.listener.mechanisms, made.security.sasl_mechanism) == ((mechanism,), mechanism)
+    assert bool(made.listener.users) is (mechanism == "PLAIN"), "the broker has the others elsewhere"
+    assert (made.security.sasl_username is None) is (mechanism == "OAUTHBEARER")
+    if made.token_server is None:
+        assert mechanism != "OAUTHBEARER"
+    else:
+        with made.token_server as server:
+            assert made.security.sasl_oauth_token_url == server.url
+            assert made.listener.tokens is not None
+            assert made.listener.tokens.keys_url == server.keys_url
 
 
 def test_each_run_has_a_password_of_its_own_and_it_shows_nowhere(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from light_scheduler.clock import SystemClock
 
-KEY_ID = "tests"
+from .listeners import TokenChecks
+
+KEY_ID = "devkit"
 
 
 class TokenServer(http.server.ThreadingHTTPServer):
@@ -44,6 +46,11 @@ class TokenServer(http.server.ThreadingHTTPServer):
     @property
     def keys_url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/keys"
+
+    @property
+    def checks(self) -> TokenChecks:
+        """What a listener accepts: the tokens of this server."""
+        return TokenChecks(self.keys_url, self.issuer, self.audience)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -1,6 +1,6 @@
 """How far audits of an application have come: the part of their state that is one document.
 
-    {"format": 2, "run": 7, "app_id": "orders", "inputs": ["orders-commands"], "end": 1793491200000,
+    {"format": 1, "run": 7, "app_id": "orders", "inputs": ["orders-commands"], "end": 1793491200000,
      "offsets": {"orders-history": {"0": 12, "1": 7}, "#ids": {"orders-history": "cSV6..."}},
      "whole_since": {"orders-history": 0}, "handled": {"orders-commands": {"0": 40}}}
 
@@ -21,7 +21,7 @@ from light_scheduler.pipeline.kafka.options import TopicPart, flat, nested
 from light_scheduler.pipeline.kafka.positions import Position
 from light_scheduler.wire import format_instant
 
-FORMAT = 2
+FORMAT = 1
 """Format of the whole state. Raise it with any change of the rows of evidence or of their values."""
 
 

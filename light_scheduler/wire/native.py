@@ -38,7 +38,8 @@ _DIGITS = 13
 _USERS, _DUE, _TOPIC, _TYPE, _CONTROLS = range(5)
 """Kinds of headers: of the user's, the two of each plain command, a content type, and any other control field."""
 
-_MOST_KEPT = 4_096
+_MOST_KEPT, _MOST_CHARACTERS = 4_096, 64
+"""How many names of headers are kept, and of topics, and how long a header's may be: senders may use any."""
 
 
 class _Kinds(dict[str, int]):
@@ -46,7 +47,7 @@ class _Kinds(dict[str, int]):
 
     def __missing__(self, name: str) -> int:
         kind = _CONTROLS if name.startswith(CONTROL_PREFIX) else _USERS
-        if len(self) < _MOST_KEPT:
+        if len(self) < _MOST_KEPT and len(name) <= _MOST_CHARACTERS:
             self[name] = kind
         return kind
 

@@ -306,3 +306,11 @@ def test_plain_commands_are_read_however_many_names_and_topics_there_were_before
         assert native.NATIVE.plain(record((f"schedule-{name}", b"1"), at, TOPIC)) is None
         assert name not in native._KINDS
         assert topic not in native._TOPICS
+
+
+def test_no_long_name_is_kept_of_a_header() -> None:
+    long = "n" * 10_000
+    plain = native.NATIVE.plain(record((long, b"1"), ("schedule-at", b"%d" % AT), TOPIC))
+    assert plain == (AT, Target("reminders", b"customer-1"), b"payload", [(long, b"1")])
+    assert native.NATIVE.plain(record((f"schedule-{long}", b"1"), TOPIC)) is None
+    assert max(map(len, native._KINDS)) < len(long)

@@ -48,9 +48,9 @@ from light_scheduler.tables import Overlay, ScheduleTable, layout
 from light_scheduler.tables.counts import Counts, Tally
 from light_scheduler.tables.due_scan import TenantScan
 from light_scheduler.tables.rocks import RocksStore
-from light_scheduler.tables.table import stored_entry
 from light_scheduler.tables.whole import WholeSchedules
 from light_scheduler.wire.dialects.named import dialect_named
+from light_scheduler.wire.state import decode_entry
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
@@ -121,7 +121,7 @@ def _remove_uncounted(self: WholeSchedules, primary: bytes, index_key: bytes) ->
 def _take_uncounted(self: TenantScan, allowance: float) -> float:
     """Do what `TenantScan.take` does for schedules that are whole and wait for nothing, but for counting."""
     bound, unit, most, taken = self._bound, self._unit, self.most, self.taken
-    primary, primaries, get, waits = self._primary, self._primaries, self._get, self._waits
+    primary, primaries, waits = self._primary, self._primaries, self._waits
     id_at = len(primary) + layout.TIME_BYTES
     cost = 0.0
     items = chain(self._head, self._items)
@@ -131,12 +131,12 @@ def _take_uncounted(self: TenantScan, allowance: float) -> float:
         if key >= bound or cost >= allowance or len(taken) == most:
             self._head = [item]
             break
-        entry = stored_entry(key, value, get)
+        assert value > layout.PROGRESS_ONLY_END
+        entry = decode_entry(value)
         assert waits is None
         taken.append(entry)
         name = primary + key[id_at:]
         size = len(value)
-        assert not value.startswith(layout.PROGRESS_ONLY)
         primaries[name] = key
         cost += size / unit if size > unit else 1.0
     return cost

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -125,6 +126,11 @@ def steps_of_series(draw: st.DrawFn) -> list[Step]:
     return [*drawn, Step([], now + 2_000)]
 
 
+def each_due(firings: Mapping[str, Counter[int]]) -> dict[tuple[str, int], int]:
+    """Return how many firings were counted, by tenant and when they were due."""
+    return {(tenant, due): count for tenant, dues in firings.items() for due, count in dues.items()}
+
+
 def played(steps: list[Step], short_ways: bool, prepare: Callable[[Partition], None] = lambda _: None) -> Any:
     """Run cycles over an empty table; return all that they sent, counted and stored."""
 
@@ -138,6 +144,9 @@ def played(steps: list[Step], short_ways: bool, prepare: Callable[[Partition], N
         seen: list[Any] = []
         for step in steps:
             cycle = await partition.run(*step.commands, now=step.now)
+            assert each_due(cycle.firings) == Counter(
+                (entry.schedule.tenant, entry.progress.due) for entry in cycle.delivered
+            )
             seen.append((cycle.outcomes, cycle.events, cycle.delivered, cycle.forwarded, partition.table.pending))
         return sorted(producer.batches), seen, list(partition.table.store.scan(b"", b"\xff"))
 

@@ -25,6 +25,7 @@
     ├── BrokerError             the broker cannot be reached or lacks what is needed (retriable)
     │   ├── BrokerUnreachable   ... because nothing answers at its address
     │   ├── BrokerRefused       ... because TLS or the login fails (not retriable)
+    │   ├── ChangeUnconfirmed   ... to see that a change is stored, which may be so all the same (not retriable)
     │   ├── NoAnswer            ... because it does not answer a question in time
     │   └── BrokerStartError    the embedded broker did not come up (not retriable)
     ├── JobError                a job of the data pipeline failed
@@ -146,6 +147,17 @@ class BrokerError(SchedulerError):
     """The broker cannot be reached, or lacks a topic or right that is needed."""
 
     retriable = True
+
+
+class ChangeUnconfirmed(BrokerError):
+    """A change is stored (`is_stored`), or may be, though this was not seen in time."""
+
+    retriable = False
+
+    def __init__(self, message: str, *, is_stored: bool) -> None:
+        stored = "it is stored" if is_stored else "it may be stored all the same"
+        super().__init__(f"{message}: {stored}, so look before you repeat it")
+        self.is_stored = is_stored
 
 
 class BrokerUnreachable(BrokerError):

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address, Secret
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import BrokerError, ChangeUnconfirmed
 from light_scheduler.kafka.compacted import Change, ChangingEntries, CompactedTopic, followed
 from light_scheduler.model import Requester
 from light_scheduler.model.topics import TopicNames
@@ -68,11 +68,18 @@ class TokenStore:
     async def create(
         self, name: str, role: Role, tenants: Iterable[str] | None, *, by: Requester, lifetime: int | None
     ) -> tuple[Token, Secret]:
-        """Add a token, and return it with its text, which is not stored. Raises TokenError, BrokerError."""
+        """Add a token, and return it with its text, which is not stored. Raises TokenError, BrokerError.
+
+        Of an error after which there may be a token, the message has its id.
+        """
         now = self._clock.now()
         token, text = new_token(name, role, tenants, by=by.by, now=now, lifetime=lifetime)
         event = change_record(changes.tenant_of(token), changes.created(token), by, now)
-        await self._change(lambda: Change([token_record(token)], event))
+        look = (
+            f"Token {token.id} ({token.name}) may exist, and its text is lost. If `light-scheduler tokens list` shows "
+            f"it, end it with `light-scheduler tokens revoke {token.id}`"
+        )
+        await self._give_out(lambda: Change([token_record(token)], event), look)
         return token, text
 
     async def rotate(self, id: str, *, keep: int, by: Requester) -> tuple[Token, Secret]:
@@ -92,7 +99,8 @@ class TokenStore:
             event = change_record(changes.tenant_of(token), changes.rotated(token), by, now)
             return Change([rotation_record(before, token)], event)
 
-        await self._change(rotate)
+        look = f"Token {id} ({token.name}) may have a new text, which is lost. Rotate it again to get one that is valid"
+        await self._give_out(rotate, look)
         return token, text
 
     async def revoke(self, id: str, *, by: Requester) -> Token:
@@ -128,6 +136,18 @@ class TokenStore:
         async with self._changing:
             self._check_loaded()
             await self._topic.change(make)
+
+    async def _give_out(self, make: Callable[[], Change], look: str) -> None:
+        """Make a change whose new text is to be shown, and is so once it is stored: nobody could show it later.
+
+        `look` says what to do if nobody knows whether it is stored.
+        """
+        try:
+            await self._change(make)
+        except ChangeUnconfirmed as unconfirmed:
+            if not unconfirmed.is_stored:
+                raise BrokerError(f"{unconfirmed}. {look}") from unconfirmed
+            log.warning("%s; workers accept the new text as soon as they have read it", unconfirmed)
 
     async def _write(self, records: list[Record]) -> None:
         self._check_loaded()

@@ -6,13 +6,14 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ProducerFenced
 
 from light_scheduler.connection import Address, Connection, connection_to
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import BrokerError, ChangeUnconfirmed
 from light_scheduler.wire.events import CHANGES_PARTITION
 
 from .broker_silence import patience
@@ -35,6 +36,14 @@ class Change(NamedTuple):
 
     entries: Iterable[Record]
     event: tuple[bytes, bytes] | None = None
+
+
+@dataclass
+class _Commit:
+    """How far the commit of a change has come: from its begin on the change may be stored."""
+
+    is_begun: bool = False
+    is_done: bool = False
 
 
 class Entries(Protocol):
@@ -158,23 +167,32 @@ class CompactedTopic:
 
         Whoever makes a change writes under the transactional id of all changes, and reads to the end after it has got
         that. So it knows every change before, and whoever comes later fences it: then `make` is called again. Raises
-        BrokerError, and what `make` raises.
+        BrokerError, ChangeUnconfirmed from the commit on, and what `make` raises.
         """
-        with broker_errors(f"changing {self._place.topic}"):
-            async with asyncio.timeout(WRITE_TIMEOUT_S):
-                while True:
-                    try:
-                        offset = await self._written_alone(make)
-                        break
-                    except ProducerFenced:
-                        with suppress(TimeoutError):
-                            # Not all at the same moment: who is fenced fences the next one.
-                            async with asyncio.timeout(OTHER_CHANGE_S * random.uniform(1, 2)):  # nosec B311
-                                await self._next_move()
-                while self._reached <= offset:
-                    await self._next_move()
+        commit = _Commit()
+        try:
+            with broker_errors(f"changing {self._place.topic}"):
+                async with asyncio.timeout(WRITE_TIMEOUT_S):
+                    offset = await self._written(make, commit)
+                    while self._reached <= offset:
+                        await self._next_move()
+        except BrokerError as error:
+            if commit.is_begun:
+                raise ChangeUnconfirmed(str(error), is_stored=commit.is_done) from error
+            raise
 
-    async def _written_alone(self, make: Callable[[], Change]) -> int:
+    async def _written(self, make: Callable[[], Change], commit: _Commit) -> int:
+        """Return the offset of the last value, once no other change has come in between."""
+        while True:
+            try:
+                return await self._written_alone(make, commit)
+            except ProducerFenced:
+                with suppress(TimeoutError):
+                    # Not all at the same moment: who is fenced fences the next one.
+                    async with asyncio.timeout(OTHER_CHANGE_S * random.uniform(1, 2)):  # nosec B311
+                        await self._next_move()
+
+    async def _written_alone(self, make: Callable[[], Change], commit: _Commit) -> int:
         """Return the offset of the last value. Raises ProducerFenced if another change was begun."""
         producer = QuietProducer(
             **self._connection.aiokafka(),
@@ -190,7 +208,9 @@ class CompactedTopic:
             await producer.begin_transaction()
             try:
                 offset = await self._write(producer, change)
+                commit.is_begun = True
                 await producer.commit_transaction()
+                commit.is_done = True
             except BaseException:
                 await ended(producer.abort_transaction())  # a topic that takes nothing holds an abort up, too
                 raise

@@ -18,7 +18,7 @@ from light_scheduler.access.store import TokenStore
 from light_scheduler.access.tokens import RotationConflict, new_token, parts_of
 from light_scheduler.clock import SettableClock
 from light_scheduler.connection.identity_provider import IdentityProvider
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import BrokerError, ChangeUnconfirmed
 from light_scheduler.kafka import compacted
 from light_scheduler.kafka.compacted import Change
 from light_scheduler.model import HistoryEvent, Requester, TopicNames
@@ -163,6 +163,50 @@ async def test_a_rotation_that_fails_leaves_the_text_in_use_valid_whatever_is_tr
         await store.rotate(token.id, keep=0, by=TESTER)
     again, newest = await store.rotate(token.id, keep=1_000, by=TESTER)
     assert store.book.holder(text.reveal(), NOW) == store.book.holder(newest.reveal(), NOW) == again
+    following.cancel()
+
+
+class Unconfirmed(Topic):
+    """A topic that stores changes or does not, and never answers."""
+
+    def __init__(self, *, stores: bool, says: bool) -> None:
+        super().__init__()
+        self._stores, self._says = stores, says
+
+    async def change(self, make: Callable[[], Change]) -> None:
+        if self._stores:
+            await super().change(make)
+        raise ChangeUnconfirmed("the broker did not answer", is_stored=self._says)
+
+
+async def test_the_text_of_a_token_is_returned_once_it_is_stored_whatever_the_broker_answers(
+    clock: SettableClock,
+) -> None:
+    topic = Unconfirmed(stores=True, says=True)
+    store = TokenStore(topic, clock)
+    following = asyncio.create_task(store.follow(lambda: None))
+    await asyncio.sleep(0)
+    token, text = await store.create("shop", Role.READ, None, by=TESTER, lifetime=None)
+    assert store.book.holder(text.reveal(), NOW) == token
+    rotation, newest = await store.rotate(token.id, keep=0, by=TESTER)
+    assert store.book.holder(newest.reveal(), NOW) == rotation
+    following.cancel()
+
+
+@pytest.mark.parametrize("stores", [True, False])
+async def test_a_token_that_may_exist_unseen_is_named_by_the_error(clock: SettableClock, stores: bool) -> None:
+    topic = Unconfirmed(stores=stores, says=False)
+    store = TokenStore(topic, clock)
+    following = asyncio.create_task(store.follow(lambda: None))
+    await asyncio.sleep(0)
+    with pytest.raises(BrokerError, match=r"Token \w+ \(shop\) may exist.* tokens revoke \w+") as raised:
+        await store.create("shop", Role.READ, None, by=TESTER, lifetime=None)
+    for id in store.book.tokens:
+        assert f"tokens revoke {id}" in str(raised.value)
+    token, _ = new_token("ci", Role.READ, None, by="test", now=NOW)
+    await topic.write_all([token_record(token)])
+    with pytest.raises(BrokerError, match=rf"Token {token.id} \(ci\) may have a new text.*Rotate it again"):
+        await store.rotate(token.id, keep=0, by=TESTER)
     following.cancel()
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, NamedTuple
 
 import pytest
 
-from light_scheduler.kafka.compacted import CompactedTopic, LogEnds
+from light_scheduler.errors import BrokerError, ChangeUnconfirmed
+from light_scheduler.kafka import compacted
+from light_scheduler.kafka.compacted import Change, CompactedTopic, LogEnds
 
 
 class EndsWhileReading(LogEnds):
@@ -35,3 +38,51 @@ async def test_a_log_is_another_one_only_if_it_ends_before_what_was_read_before_
     catching_up.cancel()
     await asyncio.wait([catching_up])
     assert catching_up.cancelled() == is_another
+
+
+class Sent(NamedTuple):
+    offset: int = 7
+
+
+class Hanging:
+    """A producer for which the broker answers no more from a step on."""
+
+    def __init__(self, step: str) -> None:
+        self._step = step
+
+    async def _reach(self, step: str) -> None:
+        if step == self._step:
+            await asyncio.Event().wait()
+
+    async def start(self) -> None: ...
+
+    async def begin_transaction(self) -> None: ...
+
+    async def abort_transaction(self) -> None: ...
+
+    async def flush(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def send_and_wait(self, *_: Any, **__: Any) -> Sent:
+        await self._reach("send")
+        return Sent()
+
+    async def commit_transaction(self) -> None:
+        await self._reach("commit")
+
+
+@pytest.mark.parametrize(("step", "is_stored"), [("send", None), ("commit", False), ("read back", True)])
+async def test_an_error_says_whether_a_change_is_stored_may_be_or_is_not(
+    step: str, is_stored: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def caught_up(_: CompactedTopic) -> None: ...
+
+    monkeypatch.setattr(compacted, "WRITE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(compacted, "QuietProducer", lambda **_: Hanging(step))
+    monkeypatch.setattr(CompactedTopic, "catch_up", caught_up)
+    topic = CompactedTopic("127.0.0.1:9092", "app-tenants")
+    with pytest.raises(BrokerError, match="changing app-tenants: the broker did not answer in time") as raised:
+        await topic.change(lambda: Change([(b"a", b"1")]))
+    found = raised.value.is_stored if isinstance(raised.value, ChangeUnconfirmed) else None
+    assert found is is_stored

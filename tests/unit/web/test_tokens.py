@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -12,7 +13,7 @@ from light_scheduler.access import Identity, Role, TokenError
 from light_scheduler.access.jwks import KeysUnavailable
 from light_scheduler.access.peers import PEER_HEADER, signed
 from light_scheduler.access.tokens import RotationConflict
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import BrokerError, ChangeUnconfirmed
 from light_scheduler.model import Requester
 from light_scheduler.web.peer_client import LOCAL_SCOPE, SCOPE_HEADER, authority_of
 from light_scheduler.wire.requester import requester_of
@@ -91,6 +92,22 @@ async def test_a_topic_that_cannot_be_written_is_said(cluster: Any, workers: Any
     cluster.tenants.failure = BrokerError("gone")
     body = {"name": "a", "role": "read", "tenants": None}
     assert "gone" in (await workers[0].ask("POST", TOKENS, 503, body, headers=admin))["detail"]
+
+
+async def test_a_token_that_may_exist_is_named_with_the_way_to_end_it(cluster: Any, workers: Any, admin: Any) -> None:
+    cluster.tenants.failure = ChangeUnconfirmed("gone", is_stored=False)
+    body = {"name": "a", "role": "read", "tenants": None}
+    detail = (await workers[0].ask("POST", TOKENS, 503, body, headers=admin))["detail"]
+    assert re.search(r"Token (\w+) \(a\) may exist.*light-scheduler tokens revoke \1", detail)
+
+
+async def test_the_text_of_a_token_that_is_stored_is_shown_though_nobody_has_read_it_back(
+    cluster: Any, workers: Any, admin: Any
+) -> None:
+    cluster.tenants.failure = ChangeUnconfirmed("gone", is_stored=True)
+    made = await workers[0].ask("POST", TOKENS, 201, {"name": "a", "role": "read", "tenants": None}, headers=admin)
+    assert made["token"]
+    assert (made["about"]["name"], made["about"]["state"]) == ("a", "valid")
 
 
 async def test_nobody_is_let_in_before_the_tokens_are_read(cluster: Any, workers: Any) -> None:

@@ -148,7 +148,7 @@ class CommandRates:
         """
         bucket, at = self._begun[tenant] = self._bucket(tenant, rate, now, now)
         lent = bucket.lend(most, kept, at)
-        if lent and tenant in self._committed:
+        if lent:
             self._committed[tenant][0].spend(lent)
         return lent
 
@@ -167,10 +167,16 @@ class CommandRates:
 
     def _bucket(self, tenant: str, rate: float, at: int, now: int) -> tuple[TokenBucket, int]:
         known = self._begun.get(tenant)
-        if known is None and tenant in self._committed:
-            bucket, reached = self._committed[tenant]
+        if known is None or known[0].rate != rate:
+            bucket, reached = self._before(tenant, rate, at)
             known = copy(bucket), reached
+        return known[0], max(min(known[1], now), at)
+
+    def _before(self, tenant: str, rate: float, at: int) -> tuple[TokenBucket, int]:
+        """Return the bucket as this transaction finds it. A new one stays if that fails: it may have lent by then."""
+        known = self._committed.get(tenant)
         if known is None or known[0].rate != rate:
             share = 1.0 if self._part is None else self._part.share
-            return TokenBucket(rate, at, COMMANDS_SAVED_S, spare_s=0.0, share=share, since=self._since), at
-        return known[0], max(min(known[1], now), at)
+            bucket = TokenBucket(rate, at, COMMANDS_SAVED_S, spare_s=0.0, share=share, since=self._since)
+            known = self._committed[tenant] = bucket, at
+        return known

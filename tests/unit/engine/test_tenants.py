@@ -146,6 +146,20 @@ def test_what_was_lent_is_gone_though_the_transaction_may_have_failed() -> None:
     assert carried_out(rates, [AT] * 20, AT) == 0
 
 
+def test_nor_is_it_lent_again_if_nothing_of_the_tenant_was_committed_before() -> None:
+    rates = CommandRates()
+    rates.begin()
+    assert rates.take("a", 10, AT, AT)
+    assert rates.lend("a", 10, 6, 0, AT) == 6
+    rates.begin()
+    assert rates.lend("a", 10, 100, 0, AT) == 4
+    assert carried_out(rates, [AT] * 20, AT) == 0
+    rates.begin()
+    assert rates.lend("a", 20, 100, 0, AT) == 20, "a rate that is new"
+    rates.begin()
+    assert rates.lend("a", 20, 100, 0, AT) == 0
+
+
 def test_when_partitions_are_added_what_was_saved_stays_up_to_the_new_part() -> None:
     rates = CommandRates()
     assert carried_out(rates, [AT] * 4, AT, rate=12) == 4

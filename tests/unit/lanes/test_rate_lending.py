@@ -99,7 +99,7 @@ async def test_a_lane_that_is_asked_keeps_what_it_needs_and_all_while_it_holds_b
     assert outcomes(busy) == []
 
 
-async def test_what_a_cycle_took_or_lent_that_was_dropped_was_not() -> None:
+async def test_what_a_cycle_has_lent_is_not_lent_again_if_it_was_dropped() -> None:
     idle = partition(1)
     ask = RateAsk(COMMANDS, 0, 5, 100_000)
     asked = command(*rate_headers(ask, NAMES.commands, 1, SECRET), key=None, value=None, partition=1)
@@ -108,7 +108,7 @@ async def test_what_a_cycle_took_or_lent_that_was_dropped_was_not() -> None:
     dropped.note(asked, ask)
     dropped.answer()
     await idle.run(asked)
-    assert [amount_in(grant) for grant in said(idle, 0)] == [10_000]
+    assert [amount_in(grant) for grant in said(idle, 0)] == [0]
 
 
 def asked_at(at: int, number: int = 5, wanted: int = 100_000) -> ConsumerRecord:

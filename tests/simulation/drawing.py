@@ -30,6 +30,9 @@ SHARES = (
 GROWN_IDS = tuple("abcdefghij")
 """Of schedules in histories in which the commands topic grows."""
 
+LOADED_S = 16.0
+"""How long there is more to do than a rate allows."""
+
 COMMAND_KINDS = (*SCHEDULES, "cancel", "pause", "resume", "cancel-many", "pause-many", "resume-many")
 
 
@@ -335,6 +338,33 @@ def draw_rates_growth(seed: int) -> History:
     random, history = Random(-1 - seed), _rates(seed, (8.0, 16.0))
     growth = Growth(0.5 + 5 * random.random(), history.partitions * random.choice((2, 3)) + random.choice((0, 0, 1)))
     return replace(history, growth=growth)
+
+
+def draw_loaded_growth(seed: int) -> History:
+    """Make a history up as `draw_rates_growth` does, in which all partitions have twice as much to do as a rate allows.
+
+    In half of them processes hear late of the partitions, and of each other's.
+    """
+    random = Random(seed)
+    partitions, grown = random.choice(((1, 2), (1, 2), (1, 3), (2, 4), (2, 5), (3, 7)))
+    rate, growth = random.choice((6.0, 8.0)), Growth(2.5 + 2 * random.random(), grown)
+    history, news_s = _rates(seed, (rate,)), random.choice((3.0, 30.0))
+    is_of_firings, sends = seed % 4 > 1, []
+    for number in range(int(2 * rate * LOADED_S)):
+        id, at = f"g{number}", 1.0 + number / (2 * rate)
+        if is_of_firings:
+            home = partition_for(id.encode(), partitions)
+            sends.append(Send(random.random(), home, "schedule", id, 100 * int(10 * at + 10), b"x", None))
+        else:
+            home = partition_for(id.encode(), partitions if at < growth.at else growth.partitions)
+            sends.append(Send(at, home, "cancel", id, 0, None, None))
+    return replace(
+        history,
+        partitions=partitions,
+        sends=tuple(sorted(sends, key=lambda send: send.at)),
+        growth=growth,
+        news_s=news_s,
+    )
 
 
 def draw_rates_in_doubt(seed: int) -> History:

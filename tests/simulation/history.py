@@ -66,6 +66,8 @@ class History:
     growth: Growth | None = None
     lends: bool = False
     """Whether partitions lend each other room for pending schedules."""
+    news_s: float = 3.0
+    """How long it takes at most until a process hears which partitions are used."""
     probes: float = 0.0
     """How often (s) each partition is probed; 0: never."""
     clocks: tuple[int, ...] = ()

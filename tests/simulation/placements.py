@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .world import World
 
 SECRET = b"of the workers"
-LATEST_NEWS_S = 3.0
 
 
 class Facts:
@@ -43,8 +42,9 @@ class Facts:
 
     def _now(self, placement: Placement) -> None:
         self.current = placement
+        latest = self._world.history.news_s
         for node in self._world.nodes.values():
-            self._world.loop.call_later(LATEST_NEWS_S * self._world.random.random() ** 2, node.placements.receive)
+            self._world.loop.call_later(latest * self._world.random.random() ** 2, node.placements.receive)
 
 
 class NodePlacements:

@@ -28,6 +28,7 @@ from simulation.drawing import (
     draw_growth,
     draw_lending,
     draw_lending_growth,
+    draw_loaded_growth,
     draw_probes,
     draw_rates,
     draw_rates_growth,
@@ -46,6 +47,8 @@ from simulation.world import World
 SLOW_TO_CATCH = {
     "a-failed-removal-is-forgotten",
     "aborted-transactions-fill-buckets",
+    "added-partitions-begin-full",
+    "added-partitions-earn-at-once",
     "checkpoint-too-far",
     "counts-survive-an-abort",
     "done-too-soon",
@@ -158,7 +161,7 @@ def test_room_is_lent_while_the_topic_gets_more_partitions_and_every_command_fin
 
 
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("draw", [draw_rates, draw_rates_in_doubt, draw_rates_growth])
+@pytest.mark.parametrize("draw", [draw_rates, draw_rates_in_doubt, draw_rates_growth, draw_loaded_growth])
 def test_no_rate_is_passed_over_all_partitions_whatever_they_lend_to_each_other(
     draw: Callable[[int], History], pytestconfig: pytest.Config
 ) -> None:

@@ -10,7 +10,9 @@ from light_scheduler.engine.tenants import CommandRates
 from light_scheduler.engine.throttle import Throttle
 from light_scheduler.engine.token_bucket import TokenBucket
 from light_scheduler.lanes.work import LaneWork
-from simulation.drawing import draw_rates, draw_rates_in_doubt
+from light_scheduler.model.placement import Placement
+from light_scheduler.model.rate_lending import RatePart
+from simulation.drawing import draw_loaded_growth, draw_rates, draw_rates_in_doubt
 
 from .planting import mutant, replaced
 
@@ -71,4 +73,34 @@ def _aborted_transactions_fill_buckets() -> Iterator[Any]:
         return failed(self, *error, **known)
 
     with replaced(LaneWork, "failed", anew):
+        yield None
+
+
+@mutant(1, "Partitions that were added have saved their part of a rate up.", 100, draw_loaded_growth)
+def _added_partitions_begin_full() -> Iterator[Any]:
+    with replaced(Placement, "rate_part", lambda self, _: RatePart(1 / self.partitions)):
+        yield None
+
+
+@mutant(1, "Partitions that were added earn what former ones still earn.", 200, draw_loaded_growth)
+def _added_partitions_earn_at_once() -> Iterator[Any]:
+    rate_part = Placement.rate_part
+
+    def at_once(self: Placement, partition: int) -> RatePart:
+        return RatePart(1 / self.partitions, is_new=rate_part(self, partition).is_new)
+
+    with replaced(Placement, "rate_part", at_once):
+        yield None
+
+
+@mutant(1, "Former partitions earn the whole rate until all schedules have moved.", 20, draw_loaded_growth)
+def _former_partitions_go_on_earning() -> Iterator[Any]:
+    rate_part = Placement.rate_part
+
+    def as_before(self: Placement, partition: int) -> RatePart:
+        if self.former is not None and partition < self.former and not self.is_settled:
+            return RatePart(1 / self.former)
+        return rate_part(self, partition)
+
+    with replaced(Placement, "rate_part", as_before):
         yield None

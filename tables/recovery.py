@@ -199,7 +199,8 @@ async def restore(
             reader.seek(changelog, at)
             # A position passes transaction markers and compacted holes, which no record stands for.
             while not stopping() and (at := await reader.position(changelog)) < end:
-                records = (await reader.getmany(timeout_ms=200)).get(changelog)
+                # Behind the end there can be half of a transaction, of whoever has fenced this owner since.
+                records = _before(end, (await reader.getmany(timeout_ms=200)).get(changelog, []))
                 if records:
                     check_fresh(table, facts, clock.now())
                     await to_table.take(records)
@@ -210,13 +211,20 @@ async def restore(
             if not stopping():
                 stall.reschedule(None)
                 check_fresh(table, facts, clock.now())
-                await to_table.finish(at, began)
+                await to_table.finish(min(at, end), began)
                 restoration.finish()
     except TimeoutError as error:
         raise BrokerError(
             f"{changelog.topic}-{changelog.partition} did not answer for {STALL_TIMEOUT_S:.0f} s"
         ) from error
     return Restored(restoration.records, end, ends[commands], begins[commands])
+
+
+def _before(end: int, records: Sequence[ChangelogRecord]) -> Sequence[ChangelogRecord]:
+    """Return the records that are before an offset."""
+    if not records or records[-1].offset < end:
+        return records
+    return [record for record in records if record.offset < end]
 
 
 class Replaying:

@@ -140,6 +140,10 @@ def test_a_command_counts_for_its_rate_though_the_table_could_not_be_written_aft
     assert play(draw_tenants(189)).violation is None
 
 
+def test_a_lane_that_is_fenced_while_it_is_restored_decides_nothing_on_half_of_a_transaction() -> None:
+    assert play(draw_loaded_growth(304)).violation is None
+
+
 @pytest.mark.timeout(1_800)
 def test_a_quota_of_pending_schedules_is_never_passed_and_used_up_over_all_partitions(
     pytestconfig: pytest.Config,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 from aiokafka import TopicPartition
@@ -13,16 +13,18 @@ from aiokafka import TopicPartition
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerError, StateError
 from light_scheduler.kafka.clients import LaneClients
-from light_scheduler.tables import Checkpoint, ScheduleTable, changelog
+from light_scheduler.tables import Checkpoint, Overlay, ScheduleTable, changelog
 from light_scheduler.tables.changelog import PartitionLogs
 from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.recovery import ChangelogFacts
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.services import LaneServices
+from light_scheduler.wire.delayed_state import DelayedQueue, encode_queue, queue_key
 
 AT, DAY = 1_767_225_600_000, 86_400_000
 COMMANDS, CHANGELOG = TopicPartition("commands", 0), TopicPartition("changelog", 0)
 REACHED = 7
+FIRST = encode_queue(DelayedQueue(0, 1, 1))
 
 
 class NothingNew:
@@ -61,13 +63,39 @@ class NothingNew:
         return REACHED
 
 
+class More(NothingNew):
+    """The same, with two records of one transaction that were written after the end was looked up."""
+
+    at = REACHED
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.committed = self.end = REACHED + 1
+
+    async def position(self, partition: TopicPartition) -> int:
+        return self.at
+
+    async def getmany(self, *, timeout_ms: int) -> dict[TopicPartition, list[Change]]:
+        self.at += 2
+        changes = [Change(REACHED, queue_key("a"), FIRST), Change(REACHED + 1, queue_key("b"), FIRST)]
+        return {CHANGELOG: changes}
+
+
+class Change(NamedTuple):
+    """A record of a changelog."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+
+
 class Desk:
     """A copy in a folder, and what it is given to work with."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kafka: NothingNew | None = None) -> None:
         self.clock = SettableClock(AT)
         self.asked: list[str] = []
-        self.kafka = NothingNew()
+        self.kafka = kafka or NothingNew()
         unused = cast(Any, None)
         services = LaneServices(
             clients=cast(LaneClients, self.kafka),
@@ -176,6 +204,23 @@ async def test_a_changelog_that_ends_before_the_copy_is_no_lane_s(desk: Desk) ->
     desk.kafka.committed = desk.kafka.end = REACHED - 1
     with pytest.raises(BrokerError, match="ends at 6, before the offset 7"):
         await desk.copy.bring_up(are_markers_late=True)
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+async def test_a_lane_takes_nothing_that_was_written_since_it_looked_where_its_changelog_ends(
+    tmp_path: Path, *, is_new: bool
+) -> None:
+    """It has been fenced since, and could get half of a transaction."""
+    desk = Desk(tmp_path / "lane", More())
+    if is_new:
+        desk.warm.close()
+        desk.copy.condemn()
+    else:
+        desk.copy.adopt(desk.warm)
+    table, restored = await desk.copy.bring_up()
+    assert list(Overlay(table).delayed()) == ["a"]
+    assert (restored.records, table.checkpoint.changelog_offset) == (1, REACHED + 1)
+    desk.copy.close()
 
 
 async def test_a_standby_waits_for_nobody(desk: Desk) -> None:

@@ -33,7 +33,8 @@ class Outcome(StrEnum):
 
 
 class EventType(StrEnum):
-    """Events in the life of a schedule. CHANGED is about none: somebody changed a tenant, a token or a delay rule."""
+    """Events in the life of a schedule. CHANGED is about none: somebody changed a tenant, a token or a delay rule,
+    or sent a dead letter's command again."""
 
     __hash__ = str.__hash__
 

@@ -7,7 +7,6 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from light_scheduler.client.commands import CommandToSend
 from light_scheduler.engine import Limits
 from light_scheduler.engine.tenants import refusal_of
 from light_scheduler.errors import FormatError
@@ -16,9 +15,23 @@ from light_scheduler.kafka.log_reader import Span
 from light_scheduler.model import EventType, HistoryEvent, ScheduleCommand
 from light_scheduler.model.place import Place
 from light_scheduler.model.tenant_rules import TenantState
-from light_scheduler.wire import CommandRecord, UnsentRecord, decode_history, encode_history, history_key
+from light_scheduler.wire import (
+    CommandRecord,
+    UnsentRecord,
+    change_record,
+    decode_history,
+    encode_history,
+    history_key,
+)
+from light_scheduler.wire.events import CHANGES_PARTITION
 from light_scheduler.wire.json_form import is_json_record
-from light_scheduler.wire.redrive import REDRIVEN, deciding_key, redriven_firing, refused_command_headers
+from light_scheduler.wire.redrive import (
+    REDRIVEN,
+    deciding_key,
+    redriven_command,
+    redriven_firing,
+    refused_command_headers,
+)
 
 from .command_dialects import CommandDialects
 from .command_responses import failures_as_problems
@@ -26,10 +39,8 @@ from .dead_letter_documents import FoundLetter, RedriveDocument
 from .guard import IDENTITY, refuse_hidden, refuse_reserved
 from .looking_back import opened
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
-from .requesters import naming
+from .requesters import naming, requester_of
 from .worker import Worker
-
-TIMEOUT_S = 10.0
 
 MOST_SEARCHED = 500
 """Records of each partition of the history in which the event of a dead letter is sought: both have one instant."""
@@ -73,20 +84,29 @@ class Redrive:
         return document
 
     async def _command(self, request: web.Request, found: FoundLetter) -> RedriveDocument:
-        letter = found.letter
+        letter, worker = found.letter, self._worker
         headers = refused_command_headers(letter)
         record = UnsentRecord(letter.key, letter.value, headers, letter.at)
         await self._refuse_foreign(request, found, record)
         if is_json_record(record) or self._dialects[found.source_topic].name == "json":
             # The signature is over the value: where headers are the command, it would fit any other, too.
-            headers = [*headers, *naming(request, self._worker.access)(letter.value or b"")]
-        # No record of a client's has a null key, but one of other producers may.
-        key: bytes = letter.key  # type: ignore[assignment]
-        command = CommandToSend(
-            letter.tenant, letter.id or "", key, letter.value, headers, found.source_topic, letter.source_partition
+            headers = [*headers, *naming(request, worker.access)(letter.value or b"")]
+        reason = redriven_command(letter, found.source_topic, found.name)
+        event = change_record(letter.tenant, reason, requester_of(request), worker.clock.now())
+        ((place, offset), _) = await worker.kafka.write_together(
+            [
+                NewRecord(
+                    found.source_topic,
+                    letter.key,
+                    letter.value,
+                    headers,
+                    partition=letter.source_partition,
+                    is_exact=True,
+                ),
+                NewRecord(worker.settings.topics.history, *event, [], partition=CHANGES_PARTITION),
+            ]
         )
-        receipt = await self._worker.kafka.commands.send(lambda _: command, TIMEOUT_S)
-        return _document(found, (found.source_topic, receipt.partition), receipt.offset)
+        return _document(found, place, offset)
 
     async def _refuse_foreign(self, request: web.Request, found: FoundLetter, record: UnsentRecord) -> None:
         """Refuse what a token for some tenants may not send otherwise. Raises ProblemError, InvalidCommand."""

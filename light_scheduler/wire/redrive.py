@@ -29,6 +29,12 @@ def refused_command_headers(letter: DeadLetter) -> Headers:
     return [header for header in letter.headers if header[0] != REQUESTED_BY]
 
 
+def redriven_command(letter: DeadLetter, source_topic: str, place: str) -> str:
+    """Return the reason of the event `changed` that tells of a command sent again; `place` is its dead letter's."""
+    whose = "" if letter.id is None else f" for {letter.id}"
+    return f"dead letter {place} redriven: command{whose}, to {source_topic}, partition {letter.source_partition}"
+
+
 def deciding_key(letter: DeadLetter) -> bytes:
     """Return the key that decides the partition of a firing that was set aside, if its sender did not name that."""
     key = letter.key if letter.target_partition_key is None else letter.target_partition_key

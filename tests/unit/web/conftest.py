@@ -277,6 +277,7 @@ class MemoryTopics:
     def __init__(self) -> None:
         self.records: dict[str, list[list[UnsentRecord]]] = {}
         self.failure: Exception | None = None
+        self.write_failure: Exception | None = None
         self.read = 0
         """How many records have been read."""
 
@@ -296,8 +297,8 @@ class MemoryTopics:
         return len(records) - 1
 
     async def write(self, records: Sequence[NewRecord]) -> list[tuple[Place, int]]:
-        if self.failure is not None:
-            raise self.failure
+        if (failure := self.failure or self.write_failure) is not None:
+            raise failure
         written: list[tuple[Place, int]] = []
         for each in records:
             partition = each.partition_of(2)

@@ -143,21 +143,36 @@ JSON = [("content-type", b"application/vnd.light-scheduler.command+json"), ("h",
     [(HEADERS, b"x", None), (JSON, b'{"id": "a", "target": {"topic": "out"}}', "ops")],
     ids=["in headers", "in JSON"],
 )
-async def test_a_command_is_sent_again_as_it_was_and_one_in_json_names_who_asked(
+async def test_a_command_is_sent_again_as_it_was_and_the_history_says_by_whom(
     workers: Any, cluster: Any, headers: Any, value: bytes, by: str | None
 ) -> None:
     token = await cluster.token("write", "default", name="ops")
     before = ("schedule-requested-by", b"somebody before")
-    letter = add_letter(cluster, value=value, headers=[*headers, before], source_partition=3)
+    letter = add_letter(cluster, value=value, headers=[*headers, before])
     answer = await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 200, headers={"Authorization": f"Bearer {token}"})
     assert answer == {
-        "letter": letter, "kind": "command", "tenant": "default", "id": "a", "topic": COMMANDS, "partition": 3,
-        "offset": 7,
+        "letter": letter, "kind": "command", "tenant": "default", "id": "a", "topic": COMMANDS, "partition": 1,
+        "offset": 0,
     }  # fmt: skip
-    (sent,) = workers[0].commands.records
-    assert (sent.key, sent.value, sent.partition, sent.headers[:2]) == (b"k", value, 3, headers)
+    (sent,) = cluster.topics.records[COMMANDS][1]
+    assert (sent.key, sent.value, sent.headers[:2]) == (b"k", value, headers)
     requester = requester_of(sent, workers[0].access.book.peer_secret)
     assert (None if requester is None else requester.by) == by
+    admin = {"Authorization": f"Bearer {await cluster.token('admin', 'default')}"}
+    page = await workers[0].ask("GET", "/api/v1/changes?tenant=default", 200, headers=admin)
+    (change,) = [each for each in page["changes"] if each["reason"].startswith("dead letter")]
+    assert change["reason"] == f"dead letter {letter} redriven: command for a, to {COMMANDS}, partition 1"
+    assert (change["tenant"], change["at"], change["by"], change["address"]) == ("default", NOW, "ops", "127.0.0.1")
+
+
+async def test_a_command_of_no_id_is_sent_again_and_told_of_without_one(workers: Any, cluster: Any) -> None:
+    letter = add_letter(cluster, id=None, key=None)
+    await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 200)
+    event = decode_history(cluster.topics.records[HISTORY][0][0].value)
+    assert (event.by, event.reason) == (
+        "anonymous",
+        f"dead letter {letter} redriven: command, to {COMMANDS}, partition 1",
+    )
 
 
 @pytest.mark.parametrize("key", [b"k", None])
@@ -248,7 +263,7 @@ async def test_a_firing_waits_for_the_rules_of_tenants_to_be_read(workers: Any, 
 
 async def test_a_broker_that_does_not_answer_is_a_503(workers: Any, cluster: Any) -> None:
     letter = add_letter(cluster)
-    workers[0].commands.failure = BrokerError("no answer")
+    cluster.topics.write_failure = BrokerError("no answer")
     await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 503)
 
 
@@ -281,7 +296,6 @@ async def test_a_token_for_some_tenants_redrives_nothing_that_it_may_not_send(wo
     )
     for letter, status in refusals:
         await workers[0].ask("POST", f"{PATH}/{letter}/redrive", status, headers=headers)
-    assert workers[0].commands.records == []
     history = cluster.topics.records.pop(HISTORY)
     assert [decode_history(record.value).event for log in history for record in log] == ["changed"], "the token"
     assert cluster.topics.records.keys() == {TOPIC}
@@ -290,7 +304,7 @@ async def test_a_token_for_some_tenants_redrives_nothing_that_it_may_not_send(wo
 async def test_the_command_line_lists_shows_and_redrives(workers: Any, cluster: Any, run: Any) -> None:
     refused, rejected = (
         add_letter(cluster, "refused", reason="\x1b[2J"),
-        add_letter(cluster, tenant="shop", source_partition=3),
+        add_letter(cluster, tenant="shop"),
     )
     url = ("--url", workers[0].url)
     code, out, err = await run("dead-letters", "list", *url)
@@ -307,7 +321,7 @@ async def test_the_command_line_lists_shows_and_redrives(workers: Any, cluster: 
         0,
         [
             f"{refused}: firing sent to out, partition {partition}, offset 0",
-            f"{rejected}: command sent to {COMMANDS}, partition 3, offset 7",
+            f"{rejected}: command sent to {COMMANDS}, partition 1, offset 0",
         ],
     )
     code, out, err = await run("dead-letters", "redrive", "1-9", *url, "--json")

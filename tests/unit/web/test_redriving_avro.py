@@ -92,5 +92,5 @@ async def test_a_token_for_some_tenants_sends_a_command_again_whose_schema_only_
         assert "cannot be asked for schema 7" in problem["detail"]
         async with registry.serve(port):
             await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 200, headers=headers)
-        (sent,) = workers[0].commands.records
+        (sent,) = cluster.topics.records[COMMANDS][1]
     assert sent.value == value

@@ -45,7 +45,7 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import TopicNames
 from light_scheduler.tables import Overlay, ScheduleTable, layout
-from light_scheduler.tables.counts import Counts, Tally
+from light_scheduler.tables.counts import CellChanges, Counts
 from light_scheduler.tables.due_scan import TenantScan
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.whole import WholeSchedules
@@ -89,7 +89,7 @@ def fetched(schedules: int, minutes: int, most: int) -> list[bytes]:
 def not_counting() -> Iterator[None]:
     """Have schedules be in no cell for as long as this lasts, and their rows begin with none."""
     with (
-        patch.multiple(Tally, add=lambda *_: b"", cell=lambda *_: b""),
+        patch.multiple(CellChanges, add=lambda *_: b"", cell=lambda *_: b""),
         patch.object(TenantScan, "take", _take_uncounted),
         patch.multiple(WholeSchedules, put=_put_uncounted, remove=_remove_uncounted),
         patch.object(Counts, "step", lambda *_: None),

@@ -318,9 +318,8 @@ class Settings:
     schema_registry_subjects: str = _setting(
         "topic",
         read.choice("topic", "record", "topic-record"),
-        "How subjects of the schema registry are named that tasks of `POST /schedulers` are written with: after the "
-        "topic, after the record's full name, or after both. It must be what your producers do. What is read needs "
-        "none.",
+        "How subjects in the schema registry are named for tasks that `POST /schedulers` writes: after the topic, "
+        "after the record's full name, or after both. Set it to what your producers use. Reading does not need it.",
         "topic|record|topic-record",
     )
     schema_registry_username: str | None = _setting(

@@ -71,7 +71,7 @@ class Group(NamedTuple):
 _decode_group = msgspec.msgpack.Decoder(Group).decode
 
 
-class Tally:
+class CellChanges:
     """The cells that schedules were put into and taken out of; dropped, it leaves no trace."""
 
     def __init__(self, counts: Counts) -> None:
@@ -221,9 +221,9 @@ class Counts:
         """Return the group of a number; None: nothing of it is counted any more."""
         return self._names.get(number)
 
-    def step(self, tally: Tally) -> Step | None:
+    def step(self, counted: CellChanges) -> Step | None:
         """Return what a write with these changes has to store; None if they change no count."""
-        changes = tally.changes()
+        changes = counted.changes()
         if not changes:
             return None
         cells = dict(zip(struct.unpack(f">{len(changes)}Q", b"".join(changes)), changes.values(), strict=True))
@@ -233,7 +233,7 @@ class Counts:
         entered = self._enter(rows, levels, cells)
         if levels[RECENT][0]:  # nothing was entered
             self._add_up_some(rows, levels, max(LEAST_ALLOWANCE, ALLOWANCE * len(cells)))
-        born = {group: key for group, key in tally.new.items() if groups.get(_GROUP.unpack(key)[0])}
+        born = {group: key for group, key in counted.new.items() if groups.get(_GROUP.unpack(key)[0])}
         for group, key in born.items():
             rows[GROUPS + key] = _encode(group)
         for number, change in groups.items():

@@ -71,7 +71,7 @@ class TenantScan:
         self.most = most
         self._unit = unit
         self._primaries = rows.primaries
-        self._tally = rows.tally
+        self._cells = rows.cells
         self._tenant = tenant
         self._topic: str | None = None  # of the schedule that was taken last, with the number of its group
         self._number = b""
@@ -108,13 +108,13 @@ class TenantScan:
             taken.append(entry)
             name = primary + key[id_at:]
             if (progress := entry.progress).awaited or progress.paused:
-                cell = self._tally.cell(entry, key)
+                cell = self._cells.cell(entry, key)
                 self.topics.add(entry.schedule.target.topic)
             else:
                 if entry.schedule.target.topic != topic:
                     topic = self._topic = entry.schedule.target.topic
                     self.topics.add(topic)
-                    number = self._number = self._tally.pending_number(self._tenant, topic)
+                    number = self._number = self._cells.pending_number(self._tenant, topic)
                 cell = number + key[minute]
             size = len(value)
             if not is_whole:

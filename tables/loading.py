@@ -16,7 +16,7 @@ from light_scheduler.model.probe import is_probe
 from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, decode_standing
 
 from . import layout
-from .counts import Group, Tally
+from .counts import CellChanges, Group
 from .layout import PRIMARY
 from .overlay import Overlay
 from .table import ScheduleTable
@@ -110,7 +110,7 @@ class BulkLoad:
         table, is_first = self._table, self._table.is_empty
         entries: dict[bytes, bytes] = {}
         primaries: dict[bytes, bytes] = {}
-        tally = Tally(table.counts)
+        counted = CellChanges(table.counts)
         rest = iter(schedules.items())
         while step := list(islice(rest, STEP_RECORDS)):
             keys = [PRIMARY + key[1:] for key, _ in step]
@@ -124,7 +124,7 @@ class BulkLoad:
                     index_key = layout.index_key_of(standing.place, key[1:])
                     entries[index_key] = value
                     group = Group(layout.tenant_in(index_key), standing.topic, standing.state)
-                    primaries[primary] = tally.number(group) + layout.minute_in(index_key) + index_key
+                    primaries[primary] = counted.number(group) + layout.minute_in(index_key) + index_key
             yield
         for rows in (primaries, entries):
             ordered = sorted(rows)
@@ -133,9 +133,9 @@ class BulkLoad:
                 keys = ordered[start : start + STEP_RECORDS]
                 part = dict(zip(keys, map(rows.__getitem__, keys), strict=True))
                 # Counted with its primary row: what an error has done again counts once.
-                tally.added = [row[: layout.CELL_BYTES] for row in part.values()] if rows is primaries else []
-                pending = table.pending + len(tally.added)
-                table.load(part, msgspec.structs.replace(table.checkpoint, pending=pending), tally)
+                counted.added = [row[: layout.CELL_BYTES] for row in part.values()] if rows is primaries else []
+                pending = table.pending + len(counted.added)
+                table.load(part, msgspec.structs.replace(table.checkpoint, pending=pending), counted)
                 yield
 
     def _replay(self, records: dict[bytes, bytes | None]) -> Iterator[None]:

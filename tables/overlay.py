@@ -48,7 +48,7 @@ from light_scheduler.wire.state import (
 )
 
 from . import layout
-from .counts import Tally
+from .counts import CellChanges
 from .due_scan import Candidates, DueScan, TenantScan, Waits
 from .layout import PRIMARY
 from .rows import NOT_ASKED, Rows
@@ -82,8 +82,8 @@ class Overlay:
 
     def __init__(self, table: ScheduleTable) -> None:
         self._table = table
-        self._rows = rows = Rows(table.store.get, Tally(table.counts))
-        self._stored, self._tally = rows.stored, rows.tally
+        self._rows = rows = Rows(table.store.get, CellChanges(table.counts))
+        self._stored, self._cells = rows.stored, rows.cells
         self._changes, self._primaries, self._written = rows.changes, rows.primaries, rows.written
         self._fresh: dict[str, set[bytes]] = {}  # tenant -> index keys of what was put here; records are in changes
         self._floors: dict[str, bytes | None] = {}  # those that `due` has moved
@@ -138,7 +138,7 @@ class Overlay:
             self._add_to_pending(identity, 1)
         self._changes[index_key] = record
         self._add_fresh(entry.schedule.tenant, index_key)
-        self._written[primary] = self._primaries[primary] = self._tally.add(entry, index_key) + index_key
+        self._written[primary] = self._primaries[primary] = self._cells.add(entry, index_key) + index_key
         return was_split
 
     def whole_of(self, tenant: str) -> WholeSchedules:
@@ -162,11 +162,11 @@ class Overlay:
         if not old.endswith(layout.SPLIT):
             self._changes[layout.DEFINITION + identity] = self._rows.value_of(old_key)
         self._drop(old_key)
-        self._tally.removed.append(old[: layout.CELL_BYTES])
+        self._cells.removed.append(old[: layout.CELL_BYTES])
         index_key = layout.index_key(entry, identity)
         self._changes[index_key] = layout.PROGRESS_ONLY + record
         self._add_fresh(entry.schedule.tenant, index_key)
-        self._written[primary] = self._primaries[primary] = self._tally.add(entry, index_key) + index_key + layout.SPLIT
+        self._written[primary] = self._primaries[primary] = self._cells.add(entry, index_key) + index_key + layout.SPLIT
 
     def remove(self, identity: bytes) -> bool:
         """Forget a schedule, if there is one. Returns whether it was split."""
@@ -302,7 +302,7 @@ class Overlay:
         self._table.write(
             self._rows.all_changes(),
             msgspec.structs.replace(self._checkpoint(), changelog_offset=changelog_offset, complete_at=complete_at),
-            self._tally,
+            self._cells,
         )
         self.settle_floors()
         for tenant, fresh in self._fresh.items():
@@ -319,7 +319,7 @@ class Overlay:
 
     def load(self) -> None:
         """Put everything into a table that is being filled (see `loading`): it need not survive a crash."""
-        self._table.load(self._rows.all_changes(), self._checkpoint(), self._tally)
+        self._table.load(self._rows.all_changes(), self._checkpoint(), self._cells)
 
     def _checkpoint(self) -> Checkpoint:
         return msgspec.structs.replace(
@@ -416,7 +416,7 @@ class Overlay:
             return False
         if not is_probe(identity):
             self._add_to_pending(identity, -1)
-        self._tally.removed.append(old[: layout.CELL_BYTES])
+        self._cells.removed.append(old[: layout.CELL_BYTES])
         old_key = old[layout.CELL_BYTES :]
         was_split = old_key.endswith(layout.SPLIT)
         if was_split:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .counts import Tally
+from .counts import CellChanges
 
 NOT_ASKED = b""
 """Stands for what is not known; no value is empty."""
@@ -14,13 +14,13 @@ class Rows:
     """Reads through to what is `stored`.
 
     `changes` has the rows to be written, None for those to be removed, but for primary rows, which `written` has.
-    `primaries` has the primary keys that were read or written, and their values; `tally` the cells of what was put and
+    `primaries` has the primary keys that were read or written, and their values; `cells` those of what was put and
     removed.
     """
 
-    def __init__(self, stored: Callable[[bytes], bytes | None], tally: Tally) -> None:
+    def __init__(self, stored: Callable[[bytes], bytes | None], cells: CellChanges) -> None:
         self.stored = stored
-        self.tally = tally
+        self.cells = cells
         self.changes: dict[bytes, bytes | None] = {}
         self.primaries: dict[bytes, bytes | None] = {}
         self.written: dict[bytes, bytes | None] = {}

@@ -12,7 +12,7 @@ from light_scheduler.model.place import Place
 from light_scheduler.wire.state import CommandsLog, decode_entry, decode_progress, identity
 
 from . import layout
-from .counts import Counts, Step, Tally
+from .counts import CellChanges, Counts, Step
 from .floors import Floors
 from .held import Held
 from .store import Changes, MemoryStore, Store
@@ -129,13 +129,13 @@ class ScheduleTable:
             raise FormatTooOld(f"the local copy was written in format {version}, in which schedules are not counted")
         changes: dict[bytes, bytes | None] = {}
         counts = Counts(MemoryStore())
-        tally = Tally(counts)
+        counted = CellChanges(counts)
         for index_key, value in self.store.scan(layout.INDEX_START, layout.INDEX_END):
             identity = layout.identity_in(index_key)
             is_split = value.startswith(layout.PROGRESS_ONLY)
-            cell = tally.add(stored_entry(index_key, value, self.store.get), index_key)
+            cell = counted.add(stored_entry(index_key, value, self.store.get), index_key)
             changes[layout.PRIMARY + identity] = cell + index_key + (layout.SPLIT if is_split else b"")
-        if (step := counts.step(tally)) is not None:
+        if (step := counts.step(counted)) is not None:
             changes |= step.rows
         self.store.write({**changes, layout.CHECKPOINT_KEY: _VERSION + _encode(self.checkpoint)})
 
@@ -212,20 +212,20 @@ class ScheduleTable:
         for tenant, stretch in self.held.release(place).items():
             self.floors.lower(tenant, stretch.first)
 
-    def write(self, changes: Changes, checkpoint: Checkpoint, tally: Tally | None = None) -> None:
+    def write(self, changes: Changes, checkpoint: Checkpoint, counted: CellChanges | None = None) -> None:
         """Apply changes, what they do to the counts, and the checkpoint they reach: all, or none."""
         counts = self.counts
-        step = None if tally is None else counts.step(tally)
+        step = None if counted is None else counts.step(counted)
         rows = {} if step is None else step.rows
         self._counts = None  # a write that fails may have been carried out: they are read again then
         self.store.write({**changes, **rows, layout.CHECKPOINT_KEY: _VERSION + _encode(checkpoint)})
         self.checkpoint = checkpoint
         self._taken_in(counts, step)
 
-    def load(self, changes: Changes, checkpoint: Checkpoint, tally: Tally) -> None:
+    def load(self, changes: Changes, checkpoint: Checkpoint, counted: CellChanges) -> None:
         """Apply changes that need not survive a crash; the checkpoint is kept in memory, until the next `write`."""
         counts = self.counts
-        step = counts.step(tally)
+        step = counts.step(counted)
         self._counts = None
         self.store.load(changes if step is None else {**changes, **step.rows})
         self.checkpoint = checkpoint

@@ -24,8 +24,8 @@ class WholeSchedules:
         self._changes = rows.changes
         self._primaries, self._written = rows.primaries, rows.written
         self._fresh = fresh
-        self._added, self._removed = rows.tally.added, rows.tally.removed
-        self._number_of = rows.tally.pending_number
+        self._added, self._removed = rows.cells.added, rows.cells.removed
+        self._number_of = rows.cells.pending_number
         self._topic: str | None = None  # of the schedule that was put last, with the number of its group
         self._number = b""
         self._minute = layout.minute_of(tenant)

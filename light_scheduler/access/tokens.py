@@ -129,7 +129,10 @@ def _check_tenants(role: Role, tenants: frozenset[str]) -> None:
                 "tenants", f"{tenant!r} is not a tenant name: use 1 to 64 letters, digits, '.', '_' and '-'"
             )
     if role is Role.METRICS:
-        raise TokenError("tenants", "a token with the role metrics is for all tenants: metrics are those of a worker")
+        raise TokenError(
+            "tenants",
+            "a token with the role metrics is for all tenants, because its metrics are those of all tenants",
+        )
 
 
 def _new_secret(id: str, now: int) -> tuple[Secret, TokenSecret]:

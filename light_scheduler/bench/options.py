@@ -27,7 +27,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seed: Annotated[int, Meta(description="Seed of the first round. Each further round uses the next.")]
     messages: Annotated[int, Meta(description="Schedules in each round.")] = 0
     pending: Annotated[int, Meta(description="Other pending schedules, which are not due.")] = 0
-    rate: Annotated[int, Meta(description="Schedules that are due in a second.")] = 0
+    rate: Annotated[int, Meta(description="Schedules that are due per second.")] = 0
     grid_ms: Annotated[int, Meta(description="Due times are multiples of it, in ms.")] = 0
     stage_ahead_ms: Annotated[int, Meta(description="The worker's `stage_ahead`, in ms.")] = Settings.stage_ahead
     seconds: Annotated[int, Meta(description="How long the load lasts, in seconds.")] = 0

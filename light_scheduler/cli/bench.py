@@ -28,7 +28,7 @@ _EXAMPLES = examples("bench ingest --messages 20000 --repeat 1", "bench steady -
 @click.option(
     "--pending", type=click.IntRange(20_000, 100_000_000), help="Number of schedules that are pending and not due."
 )
-@click.option("--rate", type=click.IntRange(1, 1_000_000), help="Number of schedules that are due in a second.")
+@click.option("--rate", type=click.IntRange(1, 1_000_000), help="Number of schedules that are due per second.")
 @click.option("--seconds", type=click.IntRange(1, 86_400), help="How long the load lasts.")
 @click.option("--grid", "grid_ms", type=Duration(), help="Round due times to a multiple of this: 1s.")
 @click.option("--partitions", type=click.IntRange(1, 1_000), help="Number of partitions of each topic.")

@@ -48,12 +48,12 @@ def grow(settings: Settings, topic: str, partitions: int) -> None:
     if placement is None:
         raise ConfigurationError(
             "partitions",
-            f"cannot be raised yet: no worker of this version has run with {topic}, and it is workers who note how "
-            "many partitions keys belong to. Start one, wait until it is ready, and try again",
+            f"cannot be raised yet: no worker of this version has run with {topic}, and only workers record which "
+            "partitions keys belong to. Start one, wait until it is ready, and try again",
         )
     if partitions < placement.partitions:
         raise ConfigurationError(
-            "partitions", f"of {topic} are {placement.partitions}, and Kafka takes none away: give a larger number"
+            "partitions", f"of {topic} are {placement.partitions}, and Kafka cannot remove any: give a larger number"
         )
     if partitions > placement.partitions and not placement.is_settled:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""`light-scheduler history`: what happened to one id, or what was changed of tenants, tokens and delay rules."""
+"""`light-scheduler history`: what happened to one id, or changes of tenants, tokens and delay rules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--changes",
     is_flag=True,
-    help="Show what was changed of tenants, tokens and delay rules instead: of all, or of --tenant. Needs the role "
+    help="Show changes of tenants, tokens and delay rules instead: all of them, or those of --tenant. Needs the role "
     "admin.",
 )
 @tenant_option
@@ -67,7 +67,7 @@ def command(
     url: str | None,
     output: Output,
 ) -> None:
-    """Show what happened to the schedule ID, pending or not, or what was changed of tenants, tokens and delay rules.
+    """Show what happened to the schedule ID, pending or not, or changes of tenants, tokens and delay rules.
 
     The newest event comes first. Needs a running worker.
 

@@ -461,7 +461,7 @@ class BlockingSchedulerClient:
                 self._synced(change, timeout)
         raise ClientError(
             f"group {group} is not as declared after {SYNC_TRIES} tries: others change it, or a schedule of another "
-            f"group has a name of these: {', '.join(change.name for change in plan.changes)}"
+            f"group has one of these names: {', '.join(change.name for change in plan.changes)}"
         )
 
     def _synced(self, change: JobChange, timeout: float) -> None:

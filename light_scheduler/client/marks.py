@@ -7,27 +7,21 @@ commands topic. Who is killed and starts again reads there which of its batches 
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.structs import OffsetAndMetadata
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from light_scheduler.connection import Connection
+from light_scheduler.connection.coordinators import settled
 
 from .librdkafka_errors import failure
 
 TIMEOUT_S = 15.0
-_PAUSE_S = 0.1
 _END = "\0"
 """Of the metadata: confluent-kafka reads on to the next zero byte, which librdkafka does not add."""
-_UNSETTLED = (
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-)
 
 
 class Mark(NamedTuple):
@@ -57,23 +51,9 @@ def read_mark(connection: Connection, group: str, topic: str) -> Mark | None:
         }
     )
     try:
-        found = _committed(consumer, Place(topic, 0))
+        (found,) = settled(lambda: consumer.committed([Place(topic, 0)], timeout=TIMEOUT_S), TIMEOUT_S)
     except KafkaException as error:
         raise failure(f"cannot read the position of {group}", error.args[0]) from error
     finally:
         consumer.close()
     return Mark(found.offset, (found.metadata or "").removesuffix(_END)) if found.offset >= 0 else None
-
-
-def _committed(consumer: Consumer, place: Place) -> Place:
-    """Return the committed offset of a place, as soon as the group has a coordinator. Raises KafkaException."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            (found,) = consumer.committed([place], timeout=TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
-                raise
-            time.sleep(_PAUSE_S)
-        else:
-            return found

@@ -56,8 +56,8 @@ REST_MS = 10_000
 THOUSANDTHS = 1_000
 
 
-class Place(NamedTuple):
-    """A partition of a topic with so many, some of which are `left_alone`."""
+class OwnPartition(NamedTuple):
+    """A lane's own `partition`, among the `partitions` of its topic; those in `left_alone` are not asked."""
 
     partition: int
     partitions: int
@@ -116,7 +116,7 @@ class Demand:
         """Return how many of its tokens a lane keeps when it lends."""
         return math.inf if 0 <= now - self._held_at < HELD_MS else self._use_at(now) * KEPT_S
 
-    def ask(self, name: RateName, rate: float, place: Place, now: int) -> dict[int, RateAsk]:
+    def ask(self, name: RateName, rate: float, place: OwnPartition, now: int) -> dict[int, RateAsk]:
         """Begin a round, if it is time for one: return what to ask which other partitions of a topic, of a whole rate.
 
         Their buckets have about what they earned since they were asked last.
@@ -151,7 +151,7 @@ class Demand:
         other.ask_at = now if grant.amount else now + other.pause_ms
         return grant.amount / THOUSANDTHS
 
-    def ask_at(self, place: Place) -> int:
+    def ask_at(self, place: OwnPartition) -> int:
         """Return when there is somebody to ask next."""
         return max(self.asked_at + ROUND_MS, min(self._others[each].ask_at for each in place.others))
 
@@ -164,7 +164,7 @@ class Demand:
         most = min(EARNED_S, max(MOST_WANTED_S, 2 * (now - self.asked_at) / 1_000))
         return min(max(1.0, rate * most), (1 + rate / partitions * FIRST_WANTED_S) * (1 << doublings))
 
-    def _ready(self, place: Place, now: int) -> list[int]:
+    def _ready(self, place: OwnPartition, now: int) -> list[int]:
         ready = [each for each in place.others if self._may_ask(each, now)]
         return sorted(
             ready, key=lambda each: (self._others[each].asked_at, (each - place.partition) % place.partitions)

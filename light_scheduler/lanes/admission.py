@@ -52,7 +52,7 @@ class Admission(NamedTuple):
     def waits_for_room(self, tenant: Tenant, command: Command, origin: Origin | None) -> bool:
         """Tell whether a command for a new schedule waits until others have answered whether they have room."""
         if self.lending.has_room(tenant) or (origin is not None and (origin.partitions or origin.asks)):
-            return False  # of a command that moves along with schedules, others wait for what becomes of it
+            return False  # others wait for the outcome of a command that moves along with schedules
         if self.quotas.is_over(tenant, command.recorded_at):
             return False
         return self.lending.waits(tenant, self.delaying.waiting_of(tenant.name))

@@ -36,7 +36,7 @@ class Slice(NamedTuple):
     ends: Mapping[str, int] = {}
 
 
-class Sweep:
+class HandoverPass:
     """Goes through the schedules of a partition by identity, to hand over those of other partitions.
 
     Its position is only in memory: a new worker starts again, and finds only the schedules that were not moved.

@@ -28,7 +28,7 @@ class Probing:
             return True
         require_genuine_probe(record, self._context.commands_topic, secret)
         probe = self._context.probe
-        if mark.step == "fired":  # readers see it, whatever becomes of this transaction
+        if mark.step == "fired":  # readers see it, even if this transaction is aborted
             probe.read(mark.number, self._transaction.now)
         elif (due := probe.due_of(mark.number)) is not None:
             self._store(record, mark.number, due)

@@ -80,5 +80,5 @@ class Quotas:
         raise InvalidCommand(
             f"{QUOTA}max_pending",
             f"tenant {tenant.name} may have {most} pending schedules, {share} of them in this partition, and has "
-            "those: cancel some, or wait until some have fired",
+            "reached that: cancel some, or wait until some have fired",
         )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from light_scheduler.engine.rate_lending import LAST_PAUSE_MS, THOUSANDTHS, Demand, Place
+from light_scheduler.engine.rate_lending import LAST_PAUSE_MS, THOUSANDTHS, Demand, OwnPartition
 from light_scheduler.engine.token_bucket import BORROWED_MS
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.wire import CommandRecord
@@ -115,8 +115,8 @@ class RateLending:
             self._demand.of(name, self._now).use(count, self._now)
 
     @property
-    def _place(self) -> Place:
-        return Place(self._context.partition, self._context.placement.partitions, self._left_alone)
+    def _place(self) -> OwnPartition:
+        return OwnPartition(self._context.partition, self._context.placement.partitions, self._left_alone)
 
     def _need(self, name: RateName, rate: float) -> Demand:
         demand = self._demand.of(name, self._now)

@@ -40,6 +40,6 @@ class StagedCommit:
         return False
 
     def _must_come_first(self, staged: frozenset[bytes]) -> bool:
-        """Tell whether a waiting command may change what becomes of one of these schedules."""
+        """Tell whether a waiting command may change one of these schedules."""
         waiting = list(islice(self._intake.waiting(), MAX_LOOKED_AT + 1))
         return len(waiting) > MAX_LOOKED_AT or any(self._context.concerns(record, staged) for record in waiting)

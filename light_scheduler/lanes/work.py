@@ -35,7 +35,7 @@ from .caution import Caution, Kind, Work, WorkFailedError
 from .context import LaneContext, origin_key
 from .counters import LaneCounters
 from .cycle import Cycle
-from .handover import Slice, Sweep
+from .handover import HandoverPass, Slice
 from .incoming import Incoming
 from .isolation import Isolation
 from .markers import Markers
@@ -133,7 +133,7 @@ class LaneWork:
         self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
         self._delayed_turns = FairQueue()
         self._removal = Removal()
-        self._sweep = Sweep()
+        self._handover = HandoverPass()
         self._attempt = Attempt()
         self._followed = _Followed()
         self._neighbours = Neighbours(*self._tp)
@@ -269,9 +269,9 @@ class LaneWork:
 
     def _hand_over(self, cycle: Cycle, overlay: Overlay, most: int, now: int) -> Slice | None:
         """Move schedules that belong elsewhere, once all commands that waited for them are carried out."""
-        if not self._intake.backlog_taken or cycle.any_bulk_at_work or not self._sweep.is_due(cycle.moving, now):
+        if not self._intake.backlog_taken or cycle.any_bulk_at_work or not self._handover.is_due(cycle.moving, now):
             return None
-        return self._sweep.advance(cycle.moving, overlay, most)
+        return self._handover.advance(cycle.moving, overlay, most)
 
     def _follow_rules(self, cycle: Cycle) -> None:
         """Have room follow the rules of tenants, if they or the number of partitions have changed."""
@@ -284,7 +284,7 @@ class LaneWork:
         if not self._followed.covers(followed):
             self._followed = followed
         if made.slice is not None:
-            self._sweep.learn(made.slice, made.now)
+            self._handover.learn(made.slice, made.now)
         moving, placements = made.cycle.moving, self._context.placements
         if moving.is_active and placements is not None:
             topic, partition = self._tp.topic, self._tp.partition

@@ -15,10 +15,10 @@ from hashlib import blake2b
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from light_scheduler.connection.coordinators import settled
 from light_scheduler.errors import JobError
 
 from .job import Cluster
-from .kafka.coordinators import settled
 from .kafka.log_ends import TIMEOUT_S
 from .kafka.silence import SILENT
 

@@ -90,6 +90,6 @@ def _require_places_of_their_own(checked: DataFrame) -> None:
     twice = of_a_name.where("rows > places or size(sources) > 1")
     if (first := twice.orderBy("name").first()) is not None:
         raise JobError(
-            f"{twice.count():,} schedules would take each other's place in {first.changelog}, such as {first.name} of "
+            f"{twice.count():,} schedules would replace each other in {first.changelog}, such as {first.name} of "
             f"{' and '.join(first.sources)}. Nothing was imported. Map these commands topics to different ones"
         )

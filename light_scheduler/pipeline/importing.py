@@ -205,8 +205,8 @@ def _require_nothing_else(wanted: DataFrame, there: DataFrame, changelog: str) -
         )
     if found.changed:
         raise JobError(
-            f"{found.changed:,} schedules of the table are in {changelog} already, and went on since: imported again, "
-            "they would fire again"
+            f"{found.changed:,} schedules of the table are in {changelog} already and have fired or changed since: "
+            "imported again, they would fire again"
         )
 
 

@@ -24,7 +24,7 @@ def kept(taken: Mapping[Handler, Collection[str]]) -> Middleware:
     """Return a middleware that refuses requests with such a header, unless their handler has `taken` it (400)."""
 
     @web.middleware
-    async def keeping(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
         known = taken.get(request.match_info.handler)
         if known is not None:
             for name in _OF_METHOD.get(request.method, ()):
@@ -32,4 +32,4 @@ def kept(taken: Mapping[Handler, Collection[str]]) -> Middleware:
                     raise QueryError(name, "has no effect on this request: leave it out")
         return await handler(request)
 
-    return keeping
+    return checked

@@ -357,7 +357,7 @@ class LiveDocument(msgspec.Struct, frozen=True):
 
 
 def live_document(lanes: Sequence[LaneStatus]) -> LiveDocument:
-    """Say that the process answers, and how the probes of its lanes fare."""
+    """Say that the process answers, and what the probes of its lanes found."""
     views = [
         ProbeView(
             topic=lane.topic,

@@ -18,7 +18,7 @@ from light_scheduler.wire.fields import closest, parse_id, parse_tenant
 from light_scheduler.wire.instants import parse_instant
 
 from .history_page import HistoryPage
-from .looking_back import OpenLog, Place, look_back, opened
+from .looking_back import OpenLog, SearchPosition, look_back, opened
 from .parameters import checked, read_parameters
 from .turns import Turns
 
@@ -96,8 +96,8 @@ def events_of(
     return select
 
 
-def place_of(since: str | UnsetType, cursor: str | UnsetType, default: int) -> Place:
+def place_of(since: str | UnsetType, cursor: str | UnsetType, default: int) -> SearchPosition:
     """Return where a search begins; `default` is the instant at which it ends unless it is told. Raises QueryError."""
     if cursor is not UNSET:
-        return Place.of(cursor)
-    return Place(default if since is UNSET else checked("since", parse_instant, since))
+        return SearchPosition.of(cursor)
+    return SearchPosition(default if since is UNSET else checked("since", parse_instant, since))

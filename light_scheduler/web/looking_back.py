@@ -73,7 +73,7 @@ async def opened(logs: OpenLog, topic: str) -> AsyncIterator[Log]:
         ) from None
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
+class SearchPosition(msgspec.Struct, frozen=True, array_like=True):
     """Where a search goes on: it ends at the instant `since`, and has read each partition from an offset on."""
 
     since: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -84,10 +84,10 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
     @classmethod
-    def of(cls, cursor: str) -> Place:
+    def of(cls, cursor: str) -> SearchPosition:
         """Raises QueryError."""
         try:
-            return msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=Place)
+            return msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=SearchPosition)
         except (ValueError, msgspec.MsgspecError):
             raise QueryError("cursor", "is not one of this list: take next_cursor as it is") from None
 
@@ -109,12 +109,12 @@ class Found(Generic[T]):
 
     matches: list[Match[T]]
     searched_from: int
-    next: Place | None
+    next: SearchPosition | None
 
 
 async def look_back(
     log: Log,
-    place: Place,
+    place: SearchPosition,
     *,
     now: int,
     limit: int,
@@ -148,7 +148,7 @@ async def look_back(
 class _Search(Generic[T]):
     """How far a search has come in each partition."""
 
-    def __init__(self, extents: Mapping[int, Span], place: Place, now: int, limit: int) -> None:
+    def __init__(self, extents: Mapping[int, Span], place: SearchPosition, now: int, limit: int) -> None:
         known = place.ends
         self._place = place
         self._limit = limit
@@ -204,4 +204,4 @@ class _Search(Generic[T]):
             return Found(self._matches, self._place.since, None)
         ends = {partition: span.end for partition, span in self._left.items()}
         searched_from = max(self._place.since, *(self._oldest[partition] for partition in left))
-        return Found(self._matches, searched_from, Place(self._place.since, ends))
+        return Found(self._matches, searched_from, SearchPosition(self._place.since, ends))

@@ -397,7 +397,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/changes",
         "list_changes",
-        "List what was changed of tenants, tokens and delay rules, by whom and from where, the newest first.",
+        "List changes of tenants, tokens and delay rules, by whom and from where, the newest first.",
         ChangePage,
         problems=(
             HTTPStatus.BAD_REQUEST,

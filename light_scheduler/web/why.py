@@ -27,7 +27,7 @@ from .caught_up import caught_up
 from .cluster import Lanes
 from .guard import IDENTITY
 from .history import DAY_MS, events_of, place_of
-from .looking_back import MOST_TIME_S, Found, Place, look_back, opened
+from .looking_back import MOST_TIME_S, Found, SearchPosition, look_back, opened
 from .parameters import checked, read_parameters
 from .problems import MissingPartition, ProblemError
 from .scatter import Scatter, Whole, is_local, share_response
@@ -106,7 +106,7 @@ class WhyHandlers:
         stopped = _stopped(whole, missing, with_reasons=request[IDENTITY].tenants is None)
         return _Pending(_latest(whole), stopped, self._worker.clock.now())
 
-    async def _history(self, tenant: str, id: str, place: Place) -> _FoundHistory:
+    async def _history(self, tenant: str, id: str, place: SearchPosition) -> _FoundHistory:
         """Read the history of an id, in as many rounds as one answer may take, and as get a turn after the first."""
         select = events_of(tenant, id)
         found = await self._round(place, MAX_LIMIT, select)
@@ -125,7 +125,7 @@ class WhyHandlers:
         return _FoundHistory(events, found.searched_from, complete=found.next is None)
 
     async def _round(
-        self, place: Place, limit: int, select: Callable[[CommandRecord], HistoryEvent | None]
+        self, place: SearchPosition, limit: int, select: Callable[[CommandRecord], HistoryEvent | None]
     ) -> Found[HistoryEvent]:
         """Search once. Raises ProblemError: 429 if too many others do."""
         topic = self._worker.settings.topics.history

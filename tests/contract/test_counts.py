@@ -20,7 +20,7 @@ from light_scheduler.errors import FormatTooOld, StateError
 from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, MemoryStore, Overlay, ScheduleTable, Store, counts, layout
 from light_scheduler.tables import table as table_module
-from light_scheduler.tables.counts import CHANGES, GROUPS, Counts, Group, Tally
+from light_scheduler.tables.counts import CHANGES, GROUPS, CellChanges, Counts, Group
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.store import Changes
 from light_scheduler.wire.state import encode_entry, encode_progress, identity_of
@@ -285,14 +285,14 @@ def test_no_write_adds_up_the_rows_of_all_books_at_once(days: int) -> None:
     store, per_write = CountingStore(), 200
     found, most, expected = Counts(store), 0, Counter[int]()
     for write in range(1_000):
-        tally = Tally(found)
-        group = tally.pending_number("a", "t")
+        counted = CellChanges(found)
+        group = counted.pending_number("a", "t")
         for each in range(per_write):
             minute = each % days * counts.MINUTES_A_DAY + (write * 7 + each // days) % counts.MINUTES_A_DAY
-            tally.added.append(group + minute.to_bytes(4))
+            counted.added.append(group + minute.to_bytes(4))
             expected[minute // counts.MINUTES_A_DAY] += 1
         store.cells = 0
-        step = found.step(tally)
+        step = found.step(counted)
         assert step is not None
         most = max(most, store.cells)
         store.write(step.rows)
@@ -307,7 +307,7 @@ def test_no_write_adds_up_the_rows_of_all_books_at_once(days: int) -> None:
 
 def test_a_group_that_was_never_stored_takes_no_number_from_another() -> None:
     found = Counts(MemoryStore())
-    dropped, kept = Tally(found), Tally(found)
+    dropped, kept = CellChanges(found), CellChanges(found)
     assert dropped.number(Group("a", "t", "pending")) == kept.number(Group("b", "t", "pending"))
     step = found.step(kept)
     assert step is None

@@ -31,7 +31,7 @@ PARTITIONS, GROWN, RATE = 4, 8, 80
 SENT_PER_S = RATE * 3 // 2
 SETTLED_MS, WINDOW_MS = 3_000, 10_000
 GROWING_WINDOW_MS, STANDSTILL_MS = 60_000, 3_000
-"""While the group shares out the partitions anew, nothing is carried out."""
+"""While the group assigns the partitions anew, nothing is carried out."""
 BURST_MS = COMMANDS_SAVED_S * 1_000 + BORROWED_MS
 MOVED_WITHIN_S = 120.0
 RULES = {

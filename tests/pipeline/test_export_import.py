@@ -264,7 +264,9 @@ class TestGuards:
         exported: importing.ImportOptions,
     ) -> None:
         write(applications[1], 0, defined(ONCE), ended(ONCE))
-        with pytest.raises(JobError, match=r"1 schedules of the table are in .* and went on since"):
+        with pytest.raises(
+            JobError, match=r"1 schedules of the table are in .* already and have fired or changed since"
+        ):
             importing.main(spark, exported)
 
     @pytest.mark.parametrize(
@@ -327,7 +329,7 @@ class TestGuards:
         both.write.parquet(str(tmp_path / "both"))
         both.unionByName(once.withColumn("partition", F.lit(1))).write.parquet(str(tmp_path / "clash"))
         names = {old.topics.commands: new.topics.commands, "second": new.topics.commands}
-        with pytest.raises(JobError, match=r"1 schedules would take each other's place .* such as default/once of"):
+        with pytest.raises(JobError, match=r"1 schedules would replace each other .* such as default/once of"):
             importing.main(spark, replace(exported, table=str(tmp_path / "clash"), topics=names))
         assert pending(kafka, new) == []
         written = importing.main(spark, replace(exported, table=str(tmp_path / "both"), topics=names))

@@ -17,7 +17,7 @@ from light_scheduler.lanes.caution import Work
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
-from light_scheduler.lanes.handover import Sweep
+from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.probe import LaneProbe
 from light_scheduler.lanes.readable import CanRead, all_can_be_read
 from light_scheduler.lanes.removal import Removal
@@ -112,7 +112,7 @@ class Partition:
         self.can_read: CanRead = all_can_be_read
         self.placements: Any = None
         self.probe = LaneProbe()
-        self.sweep: Sweep | None = None
+        self.handover: HandoverPass | None = None
         self.fair = FairQueue()
         self.left_alone: frozenset[int] = frozenset()
         """Other partitions that are not asked for room or tokens, and not answered."""
@@ -155,7 +155,7 @@ class Partition:
         """Run one cycle as a lane does, and forget what cycles before it sent.
 
         Without `applies` it is committed and never reaches the table: what a crash between the two leaves behind.
-        With a `sweep`, schedules are handed over. `waits` is asked after everything due was taken: a target that was
+        With a `handover`, schedules are handed over. `waits` is asked after everything due was taken: a target that was
         lost in between. With `is_behind` the commands are of a backlog.
         """
         self.producer.records.clear()
@@ -176,8 +176,8 @@ class Partition:
         cycle.fire_due(due, refusals or {}, TurnBudget(limit, 1 << 30), waits=waits)
         self.lost_results = cycle.answer({}, holding)
         slice = None
-        if self.sweep is not None and self.sweep.is_due(cycle.moving, now):
-            slice = self.sweep.advance(cycle.moving, overlay, limit)
+        if self.handover is not None and self.handover.is_due(cycle.moving, now):
+            slice = self.handover.advance(cycle.moving, overlay, limit)
         cycle.keep_bulk()
         await batches.send(self.producer)
         self._keep()
@@ -185,8 +185,8 @@ class Partition:
         cycle.rates.commit()
         if applies:
             overlay.apply(changelog_offset=self._end, complete_at=now)
-        if self.sweep is not None and slice is not None:
-            self.sweep.learn(slice, now)
+        if self.handover is not None and slice is not None:
+            self.handover.learn(slice, now)
         return cycle
 
     def restart(self, store: Store, *, now: int) -> int:

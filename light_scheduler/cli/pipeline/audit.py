@@ -51,7 +51,7 @@ Examples:
 @click.option(
     "--since-last",
     metavar="PATH",
-    help="Audit what has come since the last audit with this path, and save there where to continue. The first one "
+    help="Audit what is new since the last audit with this path, and save there how far this one came. The first one "
     "audits everything.",
 )
 @click.option("--archive", metavar="PATH", help="Read the table of `archive` instead of the topics.")

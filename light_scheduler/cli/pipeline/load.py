@@ -104,15 +104,10 @@ def command(
     Columns have the names of command headers without their prefix (at, cron, target-topic, ...), or are key, payload
     and headers. Exit code 1: some rows were refused. All others were sent.
     """
-
-    if not once and (dry_run or refused is None):
-        raise click.UsageError(f"--continuous {'takes no --dry-run' if dry_run else 'needs --refused'}")
-
+    if not once:
+        _check_continuous(refused, reading, dry_run=dry_run)
     if cancel_deleted and format != "delta":
         raise click.UsageError("--cancel-deleted needs --format delta: only its versions tell which rows were deleted")
-
-    if not once and not {"versionasof", "timestampasof"}.isdisjoint(option.lower() for option, _ in reading):
-        raise click.UsageError("--continuous looks for new versions: leave out versionAsOf and timestampAsOf")
 
     def job(spark: SparkSession, progress: Progress) -> LoadSummary:
         from light_scheduler.engine.limits import Limits
@@ -143,3 +138,11 @@ def command(
             return main(spark, going_on, progress)
 
     run(job, volume=lambda summary: (summary.rows, summary.bytes), delta=format == "delta")
+
+
+def _check_continuous(refused: str | None, reading: tuple[tuple[str, str], ...], *, dry_run: bool) -> None:
+    """Raise UsageError if --continuous does not go with the other options."""
+    if dry_run or refused is None:
+        raise click.UsageError(f"--continuous {'takes no --dry-run' if dry_run else 'needs --refused'}")
+    if not {"versionasof", "timestampasof"}.isdisjoint(option.lower() for option, _ in reading):
+        raise click.UsageError("--continuous looks for new versions: leave out versionAsOf and timestampAsOf")

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from .coordinators import TIMEOUT_S, settled
+from light_scheduler.connection.coordinators import TIMEOUT_S, settled
+
 from .silence import SILENT
 
 _CONNECTION = ("bootstrap.servers", "security.", "sasl.", "ssl.")

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from confluent_kafka import Producer
 
-from light_scheduler.pipeline.kafka.coordinators import TIMEOUT_S
+from light_scheduler.connection.coordinators import TIMEOUT_S
 from light_scheduler.pipeline.kafka.fetching import read_range
 from light_scheduler.pipeline.kafka.log_ends import LogEnds
 from light_scheduler.pipeline.kafka.options import CLIENT_PREFIX, ReadOptions

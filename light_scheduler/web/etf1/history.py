@@ -14,7 +14,15 @@ from light_scheduler.clock import Clock
 from light_scheduler.errors import FormatError
 from light_scheduler.model import DEFAULT_TENANT, EventType, HistoryEvent
 from light_scheduler.web.history import events_of
-from light_scheduler.web.looking_back import MOST_RECORDS, MOST_TIME_S, Match, OpenLog, Place, look_back, opened
+from light_scheduler.web.looking_back import (
+    MOST_RECORDS,
+    MOST_TIME_S,
+    Match,
+    OpenLog,
+    SearchPosition,
+    look_back,
+    opened,
+)
 from light_scheduler.web.slices import LoopTime, pieces
 from light_scheduler.web.turns import Turns
 from light_scheduler.wire import CommandRecord, decode_history, history_key
@@ -61,7 +69,7 @@ class Delivered:
     ) -> Sequence[Match[HistoryEvent]]:
         async with opened(self._logs, self._topic) as log:
             now = self._clock.now()
-            found = await look_back(log, Place(since), now=now, limit=limit, select=select, most_s=MOST_TIME_S)
+            found = await look_back(log, SearchPosition(since), now=now, limit=limit, select=select, most_s=MOST_TIME_S)
         return found.matches
 
 

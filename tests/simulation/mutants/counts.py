@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from light_scheduler.tables import Overlay, ScheduleTable
-from light_scheduler.tables.counts import Tally
+from light_scheduler.tables.counts import CellChanges
 from simulation.drawing import draw_tenants
 
 from .planting import mutant, replaced
@@ -15,7 +15,7 @@ from .planting import mutant, replaced
 
 @mutant(4, "Schedules stay counted when they have fired.", draw=draw_tenants)
 def _counts_that_only_grow() -> Iterator[Any]:
-    with replaced(Tally, "changes", lambda tally: dict(Counter(tally.added))):
+    with replaced(CellChanges, "changes", lambda counted: dict(Counter(counted.added))):
         yield None
 
 
@@ -39,8 +39,8 @@ def _counts_survive_an_abort() -> Iterator[Any]:
 def _counts_apart() -> Iterator[Any]:
     write = ScheduleTable.write
 
-    def apart(self: ScheduleTable, changes: Any, checkpoint: Any, tally: Any = None) -> None:
-        step = None if tally is None else self.counts.step(tally)
+    def apart(self: ScheduleTable, changes: Any, checkpoint: Any, counted: Any = None) -> None:
+        step = None if counted is None else self.counts.step(counted)
         if step is not None:
             self.store.write(step.rows)
             self.counts.take(step)
@@ -56,7 +56,7 @@ def _replays_only_add() -> Iterator[Any]:
 
     def adding(self: Overlay, key: bytes, value: bytes | None) -> None:
         replay(self, key, value)
-        self._tally.removed.clear()
+        self._cells.removed.clear()
 
     with replaced(Overlay, "replay", adding):
         yield None

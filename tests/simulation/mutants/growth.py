@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from light_scheduler.lanes.forwarding import Forwarding
-from light_scheduler.lanes.handover import Sweep
+from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.moving import Moving
 from light_scheduler.lanes.transaction import Transaction
 from light_scheduler.model import Entry
@@ -84,15 +84,15 @@ def _questions_forgotten() -> Iterator[Any]:
 
 @mutant(2, "A partition says that it has handed over everything when it has looked at some.", 300, draw_growth)
 def _done_too_soon() -> Iterator[Any]:
-    advance = Sweep.advance
+    advance = HandoverPass.advance
 
-    def at_once(self: Sweep, moving: Moving, *rest: Any) -> Any:
+    def at_once(self: HandoverPass, moving: Moving, *rest: Any) -> Any:
         slice = advance(self, moving, *rest)
         if not slice.is_last:
             moving.finish()
         return slice._replace(is_last=True)
 
-    with replaced(Sweep, "advance", at_once):
+    with replaced(HandoverPass, "advance", at_once):
         yield None
 
 

@@ -86,7 +86,7 @@ async def test_what_is_gone_from_the_code_is_removed_on_request_only(scheduler: 
 async def test_a_schedule_of_somebody_else_is_not_replaced(scheduler: InMemoryScheduler) -> None:
     await scheduler.schedule("report", b"mine", topic="jobs", after="1h")
     declare(scheduler)
-    with pytest.raises(ClientError, match="another group has a name of these: report"):
+    with pytest.raises(ClientError, match="another group has one of these names: report"):
         await scheduler.sync("billing")
     assert await versions(scheduler) == {"clean": 1, "report": 1}
 

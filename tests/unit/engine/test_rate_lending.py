@@ -20,7 +20,7 @@ from light_scheduler.engine.rate_lending import (
     ROUND_MS,
     THOUSANDTHS,
     Demand,
-    Place,
+    OwnPartition,
     RateDemand,
 )
 from light_scheduler.engine.token_bucket import BORROWED_MS, TokenBucket
@@ -37,7 +37,7 @@ Demanded = Callable[[int, float], float]
 class Lane:
     """A partition of a model of a topic: real decisions, and work that arrives at random."""
 
-    def __init__(self, place: Place, rate: float, saved_s: float) -> None:
+    def __init__(self, place: OwnPartition, rate: float, saved_s: float) -> None:
         self.place = place
         self.bucket = TokenBucket(rate / place.partitions, AT, saved_s, 1 - saved_s)
         self.demand = Demand()
@@ -53,7 +53,7 @@ class Topic:
 
     def __init__(self, rate: float, partitions: int, *, delays: bool, saved_s: float = 1.0, seed: int = 1) -> None:
         self.rate, self.delays = rate, delays
-        self.lanes = [Lane(Place(number, partitions), rate, saved_s) for number in range(partitions)]
+        self.lanes = [Lane(OwnPartition(number, partitions), rate, saved_s) for number in range(partitions)]
         self.random = Random(seed)
         self.under_way: list[tuple[int, int, int, RateAsk | RateGrant]] = []
         self.number = count()
@@ -227,7 +227,7 @@ def test_borrowed_tokens_are_spent_first_and_fill_the_bucket_up_when_they_are_ol
 
 
 def test_an_ask_is_answered_once_and_one_without_tokens_is_left_alone_for_longer_each_time() -> None:
-    demand, place, now, waits = Demand(), Place(0, 2), AT, []
+    demand, place, now, waits = Demand(), OwnPartition(0, 2), AT, []
     for _ in range(6):
         demand.need(now, 1)
         ((to, ask),) = demand.ask(NAME, 10, place, now).items()
@@ -244,7 +244,7 @@ def test_an_ask_is_answered_once_and_one_without_tokens_is_left_alone_for_longer
 
 
 def test_one_that_does_not_answer_is_asked_again_after_the_longest_pause() -> None:
-    demand, place = Demand(), Place(1, 2)
+    demand, place = Demand(), OwnPartition(1, 2)
     demand.need(AT, 1)
     assert demand.ask(NAME, 10, place, AT)
     assert demand.ask_at(place) == AT + LAST_PAUSE_MS
@@ -253,7 +253,7 @@ def test_one_that_does_not_answer_is_asked_again_after_the_longest_pause() -> No
 
 
 def test_what_is_wanted_doubles_while_each_cycle_needs_it_however_long_cycles_take() -> None:
-    demand, place, asked = Demand(), Place(0, 2), []
+    demand, place, asked = Demand(), OwnPartition(0, 2), []
     for cycle, at in ((1, 0), (2, 700), (3, 1_400), (5, 2_100)):
         demand.need(AT + at, cycle)
         ask = demand.ask(NAME, 1_000, place, AT + at)[1]
@@ -274,7 +274,7 @@ def test_rates_at_rest_are_forgotten() -> None:
 
 
 def test_a_clock_that_is_set_back_keeps_nobody_from_asking_or_lending() -> None:
-    demand, place, back = Demand(), Place(0, 2), AT - 600_000
+    demand, place, back = Demand(), OwnPartition(0, 2), AT - 600_000
     demand.use(100, AT)
     demand.need(AT, 1)
     assert demand.ask(NAME, 10, place, AT)

@@ -18,7 +18,7 @@ from light_scheduler.errors import InvalidCommand, LaneError
 from light_scheduler.lanes import delayed_commands
 from light_scheduler.lanes.caution import Kind, Work
 from light_scheduler.lanes.cycle import Cycle
-from light_scheduler.lanes.handover import AGAIN_MS, SOON_MS, Sweep
+from light_scheduler.lanes.handover import AGAIN_MS, SOON_MS, HandoverPass
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import EventType, HomeKey, Outcome, Requester
@@ -151,7 +151,7 @@ async def test_a_schedule_is_taken_over_as_it_was(former: Partition, home: Parti
     before = former.table.get("default", MOVES.decode())
     assert before is not None
     grown(former)
-    former.sweep = Sweep()
+    former.handover = HandoverPass()
     await former.run()
     (adoption, _) = passed(former, 5, offset=60)
 
@@ -194,7 +194,7 @@ async def handed_over(home: Partition, number: int) -> ConsumerRecord:
     """Return what a partition without schedules says."""
     partition = Partition(type(home.producer)(), number=number, of=AFTER)
     grown(partition)
-    partition.sweep = Sweep()
+    partition.handover = HandoverPass()
     await partition.run()
     (emptied,) = passed(partition, 5, offset=80 + number)
     assert mark(emptied, EMPTIED) is not None
@@ -207,7 +207,7 @@ async def test_slice_by_slice_all_that_belongs_elsewhere_is_handed_over_and_that
     keys = [f"s{n}".encode() for n in range(200) if partition_for(f"s{n}".encode(), BEFORE) == 1]
     await former.run(*(record(1, *ONCE, key=key, offset=n) for n, key in enumerate(keys)))
     grown(former)
-    former.sweep = Sweep()
+    former.handover = HandoverPass()
     moved: dict[bytes, int] = {}
     told: list[tuple[str, str]] = []
     said = 0
@@ -233,7 +233,7 @@ async def test_slice_by_slice_all_that_belongs_elsewhere_is_handed_over_and_that
 async def test_nothing_is_handed_over_before_every_partition_runs(former: Partition) -> None:
     await former.run(record(1, *ONCE))
     grown(former, Placement(AFTER, BEFORE, running=frozenset(range(AFTER - 1)), secret=SECRET))
-    former.sweep = Sweep()
+    former.handover = HandoverPass()
     await former.run()
     assert former.sent(NAMES.commands) == []
 
@@ -248,7 +248,7 @@ async def test_a_schedule_of_an_unknown_key_moves_when_a_command_tells_its_key(f
     old = Partition(former.producer, number=1, of=AFTER)
     forget_key(old, entry)
     grown(old)
-    old.sweep = Sweep()
+    old.handover = HandoverPass()
 
     await old.run()
     assert old.sent(NAMES.commands) == []
@@ -268,7 +268,7 @@ def forget_key(partition: Partition, entry: Any) -> None:
 async def test_what_no_worker_has_handed_over_is_a_dead_letter(former: Partition, home: Partition, damage: str) -> None:
     await former.run(record(1, *ONCE))
     grown(former)
-    former.sweep = Sweep()
+    former.handover = HandoverPass()
     await former.run()
     (adoption, _) = passed(former, 5)
     if damage == "repeated":
@@ -425,7 +425,7 @@ async def test_a_schedule_whose_tenant_was_deleted_is_removed_where_it_is_moved_
 ) -> None:
     await former.run(record(1, *ONCE, ("schedule-tenant", b"acme")))
     grown(former)
-    former.sweep = Sweep()
+    former.handover = HandoverPass()
     await former.run()
     (adoption, _) = passed(former, 5)
     home.tenants = FixedTenancy(TenantBook([Tenant(name="acme", state=TenantState.DELETED)]))
@@ -446,9 +446,9 @@ async def test_schedules_that_stay_bound_how_many_a_cycle_looks_at_by_their_payl
     )
     grown(former)
     cycle = Cycle(former.context, Overlay(former.table), former.context.new_batches(AT), AT)
-    sweep = Sweep()
-    assert sweep.is_due(cycle.moving, AT)
-    slice = sweep.advance(cycle.moving, Overlay(former.table), 5_000)
+    handover = HandoverPass()
+    assert handover.is_due(cycle.moving, AT)
+    slice = handover.advance(cycle.moving, Overlay(former.table), 5_000)
     assert not slice.is_last
 
 
@@ -516,7 +516,7 @@ async def test_a_delayed_command_is_passed_on_before_its_partition_says_that_it_
     delay_above(former, BEFORE)
     await former.run(record(1, *ONCE, offset=1), record(1, *ONCE, offset=2), record(1, CANCEL, offset=3))
     grown(former)
-    former.sweep = Sweep()
+    former.handover = HandoverPass()
 
     await home.run(record(5, CANCEL, *ANSWER, offset=101))
     (question,) = passed(home, 1)
@@ -553,11 +553,11 @@ async def test_schedules_are_not_gone_through_again_while_delayed_commands_wait(
     delay_above(former, BEFORE / 60)
     await former.run(*(record(1, *ONCE, key=STAYS, offset=offset) for offset in range(3)))
     grown(former)
-    former.sweep = sweep = Sweep()
+    former.handover = handover = HandoverPass()
     await former.run()
     cycle = await former.run(now=AT + SOON_MS)
     assert cycle.delaying.waiting == 2
-    assert not sweep.is_due(cycle.moving, AT + 10 * SOON_MS)
+    assert not handover.is_due(cycle.moving, AT + 10 * SOON_MS)
 
     await former.run(now=AT + 181_000)
     assert former.sent(NAMES.commands) == []
@@ -578,7 +578,7 @@ async def test_schedules_wait_with_a_bulk_command_that_is_delayed_and_do_not_esc
     )
     grown(former)
     delay_above(former, AFTER)
-    former.sweep = Sweep()
+    former.handover = HandoverPass()
     await former.run()
     assert [mark(each, ADOPTED_FROM) is not None for each in passed(former, 5)] == [True], "that of another tenant"
     for second in range(1, 5):
@@ -592,7 +592,7 @@ async def test_a_tenant_that_always_sends_more_than_its_rate_does_not_keep_a_top
     await former.run(*(record(1, *ONCE, key=key, offset=offset) for offset, key in enumerate((MOVES, STAYS, STAYS))))
     grown(former)
     delay_above(former, AFTER)
-    former.sweep = Sweep()
+    former.handover = HandoverPass()
     told = []
     for second in range(30):
         now = AT + 1_000 * second

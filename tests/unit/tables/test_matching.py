@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from light_scheduler.model import NEVER, Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable, layout
-from light_scheduler.tables.counts import Tally
+from light_scheduler.tables.counts import CellChanges
 from light_scheduler.tables.layout import index_key, primary_key
 from light_scheduler.tables.views import Query, scan
 from light_scheduler.wire.state import encode_entry, encode_progress, identity_of
@@ -66,13 +66,13 @@ def test_what_lacks_one_of_them_is_not_decoded(asked: dict[str, Any]) -> None:
 def test_the_definition_of_a_split_schedule_is_looked_up() -> None:
     entry = make_entry("a", labels={"team": "billing"})
     table = ScheduleTable(MemoryStore())
-    tally, key = Tally(table.counts), index_key(entry, identity_of(entry))
+    counted, key = CellChanges(table.counts), index_key(entry, identity_of(entry))
     changes: dict[bytes, bytes | None] = {
         key: layout.PROGRESS_ONLY + encode_progress(entry.progress),
         layout.DEFINITION + identity_of(entry): encode_entry(entry),
-        primary_key("t", "a"): tally.add(entry, key) + key + layout.SPLIT,
+        primary_key("t", "a"): counted.add(entry, key) + key + layout.SPLIT,
     }
-    table.write(changes, Checkpoint(pending=1), tally)
+    table.write(changes, Checkpoint(pending=1), counted)
     tables = {("commands", 0): ScheduleTable(table.store)}
     for labels, found in (({"team": "billing"}, [entry]), ({"team": "other"}, [])):
         for sort in ("id", "due"):
@@ -85,12 +85,12 @@ def test_a_table_without_what_is_asked_for_is_not_read() -> None:
     table = ScheduleTable(MemoryStore())
     entries = [make_entry(f"{number:02}") for number in range(50)]
     entries += [make_entry("p1", "mail", paused=True, wake=NEVER), make_entry("p2", paused=True, triggered=(NOW,))]
-    tally = Tally(table.counts)
+    counted = CellChanges(table.counts)
     changes: dict[bytes, bytes | None] = {}
     for entry in entries:
         key = index_key(entry, identity_of(entry))
-        changes |= {key: encode_entry(entry), primary_key("t", entry.schedule.id): tally.add(entry, key) + key}
-    table.write(changes, Checkpoint(pending=len(entries)), tally)
+        changes |= {key: encode_entry(entry), primary_key("t", entry.schedule.id): counted.add(entry, key) + key}
+    table.write(changes, Checkpoint(pending=len(entries)), counted)
     tables = {("commands", 0): ScheduleTable(table.store)}
 
     def found(**asked: Any) -> tuple[list[str], int]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from light_scheduler.engine.progress import standing
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable, Store
-from light_scheduler.tables.counts import Tally
+from light_scheduler.tables.counts import CellChanges
 from light_scheduler.tables.layout import index_key, primary_key
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.views import Lane, Mark, Query, QueryError, Sort, encode_cursor, scan
@@ -29,12 +29,12 @@ def make_entry(id: str, *, tenant: str = "t", due: int = 0, priority: int = 100,
 def table_of(entries: list[Entry], store: Store | None = None) -> ScheduleTable:
     table = ScheduleTable(store or MemoryStore())
     changes: dict[bytes, bytes | None] = {}
-    tally = Tally(table.counts)
+    counted = CellChanges(table.counts)
     for entry in entries:
         key = index_key(entry, identity_of(entry))
         primary = primary_key(entry.schedule.tenant, entry.schedule.id)
-        changes |= {key: encode_entry(entry), primary: tally.add(entry, key) + key}
-    table.write(changes, Checkpoint(pending=len(entries)), tally)
+        changes |= {key: encode_entry(entry), primary: counted.add(entry, key) + key}
+    table.write(changes, Checkpoint(pending=len(entries)), counted)
     return ScheduleTable(table.store)
 
 

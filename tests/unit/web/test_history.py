@@ -126,7 +126,7 @@ async def test_an_id_with_slashes_is_percent_encoded(workers: Any, cluster: Any)
         ({"limit": "0"}, "limit"),
         ({"cursor": "x"}, "cursor"),
         ({"cursor": "é"}, "cursor"),
-        ({"cursor": looking_back.Place(0, {0: 1}).cursor()[:-3]}, "cursor"),
+        ({"cursor": looking_back.SearchPosition(0, {0: 1}).cursor()[:-3]}, "cursor"),
         ({"until": "1"}, "until"),
     ],
 )
@@ -138,7 +138,7 @@ async def test_a_wrong_parameter_is_named(workers: Any, parameters: dict[str, st
 async def test_a_cursor_of_somebodys_own_making_does_no_harm(workers: Any, cluster: Any) -> None:
     record(cluster, "scheduled")
     for ends in ({0: -5, 9: 3}, {0: 1 << 70}, {}):
-        await workers[0].json(PATH, cursor=looking_back.Place(0, ends).cursor())
+        await workers[0].json(PATH, cursor=looking_back.SearchPosition(0, ends).cursor())
 
 
 async def test_a_broker_that_does_not_answer_is_a_503_about_reading(workers: Any, cluster: Any) -> None:

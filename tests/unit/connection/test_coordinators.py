@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from light_scheduler.pipeline.kafka.coordinators import settled
+from light_scheduler.connection.coordinators import settled
 
 
 class Coordinator:

@@ -31,6 +31,7 @@ from light_scheduler.worker_page import page_of_worker
 
 from .access_checks import check_access, check_web_certificates
 from .check import Check, Status, check_certificate
+from .named_topics import named_topics
 
 Info = Mapping[str, Any]
 """The document that a worker answers at `/info`; empty: no worker answers."""
@@ -78,7 +79,8 @@ def run_checks(settings: Settings, info: Info | None = None) -> Iterator[Check]:
     yield from check_limits(settings, facts)
     try:
         yield from check_copies(facts.nodes, frail_topics(settings.connection, timeout=_TIMEOUT_S))
-        missing = missing_rights(settings, timeout=_TIMEOUT_S)
+        named = named_topics(settings, timeout=_TIMEOUT_S)
+        missing = missing_rights(settings, named.rules, named.targets, timeout=_TIMEOUT_S)
         denied = {each.right.name for each in missing}
         topics = list(check_application_topics(settings, denied))
         yield from topics
@@ -264,7 +266,7 @@ def check_rights(settings: Settings, missing: Sequence[MissingRight]) -> Iterato
         yield Check(
             "rights",
             "ok",
-            "topics, groups, transactional ids: no right is missing. Targets of schedules are not checked",
+            "topics, groups, transactional ids: no right is missing. Not checked: targets that only schedules name",
         )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]  # exported without __all__
 
 from light_scheduler.errors import BrokerError
+from light_scheduler.model import DelayRule
 from light_scheduler.settings import Settings
 from light_scheduler.wire.dialects.karafka_state import states_topic
 
@@ -45,18 +46,25 @@ class MissingRight:
     right: Right
 
 
-def missing_rights(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[MissingRight]:
-    """Return the rights that workers need and do not have: on topics, groups and transactional ids."""
+def missing_rights(
+    settings: Settings, rules: Collection[DelayRule], targets: Iterable[str] = (), *, timeout: float = TIMEOUT_S
+) -> list[MissingRight]:
+    """Return the rights that workers need and do not have: on topics, groups and transactional ids.
+
+    `rules` are the delay rules in force, and `targets` are known targets of schedules.
+    """
     admin = admin_client(settings.connection)
     partition_counts(admin, settings.connection, timeout)  # its error says it if nothing answers
-    missing = _on_topics(admin, needed_rights(settings), timeout)
+    missing = _on_topics(admin, needed_rights(settings, rules, targets), timeout)
     for group in (settings.app_id, settings.topics.delay_group):
         missing += _on_group(admin, group, timeout)
-    return missing + _on_ids(settings, timeout)
+    return missing + _on_ids(settings, timeout, has_rules=bool(rules))
 
 
-def needed_rights(settings: Settings) -> dict[str, list[Operation]]:
-    """Return what workers do with each topic: the application's own, and those of delay rules."""
+def needed_rights(
+    settings: Settings, rules: Iterable[DelayRule], targets: Iterable[str] = ()
+) -> dict[str, list[Operation]]:
+    """Return what workers do with each topic: the application's own, those of delay rules, and targets."""
     names = settings.topics
     needed: dict[str, list[Operation]] = {spec.name: ["Read", "Write"] for spec in topic_plan(settings)}
     for source in settings.inputs:  # written too: what belongs to another partition, or came over HTTP
@@ -64,9 +72,11 @@ def needed_rights(settings: Settings) -> dict[str, list[Operation]]:
         needed[names.changelog(source.name)] = ["Read", "Write", "DescribeConfigs"]
         if source.dialect == "karafka":
             needed[states_topic(source.name)] = ["Write"]
-    for rule in settings.delays:
-        needed.setdefault(rule.source, ["Read", "DescribeConfigs"])
-        needed.setdefault(rule.target, ["Write"])
+    others: list[tuple[str, list[Operation]]] = [(topic, ["Write"]) for topic in targets]
+    for rule in rules:
+        others += [(rule.source, ["Read", "DescribeConfigs"]), (rule.target, ["Write"])]
+    for topic, operations in others:
+        needed[topic] = list(dict.fromkeys([*needed.get(topic, []), *operations]))
     return needed
 
 
@@ -105,7 +115,7 @@ def _on_group(admin: AdminClient, group: str, timeout: float) -> list[MissingRig
             return _lacking("group", group, ["Read"], description.authorized_operations)
 
 
-def _on_ids(settings: Settings, timeout: float) -> list[MissingRight]:
+def _on_ids(settings: Settings, timeout: float, *, has_rules: bool) -> list[MissingRight]:
     """Try the ids of one partition of each commands topic, with their spares, and one of the probes'."""
     app_id, names = settings.app_id, settings.topics
     lanes = [ids_of(names.transactional_id(source.name, 0)) for source in settings.inputs]
@@ -119,7 +129,7 @@ def _on_ids(settings: Settings, timeout: float) -> list[MissingRight]:
             f"no right WRITE on transactional ids {app_id}-probe-...: workers test with them whether a target is back"
         )
         missing.append(MissingRight(problem, right))
-    if delay in denied and settings.delays:
+    if delay in denied and has_rules:
         missing.append(
             MissingRight(f"no right WRITE on transactional ids {names.delays}/...: delay rules need them", right)
         )

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports them without __all__
     AclBinding,
     AclOperation,
     AclPermissionType,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
@@ -27,8 +29,12 @@ from light_scheduler.devkit.waiting import wait_until
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.missing_rights import missing_rights
 from light_scheduler.kafka.topic_admin import admin_client, create_topics, partition_counts
+from light_scheduler.model import DelayRule
+from light_scheduler.model.tenant_rules import TenantRules
 from light_scheduler.settings import load_settings
 from light_scheduler.testing import Kafka
+from light_scheduler.wire.delays import encode_rule
+from light_scheduler.wire.tenants import StoredRules, rules_record
 
 pytestmark = pytest.mark.integration
 
@@ -95,22 +101,46 @@ def test_a_right_that_is_missing_is_named_and_a_cluster_without_any_group_is_no_
         doctor = Doctor(broker.bootstrap_servers, tmp_path)
         settings = load_settings({"app_id": doctor.options["app-id"], "broker": doctor.options["broker"]})
         create_topics(settings)
-        assert missing_rights(settings) == []
-        commands = settings.topics.commands
+        admin = admin_client(broker.bootstrap_servers)
+        others = [NewTopic(name, 1) for name in ("in", "out", "bills")]
+        for future in admin.create_topics(others).values():
+            future.result(30)
+        names = settings.topics
+        slow = DelayRule("slow", "in", 5_000, "out")
+        stored = {
+            names.delays: encode_rule(slow),
+            names.tenants: rules_record("shop", StoredRules(TenantRules(default_target="bills"), 0, "ops")),
+        }
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        for topic, (key, value) in stored.items():
+            producer.produce(topic, value, key, partition=0)
+        assert producer.flush(30) == 0
+        assert doctor.examine()[1]["rights"][0]["status"] == "ok"
         rules = [
             AclBinding(
-                *(ResourceType.TOPIC, commands, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*"),
+                *(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*"),
                 *(operation, AclPermissionType.ALLOW),
             )
+            for topic in (names.commands, "out", "bills")
             for operation in (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
         ]
-        admin = admin_client(broker.bootstrap_servers)
+        rules.append(
+            AclBinding(
+                *(ResourceType.TRANSACTIONAL_ID, f"{names.delays}/", ResourcePatternType.PREFIXED, "User:other", "*"),
+                *(AclOperation.WRITE, AclPermissionType.ALLOW),
+            )
+        )
         for future in admin.create_acls(rules).values():
             future.result(30)
-        wait_until(lambda: missing_rights(settings) != [], timeout=60, what="the rule to be in force")
+        wait_until(
+            lambda: len(missing_rights(settings, [slow], ["bills"])) == 4, timeout=60, what="the rules to be in force"
+        )
         exit_code, checks = doctor.examine()
     assert exit_code == 1
-    assert [check["detail"] for check in checks["rights"]] == [f"no right WRITE on topic {commands}"]
+    assert {check["detail"] for check in checks["rights"]} == {
+        *(f"no right WRITE on topic {topic}" for topic in (names.commands, "out", "bills")),
+        f"no right WRITE on transactional ids {names.delays}/...: delay rules need them",
+    }
 
 
 def test_a_broker_that_is_not_there_fails(doctor: Doctor) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from light_scheduler.kafka.missing_rights import needed_rights, problem_of_ids
+from light_scheduler.model import DelayRule
 from light_scheduler.settings import load_settings
 
 READ, WRITE, DESCRIBE_CONFIGS = "Read", "Write", "DescribeConfigs"
+APP = load_settings({"app_id": "app"}, environment={})
 
 
 def test_workers_write_every_topic_and_read_what_they_go_by() -> None:
     settings = load_settings({"app_id": "app", "commands_topics": "app-commands,orders:json"}, environment={})
-    rights = {name: set(needed) for name, needed in needed_rights(settings).items()}
+    rights = {name: set(needed) for name, needed in needed_rights(settings, ()).items()}
     for commands, changelog in (
         ("app-commands", "app-schedules-changelog"),
         ("orders", "app-orders-schedules-changelog-3"),
@@ -22,9 +24,16 @@ def test_workers_write_every_topic_and_read_what_they_go_by() -> None:
 
 
 def test_topics_of_delay_rules_are_read_and_written() -> None:
-    settings = load_settings({"app_id": "app", "delays": "slow=in:5m:out"}, environment={})
-    rights = needed_rights(settings)
-    assert (rights["in"], rights["out"]) == (["Read", "DescribeConfigs"], ["Write"])
+    rights = needed_rights(APP, [DelayRule("slow", "in", 5, "between"), DelayRule("slower", "between", 5, "out")])
+    assert (rights["in"], rights["out"]) == ([READ, DESCRIBE_CONFIGS], [WRITE])
+    assert set(rights["between"]) == {READ, WRITE, DESCRIBE_CONFIGS}
+
+
+def test_targets_are_written_whatever_else_they_are() -> None:
+    rights = needed_rights(APP, [DelayRule("slow", "bills", 5, "out")], ["orders", "bills", "app-commands"])
+    assert rights["orders"] == [WRITE]
+    assert set(rights["bills"]) == {READ, WRITE, DESCRIBE_CONFIGS}
+    assert rights["app-commands"] == [READ, WRITE]
 
 
 def test_spare_ids_without_a_right_are_told_from_all_of_them() -> None:

@@ -41,5 +41,5 @@ def test_a_worker_needs_what_begins_with_its_name_and_what_it_is_configured_to_t
 
 def test_a_worker_only_writes_to_the_states_topic_of_karafka() -> None:
     settings = load_settings({"app_id": "app", "commands_topics": "later:karafka"}, environment={})
-    assert needed_rights(settings)["later_states"] == ["Write"]
+    assert needed_rights(settings, ())["later_states"] == ["Write"]
     assert Right("topic", "later_states", ("Write",)) in worker_rights(settings)

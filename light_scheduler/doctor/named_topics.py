@@ -1,0 +1,56 @@
+"""The topics that are named in Kafka and not in the configuration: by delay rules, and by the rules of tenants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from light_scheduler.delays.stored_rules import stored_rules
+from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.compacted import stored_entries
+from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, partition_counts
+from light_scheduler.model import DelayRule
+from light_scheduler.model.delay import rule_book
+from light_scheduler.model.tenant_rules import TenantBook, TenantState
+from light_scheduler.settings import Settings
+from light_scheduler.wire.tenants import tenant_book
+
+
+class NamedTopics(NamedTuple):
+    """The delay rules in force, the configuration's included, and the targets that rules of tenants name."""
+
+    rules: list[DelayRule]
+    targets: list[str]
+
+
+def named_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> NamedTopics:
+    """Read them, as far as this user may: what cannot be read names none. Raises BrokerError if nothing answers.
+
+    Blocks. `timeout` is in seconds.
+    """
+    connection, names = settings.connection, settings.topics
+    existing = partition_counts(admin_client(connection), connection, timeout)
+
+    def entries(topic: str) -> Mapping[bytes, bytes]:
+        if topic in existing:
+            with suppress(BrokerError):  # another check says so
+                return asyncio.run(stored_entries(connection, topic, timeout))
+        return {}
+
+    book = rule_book(settings.delays, stored_rules(entries(names.delays)), settings.reserved_topics)
+    targets = targets_of(tenant_book(entries(names.tenants)), settings.internal_topics | settings.answers_only)
+    return NamedTopics([*book.rules.values()], targets)
+
+
+def targets_of(book: TenantBook, refused: frozenset[str]) -> list[str]:
+    """Return the topics that rules of tenants name as targets, without patterns, and without those that take none."""
+    named = {
+        topic
+        for tenant in book.tenants.values()
+        if tenant.state is not TenantState.DELETED
+        for topic in (*(tenant.rules.targets or ()), tenant.rules.default_target)
+        if topic is not None and "*" not in topic
+    }
+    return sorted(named - refused)

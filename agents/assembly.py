@@ -30,9 +30,9 @@ from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.settings import Settings
 from light_scheduler.tables.loads import MAX_LOADS, Loads
 from light_scheduler.tables.rebuilding import Rebuilding
-from light_scheduler.tables.recovery import ChangelogFacts
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.tables.standby import Standby
+from light_scheduler.tables.usable_copy import ChangelogFacts
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.schemas import Schemas
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from .changelog import PartitionLogs, committed_end, decided_end, length, reading
 from .rebuilding import MANY_OFFSETS
-from .recovery import ChangelogFacts, Following, PartitionState, Restoration, Restored, flaw_of, open_table, restore
+from .recovery import Following, PartitionState, Restoration, Restored, restore
 from .services import LaneServices
 from .table import ScheduleTable
+from .usable_copy import ChangelogFacts, flaw_of, open_table
 
 
 class LocalCopy:

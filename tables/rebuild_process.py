@@ -28,8 +28,9 @@ from light_scheduler.logs import logging_config
 
 from .changelog import PartitionLogs, reading
 from .rebuilding import Job, Reached, decoded
-from .recovery import Following, PartitionState, Restoration, open_table, restore
+from .recovery import Following, PartitionState, Restoration, restore
 from .rocks import RocksStore
+from .usable_copy import open_table
 
 TELL_S = 0.2
 

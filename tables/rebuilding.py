@@ -8,7 +8,7 @@ lanes that run already, and several tables are filled side by side.
 
 It begins at the beginning, so it is for tables that are empty. It works on the folder that the lane uses, so the table
 there must be closed. It leaves a table that can be opened, or, if it fails or is killed, one that is thrown away when
-it is opened (see `recovery.open_table`).
+it is opened (see `usable_copy.open_table`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from light_scheduler.connection import Secret
 from light_scheduler.kafka.clients import KafkaClients
 
 from .changelog import STALL_TIMEOUT_S, PartitionLogs
-from .recovery import ChangelogFacts, Restoration
+from .recovery import Restoration
+from .usable_copy import ChangelogFacts
 
 MANY_OFFSETS = 200_000
 """A changelog this long is worth a process: it takes about a second to fill a table from, and half of one to start."""

@@ -5,32 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from light_scheduler.clock import Clock
-from light_scheduler.errors import BrokerError, FormatError, FormatTooOld, StateCorrupt, StateStale
+from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.fetching import StateConsumer
 
 from .changelog import STALL_TIMEOUT_S, EndOf, PartitionLogs, committed_end
 from .loading import STEP_RECORDS, BulkLoad, ChangelogRecord
 from .overlay import Overlay
 from .status import RestoreStatus
-from .store import Stores
 from .table import ScheduleTable
+from .usable_copy import ChangelogFacts, check_fresh
 
 log = logging.getLogger(__name__)
 
 LOG_INTERVAL_S = 5.0
-
-
-class ChangelogFacts(NamedTuple):
-    """Facts that decide whether a local copy may be used: the topic's id, and how long it keeps tombstones (ms)."""
-
-    id: str
-    delete_retention_ms: int
 
 
 class Restoration:
@@ -87,69 +79,6 @@ class Restored(NamedTuple):
     end: int
     backlog_end: int
     backlog_begin: int = 0
-
-
-def open_table(
-    stores: Stores, path: Path, facts: ChangelogFacts, now: int, discarded: Callable[[], None] = lambda: None
-) -> ScheduleTable:
-    """Open a partition's local copy; throw it away first if it could bring schedules back from the dead.
-
-    That is so if it belongs to a changelog that was deleted and made again, or if it is older than the changelog keeps
-    tombstones, since cancels and firings that happened meanwhile may have been compacted away. So is one that is
-    damaged, that an older version laid out in another way, or whose process ended before it was all there.
-    `discarded` is called if a copy is thrown away.
-    """
-    table, flaw = _opened(stores, path, facts, now)
-    if flaw is not None:
-        log.warning("discarding the local copy %s: %s", path, flaw)
-        discarded()
-        if table is not None:
-            table.close()
-        stores.destroy(path)
-    if table is None or flaw is not None:
-        table = ScheduleTable(stores(path))
-    table.checkpoint = msgspec.structs.replace(table.checkpoint, changelog_id=facts.id)
-    return table
-
-
-def _opened(stores: Stores, path: Path, facts: ChangelogFacts, now: int) -> tuple[ScheduleTable | None, str | None]:
-    """Open a local copy, and say what is wrong with it."""
-    try:
-        store = stores(path)
-    except StateCorrupt as error:
-        return None, str(error)
-    try:
-        table = ScheduleTable(store)
-        return table, "it was not finished" if table.is_cut_short else flaw_of(table, facts, now)
-    except (FormatTooOld, StateCorrupt) as error:
-        store.close()
-        return None, str(error)
-    except FormatError:
-        store.close()
-        raise
-
-
-def flaw_of(table: ScheduleTable, facts: ChangelogFacts, now: int) -> str | None:
-    """Say why an open table may not be used; None: it may.
-
-    A lane that was frozen for long and goes on has a table as dangerous as one that was found on disk.
-    """
-    checkpoint = table.checkpoint
-    if not checkpoint.changelog_id:
-        return None  # nothing was written yet
-    if checkpoint.changelog_id != facts.id:
-        return "its changelog was made anew"
-    return "it is too old" if now - checkpoint.complete_at > facts.delete_retention_ms else None
-
-
-def check_fresh(table: ScheduleTable, facts: ChangelogFacts, now: int) -> None:
-    """Raise StateStale unless what was read until now (ms) can go into the table, or count for it.
-
-    To be called between reading and applying: the process may have been frozen before it read. Of what was committed
-    after the table was complete last, all that the changelog has lost is superseded, as long as it keeps tombstones.
-    """
-    if flaw := flaw_of(table, facts, now):
-        raise StateStale(f"the local copy cannot be brought up to date: {flaw}")
 
 
 class PartitionState(NamedTuple):

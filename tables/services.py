@@ -16,9 +16,9 @@ from light_scheduler.kafka.topic_ids import TopicIds
 
 from .loads import Loads
 from .rebuilding import Rebuilding
-from .recovery import ChangelogFacts
 from .rocks import RocksStore
 from .store import Stores
+from .usable_copy import ChangelogFacts
 
 
 class Timer(Protocol):

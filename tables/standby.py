@@ -21,10 +21,11 @@ from light_scheduler.kafka.supervision import Supervision
 
 from .changelog import PartitionLogs, reading
 from .local_copy import LocalCopy
-from .recovery import Replaying, check_fresh
+from .recovery import Replaying
 from .services import LaneServices
 from .status import StandbyStatus
 from .table import ScheduleTable
+from .usable_copy import check_fresh
 
 PACE_S = 0.1
 """Between two reads: what comes meanwhile is applied in one write, and of what came and went nothing is."""

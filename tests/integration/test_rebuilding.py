@@ -28,8 +28,9 @@ from light_scheduler.tables import ScheduleTable, layout, rebuilding
 from light_scheduler.tables.changelog import PartitionLogs, length, reading
 from light_scheduler.tables.counts import CHANGES, Counts, Group
 from light_scheduler.tables.rebuilding import Rebuilding
-from light_scheduler.tables.recovery import ChangelogFacts, Restoration, open_table
+from light_scheduler.tables.recovery import Restoration
 from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.usable_copy import ChangelogFacts, open_table
 from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]

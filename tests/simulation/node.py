@@ -37,9 +37,9 @@ from light_scheduler.model import TopicNames
 from light_scheduler.model.place import Place
 from light_scheduler.tables import MemoryStore, layout
 from light_scheduler.tables.counts import CHANGES, GROUPS
-from light_scheduler.tables.recovery import ChangelogFacts
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.tables.standby import Standby
+from light_scheduler.tables.usable_copy import ChangelogFacts
 from light_scheduler.wire import dialect_named
 
 from .kafka import INTERNAL, MAX_BATCH_BYTES, Clients, Killed, Record

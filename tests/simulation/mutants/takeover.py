@@ -12,6 +12,7 @@ from light_scheduler.tables import Overlay
 from light_scheduler.tables import local_copy as local_copy_module
 from light_scheduler.tables import recovery as recovery_module
 from light_scheduler.tables import standby as standby_module
+from light_scheduler.tables import usable_copy as usable_copy_module
 from light_scheduler.tables.recovery import Restored, restore
 from simulation.drawing import draw_frozen_owner, draw_frozen_standby
 from simulation.kafka import Log, Reader, Record
@@ -126,7 +127,7 @@ def _stale_table() -> Iterator[Any]:
     def no_flaw(*_: Any) -> None:
         """It is as good as ever."""
 
-    with replaced(recovery_module, "flaw_of", no_flaw), replaced(local_copy_module, "flaw_of", no_flaw):
+    with replaced(usable_copy_module, "flaw_of", no_flaw), replaced(local_copy_module, "flaw_of", no_flaw):
         yield None
 
 

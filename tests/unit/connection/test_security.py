@@ -14,7 +14,7 @@ from light_scheduler.errors import ConfigurationError
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.tables.rebuilding import Job, decoded, encoded
-from light_scheduler.tables.recovery import ChangelogFacts
+from light_scheduler.tables.usable_copy import ChangelogFacts
 
 PLAIN = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "u", "sasl_password": "p4ss"}
 OAUTH = {

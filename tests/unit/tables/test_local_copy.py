@@ -16,9 +16,9 @@ from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.tables import Checkpoint, Overlay, ScheduleTable, changelog
 from light_scheduler.tables.changelog import PartitionLogs
 from light_scheduler.tables.local_copy import LocalCopy
-from light_scheduler.tables.recovery import ChangelogFacts
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.services import LaneServices
+from light_scheduler.tables.usable_copy import ChangelogFacts
 from light_scheduler.wire.delayed_state import DelayedQueue, encode_queue, queue_key
 
 AT, DAY = 1_767_225_600_000, 86_400_000

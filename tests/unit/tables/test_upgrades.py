@@ -16,10 +16,10 @@ from light_scheduler.errors import FormatTooNew
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable, layout
 from light_scheduler.tables.loading import BulkLoad
-from light_scheduler.tables.recovery import ChangelogFacts, open_table
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.store import Store
 from light_scheduler.tables.table import CHECKPOINT_VERSION
+from light_scheduler.tables.usable_copy import ChangelogFacts, open_table
 from light_scheduler.wire.state_format import FORMAT_VERSION
 from scripts.record_state import RECORDED_AT, UNTIL, bytes_of, deliveries, new_scheduler, partition_of, run_to
 

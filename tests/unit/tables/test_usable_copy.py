@@ -9,9 +9,9 @@ import pytest
 
 from light_scheduler.errors import FormatTooNew
 from light_scheduler.tables import Checkpoint, layout
-from light_scheduler.tables.recovery import ChangelogFacts, open_table
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.table import CHECKPOINT_VERSION
+from light_scheduler.tables.usable_copy import ChangelogFacts, open_table
 
 AT = 1_767_225_600_000
 DAY = 86_400_000

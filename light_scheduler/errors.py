@@ -150,13 +150,14 @@ class BrokerError(SchedulerError):
 
 
 class ChangeUnconfirmed(BrokerError):
-    """A change is stored (`is_stored`), or may be, though this was not seen in time."""
+    """A change is stored (`is_stored`), or may be, though this was not seen in time. `advice` says what to do then."""
 
     retriable = False
 
-    def __init__(self, message: str, *, is_stored: bool) -> None:
+    def __init__(self, message: str, *, is_stored: bool, advice: str = "") -> None:
         stored = "it is stored" if is_stored else "it may be stored all the same"
-        super().__init__(f"{message}: {stored}, so look before you repeat it")
+        super().__init__(f"{message}: {stored}, so look before you repeat it{advice and f'. {advice}'}")
+        self.message = message
         self.is_stored = is_stored
 
 

@@ -146,7 +146,7 @@ class TokenStore:
             await self._change(make)
         except ChangeUnconfirmed as unconfirmed:
             if not unconfirmed.is_stored:
-                raise BrokerError(f"{unconfirmed}. {look}") from unconfirmed
+                raise ChangeUnconfirmed(unconfirmed.message, is_stored=False, advice=look) from unconfirmed
             log.warning("%s; workers accept the new text as soon as they have read it", unconfirmed)
 
     async def _write(self, records: list[Record]) -> None:

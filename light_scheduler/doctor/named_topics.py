@@ -51,6 +51,6 @@ def targets_of(book: TenantBook, refused: frozenset[str]) -> list[str]:
         for tenant in book.tenants.values()
         if tenant.state is not TenantState.DELETED
         for topic in (*(tenant.rules.targets or ()), tenant.rules.default_target)
-        if topic is not None and "*" not in topic
+        if topic is not None and "*" not in topic and topic.strip(".")  # `.` and `..` are no topics
     }
     return sorted(named - refused)

@@ -108,7 +108,8 @@ def _problems() -> Iterator[None]:
     except RuleFromConfigurationError as error:
         raise ProblemError(HTTPStatus.CONFLICT, str(error), type=ProblemType.DELAY_RULE_IN_CONFIGURATION) from None
     except BrokerError as error:
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after_s=RETRY_AFTER_S) from None
+        retry_after_s = RETRY_AFTER_S if error.retriable else None
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after_s=retry_after_s) from None
 
 
 def _unknown(name: str) -> ProblemError:

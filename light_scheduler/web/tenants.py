@@ -81,7 +81,8 @@ def _problems() -> Iterator[None]:
             HTTPStatus.BAD_REQUEST, str(error), parameter=error.field, type=ProblemType.INVALID_TENANT_RULES
         ) from None
     except BrokerError as error:
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after_s=RETRY_AFTER_S) from None
+        retry_after_s = RETRY_AFTER_S if error.retriable else None
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after_s=retry_after_s) from None
 
 
 def _json(document: msgspec.Struct) -> web.Response:

@@ -97,7 +97,8 @@ def _problems() -> Iterator[None]:
     except RotationConflict as error:
         raise ProblemError(HTTPStatus.CONFLICT, f"{str(error)[0].upper()}{str(error)[1:]}.") from None
     except BrokerError as error:
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after_s=RETRY_AFTER_S) from None
+        retry_after_s = RETRY_AFTER_S if error.retriable else None
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after_s=retry_after_s) from None
 
 
 def _json(document: msgspec.Struct, status: HTTPStatus = HTTPStatus.OK) -> web.Response:

@@ -106,8 +106,8 @@ def command(
     """
     if not once:
         _check_continuous(refused, reading, dry_run=dry_run)
-    if cancel_deleted and format != "delta":
-        raise click.UsageError("--cancel-deleted needs --format delta: only its versions tell which rows were deleted")
+    if cancel_deleted:
+        _check_cancelling(format, reading, dry_run=dry_run)
 
     def job(spark: SparkSession, progress: Progress) -> LoadSummary:
         from light_scheduler.engine.limits import Limits
@@ -144,5 +144,18 @@ def _check_continuous(refused: str | None, reading: tuple[tuple[str, str], ...],
     """Raise UsageError if --continuous does not go with the other options."""
     if dry_run or refused is None:
         raise click.UsageError(f"--continuous {'takes no --dry-run' if dry_run else 'needs --refused'}")
-    if not {"versionasof", "timestampasof"}.isdisjoint(option.lower() for option, _ in reading):
+    if _names_version(reading):
         raise click.UsageError("--continuous looks for new versions: leave out versionAsOf and timestampAsOf")
+
+
+def _check_cancelling(format: str, reading: tuple[tuple[str, str], ...], *, dry_run: bool) -> None:
+    """Raise UsageError if --cancel-deleted does not go with the other options."""
+    if format != "delta":
+        raise click.UsageError("--cancel-deleted needs --format delta: only its versions tell which rows were deleted")
+    if dry_run or _names_version(reading):
+        which = "--dry-run" if dry_run else "versionAsOf and timestampAsOf"
+        raise click.UsageError(f"--cancel-deleted compares with the last load: leave out {which}")
+
+
+def _names_version(reading: tuple[tuple[str, str], ...]) -> bool:
+    return not {"versionasof", "timestampasof"}.isdisjoint(option.lower() for option, _ in reading)

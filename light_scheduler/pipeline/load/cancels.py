@@ -17,12 +17,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.clock import SystemClock
+from light_scheduler.engine import Limits
+from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, Headers
 from light_scheduler.pipeline.kafka.options import WriteOptions
-from light_scheduler.wire.native import header_name
+from light_scheduler.wire.native import NATIVE, header_name
 
 from .marks import BatchMark, MarkingProducer, key_of
-from .records import RecordMaker
+from .records import Record, RecordMaker
 
 _OWNERS = "tenant binary, id binary, key binary"
 _NAMES = [column.split()[0] for column in _OWNERS.split(", ")]
@@ -75,8 +77,8 @@ def cancel(gone: DataFrame, after: DataFrame, maker: RecordMaker, task: CancelTa
 
     The same rows make the same batches, whoever cuts them.
     """
-    gone, there = (_owners(table, maker) for table in (gone, after))
-    owners = gone.groupBy(*_WHOSE).agg(F.min("key").alias("key")).join(there, _WHOSE, "left_anti")
+    were, there = _owners(gone, maker, only_valid=True), _owners(after, maker)
+    owners = were.groupBy(*_WHOSE).agg(F.min("key").alias("key")).join(there, _WHOSE, "left_anti")
     owners = owners.select("tenant", "id", "key").persist()
     try:
         tasks = owners.count() // _ROWS + 1
@@ -87,18 +89,29 @@ def cancel(gone: DataFrame, after: DataFrame, maker: RecordMaker, task: CancelTa
     return 0 if found is None or found["sent"] is None else int(found["sent"])
 
 
-def _owners(rows: DataFrame, maker: RecordMaker) -> DataFrame:
-    """Return whose schedules rows are, and the keys of their records."""
+def _owners(rows: DataFrame, maker: RecordMaker, *, only_valid: bool = False) -> DataFrame:
+    """Return whose schedules rows are, and the keys of their records; `only_valid` leaves out what no schedule has."""
     there = set(rows.columns)  # an earlier version may have had fewer
     reader = replace(maker, columns=tuple(column for column in maker.columns if column.name in there))
 
     def owners(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             found = [(tenant or _DEFAULT_TENANT, id, key) for tenant, id, key in reader.owners(reader.read(batch))]
+            if only_valid:
+                found = [owner for owner in found if is_valid(*owner, reader.limits)]
             columns = list(zip(*found, strict=True)) or [(), (), ()]
             yield pa.RecordBatch.from_arrays([pa.array(column, pa.binary()) for column in columns], names=_NAMES)
 
     return rows.select(*(F.col(f"`{column.name}`") for column in reader.columns)).mapInArrow(owners, _OWNERS)
+
+
+def is_valid(tenant: bytes, id: bytes, key: bytes, limits: Limits) -> bool:
+    """Tell whether a schedule can have this tenant and id: a cancel of another one would be a dead letter."""
+    try:
+        limits.check(NATIVE.decode(Record(key, None, _headers(tenant, id, key), 0, 0, 0)))
+    except InvalidCommand:
+        return False
+    return True
 
 
 def _headers(tenant: bytes, id: bytes, key: bytes) -> Headers:

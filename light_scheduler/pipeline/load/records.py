@@ -86,13 +86,17 @@ class RecordMaker:
             yield record if passed is None else Refusal(passed, _PASSED, held=True)
 
     def owners(self, rows: Rows) -> Iterator[tuple[bytes | None, bytes, bytes]]:
-        """Yield the tenant (None: the default), the id and the key of each row's record; rows that have none are left
-        out."""
+        """Yield the tenant (None: the default), the id and the key of each row's schedule.
+
+        What else is in a row matters only if it has neither id nor key: then it names the schedule. Rows that name none
+        are left out.
+        """
         for key, payload, user, control in self._parts(rows):
             with suppress(InvalidCommand):
-                record = _record(key, payload, user, control, 0)
-                headers = dict(record.headers)
-                yield headers.get(_TENANT), headers.get(_ID) or record.key, record.key
+                named = {name: good(cell) for name, cell in control if name in (_TENANT, _ID)}
+                own_key = good(key)
+                id = named.get(_ID) or own_key or _record(key, payload, user, control, 0).key
+                yield named.get(_TENANT), id, own_key or id
 
     def _parts(self, rows: Rows) -> Iterator[tuple[Cell, Cell, Headers | InvalidCommand, list[tuple[str, Cell]]]]:
         """Yield key, payload, user's headers and control headers of each row."""

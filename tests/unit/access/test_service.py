@@ -199,7 +199,7 @@ async def test_a_token_that_may_exist_unseen_is_named_by_the_error(clock: Settab
     store = TokenStore(topic, clock)
     following = asyncio.create_task(store.follow(lambda: None))
     await asyncio.sleep(0)
-    with pytest.raises(BrokerError, match=r"Token \w+ \(shop\) may exist.* tokens revoke \w+") as raised:
+    with pytest.raises(ChangeUnconfirmed, match=r"Token \w+ \(shop\) may exist.* tokens revoke \w+") as raised:
         await store.create("shop", Role.READ, None, by=TESTER, lifetime=None)
     for id in store.book.tokens:
         assert f"tokens revoke {id}" in str(raised.value)

@@ -30,6 +30,13 @@ def test_only_deletions_from_a_delta_table_can_be_seen() -> None:
     assert "--cancel-deleted needs --format delta" in " ".join(ran.output.split())
 
 
+@pytest.mark.parametrize("other", [("--dry-run",), ("--read-option", "versionAsOf=3")])
+def test_what_was_deleted_is_told_by_the_last_load_only(other: tuple[str, ...]) -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", "load", "table", "--format", "delta", "--cancel-deleted", *other])
+    assert ran.exit_code == 2
+    assert "--cancel-deleted compares with the last load: leave out" in " ".join(ran.output.split())
+
+
 def test_a_topic_that_is_given_two_names_is_wrong_use() -> None:
     mapped = ["--map-topic", "reminders=one", "--map-topic", "reminders=two"]
     ran = CliRunner().invoke(cli, ["pipeline", "import", "table", *mapped])

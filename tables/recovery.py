@@ -140,7 +140,7 @@ async def restore(
             if not stopping():
                 stall.reschedule(None)
                 check_fresh(table, facts, clock.now())
-                await to_table.finish(min(at, end), began)
+                await to_table.finish(end, began)
                 restoration.finish()
     except TimeoutError as error:
         raise BrokerError(

@@ -141,12 +141,12 @@ class CommandRates:
         bucket, at = self._begun[tenant]
         return bucket.available(at)
 
-    def lend(self, tenant: str, rate: float, most: float, kept: float, now: int) -> float:
-        """Take at most so many tokens of a tenant for another lane; see `TokenBucket.lend`.
+    def lend(self, tenant: str, rate: float, most: float, kept: float, recorded_at: int, now: int) -> float:
+        """Take at most so many tokens of a tenant for another lane, which asked then; see `TokenBucket.lend`.
 
         They are gone even if the transaction fails: the other lane may have them, if only the answer was lost.
         """
-        bucket, at = self._begun[tenant] = self._bucket(tenant, rate, now, now)
+        bucket, at = self._begun[tenant] = self._bucket(tenant, rate, min(recorded_at, now), now)
         lent = bucket.lend(most, kept, at)
         if lent:
             self._committed[tenant][0].spend(lent)
@@ -177,6 +177,7 @@ class CommandRates:
         known = self._committed.get(tenant)
         if known is None or known[0].rate != rate:
             share = 1.0 if self._part is None else self._part.share
+            at = at if self._since is None else max(at, self._since)
             bucket = TokenBucket(rate, at, COMMANDS_SAVED_S, spare_s=0.0, share=share, since=self._since)
             known = self._committed[tenant] = bucket, at
         return known

@@ -2,11 +2,13 @@
 
     1. A lane that has to hold back, since it has no token of a rate left, asks other lanes.
     2. A lane that is asked takes what it lends from its bucket, in the transaction that answers. Of the asks of another
-       lane for a rate that it reads at once, it answers the last: who asks knows one that is open.
+       lane for a rate that it reads at once, it answers the last: who asks knows one that is open. It answers none in a
+       backlog that it found: nobody waits for that any more. As commands do, asks count by when they were recorded, so
+       those that are read late are not held against the commands behind them.
     3. The one that asked adds it to its own bucket in the transaction that reads the answer.
 
-Nobody waits for an answer: without one, a lane goes on with the tokens that it earns. No lane looks at the clock of
-another.
+Nobody waits for an answer: without one, a lane goes on with the tokens that it earns. Whether a lane answers does not
+depend on clocks.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class RateLending:
         self._cycle = self._demand.cycle
         self._needed: dict[RateName, tuple[Demand, float]] = {}
         self._used: Counter[RateName] = Counter()
-        self._asks: dict[tuple[RateName, int], RateAsk] = {}
+        self._asks: dict[tuple[RateName, int], tuple[RateAsk, int]] = {}
         self.ask_at: int | None = None
 
     def hold(self, name: RateName, rate: float) -> None:
@@ -86,13 +88,13 @@ class RateLending:
         """2. Note what another partition asks for. Raises InvalidCommand."""
         self._require_ours(record)
         if ask.partition not in self._left_alone:
-            self._asks[ask.name, ask.partition] = ask
+            self._asks[ask.name, ask.partition] = ask, record.timestamp
 
     def answer(self) -> None:
         """2. Lend what is not needed here soon, once the commands of the cycle have had their tokens."""
-        for ask in self._asks.values():
+        for ask, recorded_at in self._asks.values():
             kept = self._demand.of(ask.name, self._now).kept(self._now)
-            lent = self._lend(ask.name, ask.wanted / THOUSANDTHS, kept)
+            lent = self._lend(ask.name, ask.wanted / THOUSANDTHS, kept, recorded_at)
             grant = RateGrant(ask.name, self._context.partition, ask.number, int(lent * THOUSANDTHS))
             self._send(grant, ask.partition)
         self._asks.clear()
@@ -124,14 +126,14 @@ class RateLending:
         self._needed[name] = demand, rate
         return demand
 
-    def _lend(self, name: RateName, most: float, kept: float) -> float:
+    def _lend(self, name: RateName, most: float, kept: float, recorded_at: int) -> float:
         if name.kind is RateKind.FIRINGS:
             return self._context.throttle.lend(name.tenant, most, kept, self._now)
         tenant = self._transaction.tenants.get(name.tenant)
         rate = None if tenant is None else tenant.rules.commands_per_second
         if rate is None:
             return 0.0
-        return self._context.rates.lend(name.tenant, rate, most, kept, self._now)
+        return self._context.rates.lend(name.tenant, rate, most, kept, recorded_at, self._now)
 
     def _send(self, said: RateAsk | RateGrant, to: int) -> None:
         topic, secret = self._context.commands_topic, self._context.placement.secret

@@ -28,7 +28,7 @@ class Placement:
         One that was added earns the more, the more of the former partitions are known to earn less than before. So all
         together never earn more than the whole, however late each of them learns that the topic has grown.
         """
-        share = 1 / self.partitions
+        share = 1 / max(1, self.partitions)  # none are known of a topic that cannot be described
         if self.former is None or partition < self.former or self.is_settled:
             return RatePart(share)
         former = sum(each < self.former for each in self.running)

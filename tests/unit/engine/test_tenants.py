@@ -142,7 +142,7 @@ def test_what_was_lent_is_gone_though_the_transaction_may_have_failed() -> None:
     rates = CommandRates()
     assert carried_out(rates, [AT], AT) == 1
     rates.begin()
-    assert rates.lend("a", 10, 100, 0, AT) == 9
+    assert rates.lend("a", 10, 100, 0, AT, AT) == 9
     assert carried_out(rates, [AT] * 20, AT) == 0
 
 
@@ -150,14 +150,27 @@ def test_nor_is_it_lent_again_if_nothing_of_the_tenant_was_committed_before() ->
     rates = CommandRates()
     rates.begin()
     assert rates.take("a", 10, AT, AT)
-    assert rates.lend("a", 10, 6, 0, AT) == 6
+    assert rates.lend("a", 10, 6, 0, AT, AT) == 6
     rates.begin()
-    assert rates.lend("a", 10, 100, 0, AT) == 4
+    assert rates.lend("a", 10, 100, 0, AT, AT) == 4
     assert carried_out(rates, [AT] * 20, AT) == 0
     rates.begin()
-    assert rates.lend("a", 20, 100, 0, AT) == 20, "a rate that is new"
+    assert rates.lend("a", 20, 100, 0, AT, AT) == 20, "a rate that is new"
     rates.begin()
-    assert rates.lend("a", 20, 100, 0, AT) == 0
+    assert rates.lend("a", 20, 100, 0, AT, AT) == 0
+
+
+def test_an_ask_that_is_read_late_is_not_held_against_the_commands_behind_it() -> None:
+    rates, late = CommandRates(), AT + 3_600_000
+    assert rates.lend("a", 10, 100, 0, AT, late) == 10
+    assert all(rates.take("a", 10, AT + 1_000 * second, late) for second in range(1, 60))
+
+
+def test_where_a_partition_was_added_a_tenant_that_is_met_later_earns_nothing_for_the_time_before() -> None:
+    rates, now = CommandRates(), AT + 100_000
+    rates.earn(RatePart(0.25, is_new=True), now)
+    assert not any(rates.take("a", 8, AT + 1_000 * second, now) for second in range(40, 100))
+    assert rates.take("a", 8, now + 1_000, now + 1_000)
 
 
 def test_when_partitions_are_added_what_was_saved_stays_up_to_the_new_part() -> None:

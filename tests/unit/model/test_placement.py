@@ -43,3 +43,7 @@ def test_all_together_never_earn_more_than_the_whole_in_whatever_order_they_lear
         heard_of = data.draw(st.sets(st.sampled_from(sorted(knows))) if knows else st.just(set()))
         total += Placement(partitions, former, frozenset(heard_of)).rate_part(number).share
     assert total <= 1 + 1e-9
+
+
+def test_a_lane_goes_on_while_it_is_not_known_how_many_partitions_its_topic_has() -> None:
+    assert Placement(0).rate_part(0).share == 1

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 @click.option(
     "--changes",
     is_flag=True,
-    help="Show changes of tenants, tokens and delay rules instead: all of them, or those of --tenant. Needs the role "
-    "admin.",
+    help="Show changes of tenants, tokens and delay rules, and commands that were redriven: all of them, or those of "
+    "--tenant. Needs the role admin.",
 )
 @tenant_option
 @click.option(

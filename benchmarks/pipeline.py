@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.costs import fired, loading, pending
+from benchmarks.costs import fired, loading, pending, series
 from benchmarks.costs.cost import Cost, Workspace
 from benchmarks.costs.results import draw, kept, merged, write
 from light_scheduler.bench.machine import machine
@@ -24,6 +24,7 @@ from light_scheduler.devkit.broker import EmbeddedBroker
 from light_scheduler.pipeline.session import SessionOptions, spark_session
 
 RESULTS = Path(__file__).parent / "results"
+GROUPS = ("loading", "pending", "series", "fired")
 SIZES = (100, 10_000, 1_000_000, 5_000_000)
 
 Costs = Callable[[Workspace, int], Iterator[Cost]]
@@ -31,7 +32,7 @@ Costs = Callable[[Workspace, int], Iterator[Cost]]
 
 @click.command()
 @click.option("--rows", "sizes", type=int, multiple=True, default=SIZES, show_default=True)
-@click.option("--only", type=click.Choice(["loading", "pending", "fired"]), multiple=True, help="Default: all.")
+@click.option("--only", type=click.Choice(GROUPS), multiple=True, help="Default: all.")
 @click.option("--ingest", is_flag=True, help="Also let a worker take in what was loaded.")
 @click.option("--replay", is_flag=True, help="Also audit with a replay of every schedule.")
 @click.option("--memory", default="3g", show_default=True, help="Memory of Spark's driver.")
@@ -41,12 +42,13 @@ def main(sizes: tuple[int, ...], only: tuple[str, ...], ingest: bool, replay: bo
     groups: dict[str, Costs] = {
         "loading": partial(loading.costs, ingest=ingest),
         "pending": pending.costs,
+        "series": series.costs,
         "fired": partial(fired.costs, replay=replay),
     }
     document = results / "pipeline.json"
     with spark_session("bench", SessionOptions(memory=memory, delta=True)) as spark:
         for rows in sizes:
-            for name in only or groups:
+            for name in only or GROUPS:
                 with EmbeddedBroker() as broker, tempfile.TemporaryDirectory() as folder:
                     for cost in groups[name](Workspace(spark, broker.bootstrap_servers, Path(folder)), rows):
                         print(cost, flush=True)

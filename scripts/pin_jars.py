@@ -1,18 +1,21 @@
-"""Pin the jars of Kafka and Delta Lake: write their SHA-256 sums to light_scheduler/host/jars.sha256.
+"""Pin the jars of Kafka and Delta Lake, and those of the schedulers that are compared: write their SHA-256 sums.
+
+    python -m scripts.pin_jars
 
 Run it after a change of their versions, and look at the difference: a file of the same name must keep its sum.
 """
 
 from __future__ import annotations
 
+from benchmarks.contestants import toolbox
+from light_scheduler.host import pins
 from light_scheduler.host.jars import KAFKA, resolved
-from light_scheduler.host.pins import PINS, written_pins
 from light_scheduler.pipeline.delta import DELTA
 
 
 def main() -> None:
-    jars = [jar for library in (KAFKA, DELTA) for jar in resolved(library)]
-    PINS.write_text(written_pins(jars), encoding="ascii")
+    for file, libraries in ((pins.PINS, (KAFKA, DELTA)), (toolbox.PINS, toolbox.LIBRARIES)):
+        file.write_text(pins.written_pins(jar for library in libraries for jar in resolved(library)), encoding="ascii")
 
 
 if __name__ == "__main__":

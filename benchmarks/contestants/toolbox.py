@@ -20,6 +20,7 @@ from light_scheduler.errors import SchedulerError
 from light_scheduler.host.jars import KAFKA_VERSION, Library, jars_of
 
 PROGRAMS = Path(__file__).parent / "programs"
+PINS = PROGRAMS / "jars.sha256"
 POSTGRES_VERSION = "18.6.0"
 DB_SCHEDULER_VERSION = "16.12.0"
 
@@ -47,6 +48,7 @@ _OF_JAVA = {
     ),
 }
 JVM_OPTIONS = ("-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-XX:-UsePerfData")
+LIBRARIES = (_POSTGRES, *_OF_JAVA.values())
 
 
 class Toolbox:
@@ -92,7 +94,7 @@ class Toolbox:
         if not folder.exists():
             partial = folder.with_suffix(".part")
             shutil.rmtree(partial, ignore_errors=True)
-            (jar,) = jars_of(_POSTGRES)
+            (jar,) = jars_of(_POSTGRES, PINS)
             with zipfile.ZipFile(jar) as archive:
                 (name,) = (name for name in archive.namelist() if name.endswith(".txz"))
                 with archive.open(name) as packed, tarfile.open(fileobj=packed, mode="r:xz") as programs:
@@ -106,7 +108,7 @@ class Toolbox:
         java, compiler = shutil.which("java"), shutil.which("javac")
         if java is None or compiler is None:
             raise SchedulerError("db-scheduler and Kafka Streams need a JDK of version 17 or newer on the path")
-        jars = os.pathsep.join(map(str, jars_of(_OF_JAVA[name])))
+        jars = os.pathsep.join(map(str, jars_of(_OF_JAVA[name], PINS)))
         classes = self._folder / "classes"
         _run(compiler, "-d", classes, "-cp", jars, PROGRAMS / f"{name}.java")
         return (java, *JVM_OPTIONS, "-cp", f"{classes}{os.pathsep}{jars}")

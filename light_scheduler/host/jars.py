@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from light_scheduler.errors import BrokerStartError
 
-from .pins import read_pins, require_sum, sha256_of
+from .pins import PINS, read_pins, require_sum, sha256_of
 
 KAFKA_VERSION = "4.3.1"
 
@@ -49,13 +49,13 @@ def kafka_jars() -> list[Path]:
     return jars_of(KAFKA)
 
 
-def jars_of(library: Library) -> list[Path]:
-    """Return the class path of a library, downloading what is missing the first time.
+def jars_of(library: Library, pinned: Path = PINS) -> list[Path]:
+    """Return the class path of a library whose jars a file pins, downloading what is missing the first time.
 
     A download shows a progress bar if standard error is a terminal. Raises BrokerStartError when the `broker` extra is
     not installed, a jar is missing and cannot be fetched, or one is not the jar that was pinned.
     """
-    pins = read_pins()
+    pins = read_pins(pinned)
     jars = resolved(library, pins)
     for jar in jars:
         environment, (_, repository) = jar.parent.parent, _cache_folders()

@@ -1,6 +1,6 @@
-"""SHA-256 sums of all jars. They are part of this package, so no server has to be trusted.
+"""SHA-256 sums of jars. Those of all jars that the package needs are part of it, so no server has to be trusted.
 
-`jars.sha256` holds them in the format of `sha256sum`; `scripts/pin_jars.py` writes it when a version changes.
+`jars.sha256` holds them in the format of `sha256sum`; `python -m scripts.pin_jars` writes it when a version changes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from light_scheduler.errors import BrokerStartError
 PINS = Path(__file__).with_name("jars.sha256")
 
 
-def read_pins() -> dict[str, str]:
-    """Return the SHA-256 of each jar by its file name."""
-    lines = (line.split() for line in PINS.read_text(encoding="ascii").splitlines())
+def read_pins(file: Path = PINS) -> dict[str, str]:
+    """Return the SHA-256 of each jar of a file of pins by the jar's name."""
+    lines = (line.split() for line in file.read_text(encoding="ascii").splitlines())
     return {name: digest for digest, name in lines}
 
 
 def written_pins(jars: Iterable[Path]) -> str:
-    """Return the text of `jars.sha256` for some jars."""
+    """Return the text of a file of pins for some jars."""
     sums = {jar.name: sha256_of(jar) for jar in jars}
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.contestants import toolbox
 from light_scheduler.errors import BrokerStartError
 from light_scheduler.host import jars, pins
 from light_scheduler.pipeline.delta import DELTA
@@ -88,7 +89,7 @@ def test_a_jar_that_was_changed_in_the_cache_is_refused_with_what_to_delete(
     jar.parent.mkdir(parents=True)
     jar.write_bytes(JAR)
     monkeypatch.setattr(jars, "resolved", lambda library, pins: [jar])
-    monkeypatch.setattr(jars, "read_pins", lambda: PINNED)
+    monkeypatch.setattr(jars, "read_pins", lambda file: PINNED)
     assert jars.kafka_jars() == [jar]
     jar.write_bytes(JAR + b"!")
     what_to_delete = rf"Delete {tmp_path}/jgo/environment and every thing-1\.jar below {tmp_path}/m2"
@@ -96,19 +97,25 @@ def test_a_jar_that_was_changed_in_the_cache_is_refused_with_what_to_delete(
         jars.kafka_jars()
 
 
-def test_the_pins_name_every_jar_that_is_asked_for(tmp_path: Path) -> None:
-    pinned = pins.read_pins()
-    for library in (jars.KAFKA, DELTA):
+@pytest.mark.parametrize(
+    ("file", "libraries"),
+    [
+        pytest.param(pins.PINS, (jars.KAFKA, DELTA), id="of the package"),
+        pytest.param(toolbox.PINS, toolbox.LIBRARIES, id="of the schedulers that are compared"),
+    ],
+)
+def test_the_pins_name_every_jar_that_is_asked_for(file: Path, libraries: tuple[jars.Library, ...]) -> None:
+    pinned = pins.read_pins(file)
+    for library in libraries:
         for coordinates in library.coordinates:
             _, artifact, version = coordinates.split(":")
             assert re.fullmatch("[0-9a-f]{64}", pinned[f"{artifact}-{version}.jar"]), "run scripts/pin_jars.py"
 
 
-def test_pins_are_read_as_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pins_are_read_as_they_are_written(tmp_path: Path) -> None:
     (tmp_path / "thing-1.jar").write_bytes(JAR)
-    monkeypatch.setattr(pins, "PINS", tmp_path / "pins")
     (tmp_path / "pins").write_text(pins.written_pins([tmp_path / "thing-1.jar"]))
-    assert pins.read_pins() == PINNED
+    assert pins.read_pins(tmp_path / "pins") == PINNED
 
 
 def test_what_no_repository_has_is_an_error(repository: dict[str, bytes], artifact: SimpleNamespace) -> None:

@@ -7,29 +7,22 @@ $ light-scheduler schedule --id order-1 --after 2s --target-topic reminders --pa
 
 import asyncio
 import os
-from typing import Annotated
 
-from faststream import AckPolicy, Depends, FastStream
+from faststream import FastStream
 from faststream.kafka import KafkaBroker
 
 from light_scheduler import SchedulerClient
-from light_scheduler.client import Firing, HandlingRules
-from light_scheduler.client.faststream import FiringMiddleware, firing_of
+from light_scheduler.client.faststream import Firing, FiringSubscribers
 
 KAFKA = os.environ.get("KAFKA", "127.0.0.1:9092")
 scheduler = SchedulerClient(KAFKA)
-broker = KafkaBroker(KAFKA, middlewares=[FiringMiddleware(scheduler, HandlingRules(initial="1s", attempts=10))])
+broker = KafkaBroker(KAFKA)
+subscribers = FiringSubscribers(broker, scheduler, group_id="mail")
 app = FastStream(broker, on_startup=[scheduler.start], after_shutdown=[scheduler.close])
 
 
-@broker.subscriber(
-    "reminders",
-    group_id="mail",
-    auto_offset_reset="earliest",
-    isolation_level="read_committed",  # without it, firings that were aborted are read too
-    ack_policy=AckPolicy.NACK_ON_ERROR,  # commits after the function; the default commits before
-)
-async def mail(body: bytes, firing: Annotated[Firing, Depends(firing_of)]) -> None:
+@subscribers.on_firing("reminders", initial="1s", attempts=10)
+async def mail(body: bytes, firing: Firing) -> None:
     print(f"mail for {firing.id}: {body.decode()}", flush=True)
 
 

@@ -2,34 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
 
-from faststream import BaseMiddleware, ContextRepo
-from faststream.kafka import KafkaMessage
+from faststream import AckPolicy, BaseMiddleware, ContextRepo, Depends
+from faststream.exceptions import AckMessage, HandlerException, IgnoredException, RejectMessage
+from faststream.kafka import KafkaBroker, KafkaMessage, KafkaRouter
 from faststream.message import StreamMessage
 
-from light_scheduler.errors import FormatError
+from light_scheduler.errors import FormatError, InvalidCommand
 
-from .firings import Firing, parse_firing
-from .handling import HandlingRules, handle
+from . import firings
+from .handling import GiveUp, HandlingRules, handle
+from .options import Span
 from .scheduler_client import SchedulerClient
 
+log = logging.getLogger(__name__)
 
-async def firing_of(message: KafkaMessage) -> Firing:
+
+async def firing_of(message: KafkaMessage) -> firings.Firing:
     """Return the firing of a message, for `Annotated[Firing, Depends(firing_of)]`.
 
     Raises FormatError if the message does not come from the scheduler.
     """
-    return parse_firing(message.raw_message)
+    return firings.parse_firing(message.raw_message)
+
+
+Firing = Annotated[firings.Firing, Depends(firing_of)]
+"""The annotation of an argument that is the firing of the message."""
+
+
+class FiringSubscribers:
+    """Subscribes functions to topics, one for each, and calls them for the messages that the scheduler has delivered.
+
+        subscribers = FiringSubscribers(broker, scheduler, group_id="billing")
+
+        @subscribers.on_firing("reminders", attempts=10)
+        async def remind(body: Order, firing: Firing) -> None:
+            ...
+
+    The arguments of such a function are FastStream's: its body as any type, `Depends`, `Context`, and `Firing` of this
+    module. A message counts as consumed when its function has returned, or its next delivery is scheduled. A consumer
+    that is killed before that processes it again: deduplicate by `firing.delivery_id`.
+    """
+
+    def __init__(self, broker: KafkaBroker | KafkaRouter, client: SchedulerClient, *, group_id: str) -> None:
+        """`client` has to be open while the broker runs."""
+        self._broker: Any = broker
+        self._client = client
+        self._group_id = group_id
+        self._rules: dict[Any, HandlingRules] = {}
+        broker.add_middleware(self._middleware)
+
+    def on_firing(
+        self,
+        topic: str,
+        *,
+        completes: bool = False,
+        initial: Span = "5s",
+        factor: float = 2.0,
+        longest: Span = "1h",
+        attempts: int = 50,
+        give_up: GiveUp | None = None,
+        heartbeat: Span | None = None,
+        **options: Any,
+    ) -> Callable[[Callable[..., Any]], Any]:
+        """Subscribe a function to a topic; see `HandlingRules` for the arguments. `options` are FastStream's.
+
+        It reads committed messages only, from the earliest on, and acknowledges each after its function. Without
+        `give_up`, a message whose last attempt failed is processed again at once.
+        Raises InvalidCommand for a heartbeat without `completes`, or for options that this depends on.
+        """
+        for name in _OWN_OPTIONS.keys() & options.keys():
+            raise InvalidCommand(name, "cannot be chosen: the scheduler's messages depend on it")
+        rules = HandlingRules(completes, initial, factor, longest, attempts, give_up, heartbeat)
+        given = {"auto_offset_reset": "earliest", "group_id": self._group_id, **options, **_OWN_OPTIONS}
+        subscriber: Callable[[Callable[..., Any]], Any] = self._broker.subscriber(topic, **given)
+        self._rules[subscriber] = rules
+        return subscriber
+
+    def _middleware(self, message: Any, /, *, context: ContextRepo) -> BaseMiddleware:
+        rules = self._rules.get(context.get_local("handler_"))
+        if rules is None:
+            return BaseMiddleware(message, context=context)
+        return _OfOneMessage(message, context, self._client, rules, takes_others=False)
+
+
+_OWN_OPTIONS: Mapping[str, Any] = {
+    "batch": False,
+    "isolation_level": "read_committed",
+    "ack_policy": AckPolicy.NACK_ON_ERROR,
+}
+"""By default FastStream reads uncommitted messages, and commits one before its function has it."""
 
 
 class FiringMiddleware:
-    """Completes the firings that subscribers have processed, or has them delivered again after an error.
+    """Completes the firings that all subscribers have processed, or has them delivered again after an error.
 
         broker = KafkaBroker("127.0.0.1:9092", middlewares=[FiringMiddleware(scheduler, HandlingRules(attempts=10))])
 
-    Messages that do not come from the scheduler, and batches, are passed on as they are.
+    Messages that do not come from the scheduler, and batches, are passed on as they are. Subscribers of
+    `FiringSubscribers` need none of this.
     """
 
     def __init__(self, client: SchedulerClient, rules: HandlingRules | None = None) -> None:
@@ -38,27 +112,45 @@ class FiringMiddleware:
         self._rules = rules or HandlingRules()
 
     def __call__(self, message: Any, /, *, context: ContextRepo) -> BaseMiddleware:
-        return _OfOneMessage(message, context, self._client, self._rules)
+        return _OfOneMessage(message, context, self._client, self._rules, takes_others=True)
 
 
 class _OfOneMessage(BaseMiddleware):
-    def __init__(self, message: Any, context: ContextRepo, client: SchedulerClient, rules: HandlingRules) -> None:
+    def __init__(
+        self, message: Any, context: ContextRepo, client: SchedulerClient, rules: HandlingRules, *, takes_others: bool
+    ) -> None:
         super().__init__(message, context=context)
         self._client = client
         self._rules = rules
+        self._takes_others = takes_others
 
     async def consume_scope(self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any]) -> Any:
         record = msg.raw_message
-        try:
-            firing = None if isinstance(record, tuple) else parse_firing(record)
-        except FormatError:
-            firing = None
-        if firing is None:
+        if isinstance(record, tuple):
             return await call_next(msg)
+        try:
+            firing = firings.parse_firing(record)
+        except FormatError as error:
+            if self._takes_others:
+                return await call_next(msg)
+            log.warning("%s-%d at offset %d is passed over: %s", record.topic, record.partition, record.offset, error)
+            return None
+        return await self._processed(call_next, msg, firing)
+
+    async def _processed(
+        self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any], firing: firings.Firing
+    ) -> Any:
+        """Process a firing. What a function tells FastStream by an exception is no failure of it."""
         results: list[Any] = []
+        dismissals: list[HandlerException] = []
 
-        async def process(_: Firing) -> None:
-            results.append(await call_next(msg))
+        async def process(_: firings.Firing) -> None:
+            try:
+                results.append(await call_next(msg))
+            except (AckMessage, RejectMessage) as dismissal:
+                dismissals.append(dismissal)
 
-        await handle(self._client, firing, record.topic, self._rules, process)
+        await handle(self._client, firing, msg.raw_message.topic, self._rules, process, passing=(IgnoredException,))
+        if dismissals:
+            raise dismissals[0]
         return results[0] if results else None

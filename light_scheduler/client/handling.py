@@ -61,17 +61,26 @@ class HandlingRules:
             raise InvalidCommand("heartbeat", "must be at least 1 ms")
 
 
-async def handle(client: SchedulerClient, firing: Firing, topic: str, rules: HandlingRules, process: Handler) -> None:
+async def handle(
+    client: SchedulerClient,
+    firing: Firing,
+    topic: str,
+    rules: HandlingRules,
+    process: Handler,
+    passing: tuple[type[Exception], ...] = (),
+) -> None:
     """Process a firing that came from `topic`, and have Kafka acknowledge what follows from the outcome.
 
-    A `process` that is no `async def` runs in a thread. Its error is logged. Raises BrokerError, and the error after
-    the last attempt unless `give_up` is given.
+    A `process` that is no `async def` runs in a thread. Its error is logged. Raises BrokerError, the error after the
+    last attempt unless `give_up` is given, and errors of the types in `passing`, after which nothing is reported.
     """
     if rules.heartbeat is not None and not await _is_awaited(client, firing):
         return
     try:
         async with _extended(client, firing, rules):
             await _called(process, firing)
+    except passing:
+        raise
     except Exception as error:  # noqa: BLE001 - the handler is the user's; every failure of it is tried again
         log.warning("%s/%s failed: %r", firing.tenant, firing.firing_id, error)
         await _failed(client, firing, topic, rules, error)

@@ -15,7 +15,8 @@ from support.sending import Sender
 from support.waiting import eventually
 
 from light_scheduler.client import Firing, FiringConsumer, HandlingRules, attempt_of
-from light_scheduler.client.faststream import FiringMiddleware, firing_of
+from light_scheduler.client.faststream import Firing as FiringArgument
+from light_scheduler.client.faststream import FiringMiddleware, FiringSubscribers, firing_of
 from light_scheduler.errors import ClientError, InvalidCommand
 from light_scheduler.model import EventType
 from light_scheduler.testing import Kafka
@@ -140,6 +141,61 @@ async def test_a_topic_has_one_function_and_a_consumer_at_least_one(served: Appl
 
 async def _nothing(_: Firing) -> None:
     return
+
+
+async def test_functions_of_faststream_are_called_once_for_each_message_and_again_after_failures(
+    served: Application,
+) -> None:
+    await served.create_topic(topic := f"{served.target}-faststream-plain")
+    seen: list[tuple[dict[str, int], int]] = []
+    given_up: list[str] = []
+    async with served.client() as scheduler:
+        broker = KafkaBroker(served.bootstrap_servers, logger=None)
+        subscribers = FiringSubscribers(broker, scheduler, group_id=topic)
+
+        def note_given_up(firing: Firing, _: Exception) -> None:
+            given_up.append(firing.id)  # those of retries begin with the firing id of the first delivery
+
+        @subscribers.on_firing(topic, initial="100ms", attempts=2, give_up=note_given_up)
+        async def note(body: dict[str, int], firing: FiringArgument) -> None:
+            seen.append((body, attempt_of(firing)))
+            assert body["number"] != 1, "never"
+
+        async with Sender(served.bootstrap_servers, topic) as send:
+            await send("not from the scheduler")
+        await scheduler.schedule(f"{topic}-broken", b"no JSON", topic=topic)
+        for number in range(3):
+            await scheduler.schedule(f"{topic}-{number}", b'{"number": %d}' % number, topic=topic)
+        async with broker:
+            await broker.start()
+            await eventually(lambda: len(seen) == 5 and len(given_up) == 2, what="all attempts")
+    attempts = [({"number": 0}, 1), ({"number": 1}, 1), ({"number": 1}, 2), ({"number": 1}, 3), ({"number": 2}, 1)]
+    assert sorted(seen, key=repr) == attempts
+    assert {id.rpartition("@")[0] for id in given_up} == {f"{topic}-1", f"{topic}-broken"}
+
+
+async def test_faststream_extends_a_firing_while_its_function_runs(served: Application) -> None:
+    await served.create_topic(topic := f"{served.target}-faststream-extended")
+    seen: list[int] = []
+    extended = 0
+    async with served.client() as scheduler, aclosing(scheduler.watch(id_prefix=topic, from_beginning=True)) as events:
+        broker = KafkaBroker(served.bootstrap_servers, logger=None)
+
+        @FiringSubscribers(broker, scheduler, group_id=topic).on_firing(topic, completes=True, heartbeat="100ms")
+        async def work(firing: FiringArgument) -> None:
+            nonlocal extended
+            seen.append(firing.attempt)
+            async for event in events:
+                extended += event.event is EventType.UPDATED
+                if extended == 3:
+                    return
+
+        await scheduler.schedule(topic, topic=topic, ack_timeout="1h")
+        async with broker:
+            await broker.start()
+            await eventually(lambda: extended == 3, what="three heartbeats")
+            event = await anext(event async for event in events if event.event is not EventType.UPDATED)
+        assert (event.event, seen) == (EventType.COMPLETED, [1])
 
 
 async def test_faststream_subscribers_receive_firings(served: Application) -> None:

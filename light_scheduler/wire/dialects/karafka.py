@@ -59,8 +59,8 @@ SOURCE_KEY = "schedule_source_key"
 
 KNOWN_VERSION = (1, 0, 0)
 GRACE_MS = 10_000
-FURTHEST_MS = 100 * 365 * 86_400_000
-"""How far a target may lie behind when its record is written, and ahead."""
+FURTHEST_MS = 36_525 * 86_400_000
+"""How far a target may lie behind when its record is written, and ahead: a hundred years, leap days included."""
 
 _SCHEDULE = b"schedule"
 _TYPES = ("schedule", "cancel", "tombstone")

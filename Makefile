@@ -74,8 +74,8 @@ browser: $(STAMP) ## Install Chromium for tests/browser, unless there is one.
 prometheus: $(STAMP) ## Put Prometheus into build/ for the tests of metrics and alerts, unless there is one.
 	@$(BIN)/python scripts/prometheus.py
 
-etf1: $(STAMP) ## Build etf1's own scheduler and client into build/ for the tests that run them, unless they are there.
-	@$(BIN)/python scripts/etf1.py $(SOURCE)
+etf1: $(STAMP) ## Build etf1's own scheduler, client and admin into build/ for the tests that run them, unless they are there.
+	@$(BIN)/python scripts/etf1.py $(SOURCE) $(ADMIN_SOURCE)
 
 light4j: $(STAMP) ## Put light-4j's own Avro classes into build/ for the tests that use them, unless they are there.
 	@$(BIN)/python scripts/light4j.py

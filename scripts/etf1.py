@@ -1,8 +1,8 @@
-"""Build etf1's own scheduler, and a producer with its client library, into build/etf1 for the tests that run them.
+"""Build etf1's own scheduler, a producer with its client library, and its admin into build/etf1, for tests.
 
-What is there already is left as it is. Their source is cloned from where it is published, or from another clone:
-`python scripts/etf1.py /path/to/clone`. Go gets what it needs from its module proxy. What cannot be built is told of,
-and no failure: its tests are skipped then.
+What is there already is left as it is. Their sources are cloned from where they are published, or from other clones:
+`python scripts/etf1.py /path/to/scheduler /path/to/admin`. Go gets what it needs from its module proxy. What cannot be
+built is told of, and no failure: its tests are skipped then. The admin's web pages need no Go.
 """
 
 from __future__ import annotations
@@ -11,15 +11,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
-from support.etf1 import BUILT, CLIENT, CLIENT_SOURCE, PROGRAM, find
+from support.etf1 import ADMIN, BUILT, CLIENT, CLIENT_SOURCE, PAGES, PROGRAM, find
 
 SOURCE = "https://github.com/etf1/kafka-message-scheduler"
 COMMIT = "7e86af40c3f84b371e6e18afa2139c65aaba7319"
-"""The version that the test knows."""
+ADMIN_SOURCE = "https://github.com/etf1/kafka-message-scheduler-admin"
+ADMIN_COMMIT = "e9bdf6e8de85729850c7bb5121ef0f801700b19c"
+"""The versions that the tests know."""
+
+ADMIN_NEEDS = "github.com/etf1/kafka-message-scheduler"
+NEEDED_COMMIT = "492e50022b2a4bcfa5bf51e20c06c9992c53e30d"
+"""A module of the admin whose version no module proxy has; the scheduler's repository has its next ones."""
+
+KAFKA_CLIENT = "github.com/confluentinc/confluent-kafka-go@v1.9.2"
+"""The admin's own is an earlier 1.x, which cannot read from Kafka 4."""
 
 CLONE_S = 60
 BUILD_S = 1_200
@@ -36,31 +47,57 @@ def run(*command: str, folder: Path | None = None, timeout_s: float = BUILD_S) -
     return True
 
 
-def build(source: str) -> None:
-    """Build what is not there from a repository, as any user. It brings librdkafka, which needs a C compiler."""
+@contextmanager
+def cloned(source: str, commit: str) -> Iterator[Path | None]:
+    """Give the folder of a clone, as any user has it, or None if there is none to be had."""
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, "source")
-        if not (
-            run("git", "clone", "--quiet", source, str(folder), timeout_s=CLONE_S)
-            and run("git", "checkout", "--quiet", COMMIT, folder=folder)
+        is_there = run("git", "clone", "--quiet", source, str(folder), timeout_s=CLONE_S)
+        yield folder if is_there and run("git", "checkout", "--quiet", commit, folder=folder) else None
+
+
+def build_scheduler(folder: Path) -> None:
+    """Build what is not there of the scheduler's repository. It brings librdkafka, which needs a C compiler."""
+    if find(PROGRAM) is None:
+        run("go", "build", "-o", str(BUILT / PROGRAM), "./cmd/kafka", folder=folder)
+    if find(CLIENT) is None:
+        library = folder / "clientlib"
+        producer = library / "producer"
+        producer.mkdir()
+        shutil.copy(CLIENT_SOURCE, producer / "main.go")
+        run("go", "build", "-o", str(BUILT / CLIENT), "./producer", folder=library)
+
+
+def build_admin(folder: Path, source: str) -> None:
+    """Build what is not there of the admin's repository, which holds the web pages as they are served."""
+    if not PAGES.is_dir():
+        shutil.copytree(folder / "client" / "build", PAGES)
+    if find(ADMIN) is not None:
+        return
+    server = folder / "server"
+    with cloned(source, NEEDED_COMMIT) as needed:
+        if (
+            needed is not None
+            and run("go", "mod", "edit", "-replace", f"{ADMIN_NEEDS}={needed}", folder=server)
+            and run("go", "get", KAFKA_CLIENT, folder=server)
         ):
-            return
-        if find(PROGRAM) is None:
-            run("go", "build", "-o", str(BUILT / PROGRAM), "./cmd/kafka", folder=folder)
-        if find(CLIENT) is None:
-            library = folder / "clientlib"
-            producer = library / "producer"
-            producer.mkdir()
-            shutil.copy(CLIENT_SOURCE, producer / "main.go")
-            run("go", "build", "-o", str(BUILT / CLIENT), "./producer", folder=library)
+            run("go", "build", "-mod=mod", "-o", str(BUILT / ADMIN), "./cmd/kafka", folder=server)
 
 
 def main() -> None:
-    programs = (PROGRAM, CLIENT)
-    if None in map(find, programs):
-        build(sys.argv[1] if len(sys.argv) > 1 else SOURCE)
-    for program in programs:
+    given = dict(enumerate(sys.argv[1:]))
+    source, admin_source = given.get(0, SOURCE), given.get(1, ADMIN_SOURCE)
+    if None in map(find, (PROGRAM, CLIENT)):
+        with cloned(source, COMMIT) as folder:
+            if folder is not None:
+                build_scheduler(folder)
+    if find(ADMIN) is None or not PAGES.is_dir():
+        with cloned(admin_source, ADMIN_COMMIT) as folder:
+            if folder is not None:
+                build_admin(folder, source)
+    for program in (PROGRAM, CLIENT, ADMIN):
         print(f"{program}: {find(program) or 'it cannot be built: its tests will be skipped.'}")
+    print(f"The admin's pages: {PAGES if PAGES.is_dir() else 'they cannot be had: their tests will be skipped.'}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""etf1's own scheduler and a producer with its client library, Go programs: where they are, and processes of them."""
+"""etf1's own scheduler, a producer with its client library, and its admin: where they are, and processes of them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,13 @@ HOUR_MS = 3_600_000
 
 PROGRAM = "kafka-message-scheduler"
 CLIENT = "etf1-client"
+ADMIN = "kafka-message-scheduler-admin"
 CLIENT_SOURCE = Path(__file__).with_name("etf1_client.go")
 BUILT = Path(__file__).parents[2] / "build" / "etf1"
 """Where `make etf1` puts programs that are not on the path."""
+
+PAGES = BUILT / "admin-pages"
+"""The admin's web pages."""
 
 CLIENT_S = 30
 
@@ -94,6 +98,38 @@ async def etf1_scheduler(bootstrap_servers: str, topic: str, history: str, log: 
     try:
         await eventually(is_up, every=0.05, what="etf1's scheduler")
         yield scheduler
+    finally:
+        process.kill()
+
+
+@asynccontextmanager
+async def etf1_admin(scheduler_url: str, folder: Path) -> AsyncIterator[str]:
+    """Run the admin for a scheduler, in an empty folder, until the context ends; give the URL of its API."""
+    address = f"127.0.0.1:{free_port()}"
+    environment = os.environ | {
+        "SCHEDULERS_ADDR": scheduler_url.removeprefix("http://"),
+        "SERVER_ADDR": address,
+        "METRICS_ADDR": f"127.0.0.1:{free_port()}",
+        "STATIC_FILES_DIR": str(PAGES),
+        "DATA_ROOT_DIR": str(folder / "databases"),
+        "LOG_LEVEL": "error",
+    }
+    log = folder / "admin.log"
+    with log.open("wb") as output:
+        process = Leash((required(ADMIN),), environment=environment, output=output)
+    url = f"http://{address}/api"
+
+    async def is_up() -> bool:
+        assert process.poll() is None, f"it has ended, see {log}"
+        try:
+            async with aiohttp.ClientSession() as session, session.get(f"{url}/schedulers") as response:
+                return response.status == 200
+        except aiohttp.ClientError:
+            return False
+
+    try:
+        await eventually(is_up, every=0.05, what="etf1's admin")
+        yield url
     finally:
         process.kill()
 

@@ -1,4 +1,7 @@
-"""One suite over all clients: asyncio and blocking, against one real worker and against the scheduler in memory."""
+"""One suite over all clients: asyncio and blocking, against one real worker and against the scheduler in memory.
+
+With `--soak` blocking clients also log in, each with the rights of a producer only.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from support.acls import grant
 from support.application import Application
 from support.client_kinds import InThreads
+from support.least_rights import producer_rights
 from support.reading import read_until
+from support.secured import SecuredKafka, secured_kafka
 from support.waiting import eventually
 
 from light_scheduler.client import (
@@ -31,12 +37,17 @@ from light_scheduler.client.deadline import Deadline
 from light_scheduler.connection import Connection
 from light_scheduler.errors import ClientError, InvalidCommand
 from light_scheduler.model import EventType, Outcome
+from light_scheduler.settings import ENVIRONMENT_PREFIX, load_settings
 from light_scheduler.testing import BlockingInMemoryScheduler, InMemoryScheduler, Kafka
 from light_scheduler.wire import parse_firing, partition_for
 
 pytestmark = pytest.mark.integration
 
-KINDS = ("asyncio", "blocking", "memory", "blocking memory")
+LOGINS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+KINDS = (
+    *("asyncio", "blocking", "memory", "blocking memory"),
+    *(pytest.param(f"blocking, {kind}", marks=pytest.mark.soak) for kind in LOGINS),
+)
 THREADS = 16
 
 
@@ -55,6 +66,29 @@ def unread(served: Application) -> str:
     topic = f"{served.settings.app_id}-unread"
     asyncio.run(served.create_topic(topic))
     return topic
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="module")
+def served_securely(secured: SecuredKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """An application with one worker on a Kafka where one may do what one has rights to."""
+    application = asyncio.run(Application.create(secured.servers, tmp_path_factory.mktemp("served")))
+    for kind in LOGINS:
+        grant(secured.servers, secured.principal(kind), producer_rights(application.settings))
+    asyncio.run(application.start_worker())
+    yield application
+    application.close()
+
+
+def logged_in_client(secured: SecuredKafka, served: Application, kind: str) -> BlockingSchedulerClient:
+    options = {f"{ENVIRONMENT_PREFIX}{name.upper()}": value for name, value in secured.settings(kind).items()}
+    connection = load_settings({}, environment=options).connection
+    return BlockingSchedulerClient(connection, app_id=served.settings.app_id, url=served.workers[0].url)
 
 
 def blocking_client(served: Application, **options: Any) -> BlockingSchedulerClient:
@@ -76,9 +110,28 @@ class Subject:
 
 
 @pytest.fixture(params=KINDS)
-async def subject(request: pytest.FixtureRequest, served: Application) -> AsyncIterator[Subject]:
-    if "memory" in request.param:
-        double: Any = InThreads(BlockingInMemoryScheduler()) if "blocking" in request.param else InMemoryScheduler()
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def behind(kind: str, request: pytest.FixtureRequest) -> tuple[Application, Callable[[], Any]]:
+    """The application that a kind of client is for, and what makes one; those in memory are made otherwise."""
+    _, _, login = kind.partition(", ")
+    served: Application = request.getfixturevalue("served_securely" if login else "served")
+    if login:
+        secured: SecuredKafka = request.getfixturevalue("secured")
+        return served, lambda: InThreads(logged_in_client(secured, served, login))
+    if kind == "asyncio":
+        return served, lambda: served.client(url=served.workers[0].url)
+    return served, lambda: InThreads(blocking_client(served))
+
+
+@pytest.fixture
+async def subject(kind: str, behind: tuple[Application, Callable[[], Any]]) -> AsyncIterator[Subject]:
+    served, make_client = behind
+    if "memory" in kind:
+        double: Any = InThreads(BlockingInMemoryScheduler()) if "blocking" in kind else InMemoryScheduler()
 
         async def delivered_there(id: str) -> list[Any]:
             await double.advance(milliseconds=1)
@@ -95,9 +148,7 @@ async def subject(request: pytest.FixtureRequest, served: Application) -> AsyncI
             await read_until(served.bootstrap_servers, [served.target], lambda records: len(of_id(records)) > 0)
         )
 
-    client: Any = InThreads(blocking_client(served))
-    if request.param == "asyncio":
-        client = served.client(url=served.workers[0].url)
+    client = make_client()
     async with client:
         yield Subject(client, served.target, delivered)
 

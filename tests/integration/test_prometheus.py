@@ -191,13 +191,16 @@ def names_of(exposition: str) -> set[str]:
     }
 
 
-async def test_every_query_of_the_dashboard_has_an_answer(application: Application, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--enable-feature=native-histograms"]], ids=["classic", "native"])
+async def test_every_query_of_the_dashboard_has_an_answer(
+    application: Application, tmp_path: Path, options: list[str]
+) -> None:
     worker = await application.start_worker(probe_interval="1s")
     async with application.client() as client:
         await client.schedule("later", b"x", topic=application.target, after="1h")
         await client.schedule("soon", b"x", topic=application.target, after="1s")
         await read_until(application.bootstrap_servers, [application.target], lambda firings: len(firings) > 0)
-        async with prometheus(tmp_path, [worker.url.removeprefix("http://")]) as server:
+        async with prometheus(tmp_path, [worker.url.removeprefix("http://")], None, *options) as server:
             await client.schedule("next", b"x", topic=application.target, after="1s")
             await read_until(application.bootstrap_servers, [application.target], lambda firings: len(firings) > 1)
             for title, expression in QUERIES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import Any, assert_never
 
@@ -18,6 +19,7 @@ from light_scheduler.tables.views import QueryError, encode_cursor, scan
 from light_scheduler.web.documents import PreviewDocument, SchedulePage, detail, summary
 from light_scheduler.web.history import DAY_MS
 from light_scheduler.web.history_page import HistoryPage
+from light_scheduler.web.known_partitions import existing
 from light_scheduler.web.parameters import list_query
 from light_scheduler.web.preview import command_of
 from light_scheduler.web.why import standing_of
@@ -60,7 +62,8 @@ def _detail(question: Question[Any], scheduler: MemoryScheduler) -> bytes | None
 
 def _page(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
     try:
-        query = list_query(question.tenant, MultiDict(question.parameters))
+        named = partial(existing, counts={scheduler.commands_topic: len(scheduler.tables)})
+        query = list_query(question.tenant, MultiDict(question.parameters), named)
     except QueryError as error:
         raise InvalidCommand(error.field, error.reason) from None
     found = scan(scheduler.tables, query, after=query.start(), limit=query.limit, budget=_ALL)

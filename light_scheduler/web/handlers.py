@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from light_scheduler.access import Right
-from light_scheduler.tables.views import Query, QueryError
+from light_scheduler.tables.views import Query
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .batch import BatchHandlers
@@ -39,6 +39,7 @@ from .exposition import ACCEPT, exposition_wanted
 from .guard import IDENTITY
 from .history import HistoryHandlers
 from .idempotency import Idempotency
+from .known_partitions import KnownPartitions
 from .last_hour import LastHour
 from .light4j.handlers import Light4jHandlers
 from .light4j.operations import LIGHT4J_OPERATIONS
@@ -88,6 +89,7 @@ class Handlers:
         )
         dashboard = DashboardHandlers()
         dispatch = Dispatch(worker.kafka.commands, self._find)
+        self._partitions = KnownPartitions(worker.lanes, worker.peers, worker.topics)
         self._hour = LastHour()
         overview = Overview(worker.lanes, self._hour, self._scatter, worker.clock)
         cluster = ClusterHandlers(self._own_info, worker.peers, worker.topics, worker.clock)
@@ -112,7 +114,7 @@ class Handlers:
                 self.decoding,
             ),
             UpcomingHandlers(worker.lanes, self._scatter, counts, worker.clock),
-            UpcomingGroupsHandlers(worker.lanes, self._scatter, counts, worker.clock),
+            UpcomingGroupsHandlers(worker.lanes, self._partitions, self._scatter, counts, worker.clock),
             PreviewHandlers(worker.clock, self._work),
             DryRunHandlers(worker.clock, self._work, worker.settings),
             DelayHandlers(worker.delays, worker.peers),
@@ -185,10 +187,7 @@ class Handlers:
         return self.decoding.for_writers(handler) if name in OF_RAW_PAYLOADS else handler
 
     async def list_schedules(self, request: web.Request) -> web.Response:
-        query = list_query(request.match_info["tenant"], request.query)
-        if query.lane is not None and query.lane[0] not in self._worker.topics:
-            topics = ", ".join(sorted(self._worker.topics))
-            raise QueryError("partition", f"{query.lane[0]} is no commands topic of this application, only {topics}")
+        query = list_query(request.match_info["tenant"], request.query, self._partitions.asked_by(request))
         if is_local(request):
             return share_response(await self._own_page(query))
         async with self._lists.turn():

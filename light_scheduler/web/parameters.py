@@ -66,15 +66,16 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
     ) = UNSET
 
 
-def list_query(tenant: str, given: MultiMapping[str]) -> Query:
-    """Return the query that a request asks for. Raises QueryError naming the parameter at fault."""
+def list_query(tenant: str, given: MultiMapping[str], named: Callable[[str], Lane]) -> Query:
+    """Return the query that a request asks for; `named` returns what a `PartitionName` names. Raises QueryError naming
+    the parameter at fault."""
     parameters = read_parameters(ListParameters, given)
     return Query(
         tenant=checked("tenant", parse_tenant, tenant),
         id_prefix=parameters.id_prefix,
         id_contains=parameters.id_contains,
         target_topic=optional("target_topic", parse_topic, parameters.target_topic),
-        lane=None if parameters.partition is UNSET else lane_named(parameters.partition),
+        lane=None if parameters.partition is UNSET else named(parameters.partition),
         state=None if parameters.state is UNSET else parameters.state,
         labels=checked("label", parse_labels, ",".join(filter(None, parameters.label))),
         label_contains=parameters.label_contains,

@@ -29,8 +29,9 @@ from .caught_up import caught_up
 from .cluster import Lanes, Tables
 from .count_limits import CountTurns, count_time, too_much
 from .intervals import MINUTE_MS, Intervals, cells_in, intervals_asked
+from .known_partitions import KnownPartitions
 from .largest import Largest
-from .parameters import optional, read_parameters
+from .parameters import lane_named, optional, read_parameters
 from .scatter import Scatter, Whole, is_local, share_response
 from .shared_answers import SharedAnswers
 from .slices import SHORT_REST, LoopTime, pieces
@@ -67,12 +68,13 @@ class Asked:
     group: GroupedBy
     top: int
     target_topic: str | None = None
-    partition: str | None = None
+    partition: Lane | None = None
 
     @property
     def parameters(self) -> dict[str, str]:
         """The query string that asks for exactly this."""
-        only = {"target_topic": self.target_topic, "partition": self.partition}
+        partition = None if self.partition is None else lane_name(self.partition)
+        only = {"target_topic": self.target_topic, "partition": partition}
         given = {name: value for name, value in only.items() if value is not None}
         return self.intervals.parameters | {"group": self.group, "top": str(self.top)} | given
 
@@ -115,15 +117,16 @@ class EncodedGroups(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
 
 
-def asked_of(given: MultiMapping[str], now: int) -> Asked:
-    """Return what a request asks for. Raises QueryError naming the parameter at fault."""
+def asked_of(given: MultiMapping[str], now: int, named: Callable[[str], Lane] = lane_named) -> Asked:
+    """Return what a request asks for; `named` returns what a `PartitionName` names. Raises QueryError naming the
+    parameter at fault."""
     parameters = read_parameters(UpcomingGroupsParameters, given)
     return Asked(
         intervals_asked(parameters, now),
         parameters.group,
         parameters.top,
         optional("target_topic", parse_topic, parameters.target_topic),
-        None if parameters.partition is UNSET else parameters.partition,
+        None if parameters.partition is UNSET else named(parameters.partition),
     )
 
 
@@ -203,7 +206,7 @@ async def own_series(tables: Tables, asked: Asked) -> OwnSeries:
     found: dict[Lane, msgspec.Raw] = {}
     async with count_time() as time:
         for lane, table in sorted(tables.tables().items(), key=lambda each: each[0]):
-            if asked.partition is not None and asked.partition != lane_name(lane):
+            if asked.partition is not None and asked.partition != lane:
                 found[lane] = _encode_series([])
                 continue
             groups = await _read(tables, lane, table, asked, time)
@@ -304,16 +307,22 @@ class UpcomingGroupsHandlers:
     """One method per operation."""
 
     def __init__(
-        self, lanes: Lanes, scatter: Callable[[web.Request], Scatter], turns: CountTurns, clock: Clock
+        self,
+        lanes: Lanes,
+        partitions: KnownPartitions,
+        scatter: Callable[[web.Request], Scatter],
+        turns: CountTurns,
+        clock: Clock,
     ) -> None:
         self._lanes = lanes
+        self._partitions = partitions
         self._scatter = scatter
         self._turns = turns
         self._clock = clock
         self._answers = SharedAnswers[Asked]()
 
     async def upcoming_groups(self, request: web.Request) -> web.Response:
-        asked = asked_of(request.query, self._clock.now())
+        asked = asked_of(request.query, self._clock.now(), self._partitions.asked_by(request))
         if is_local(request):
             return share_response(await self._own(asked))
         body = await self._answers.answer(asked, FRESH_S, lambda: self._asked(self._scatter(request), asked))
@@ -322,7 +331,7 @@ class UpcomingGroupsHandlers:
     async def _asked(self, scatter: Scatter, asked: Asked) -> bytes:
         path = str(URL(PATH).with_query(asked.parameters))
         async with self._turns.whole.turn():
-            whole = await scatter.whole(self._own(asked), path, OwnSeries)
+            whole = await scatter.whole(self._own(asked), path, OwnSeries, asked.partition)
             return await document(whole, asked)
 
     async def _own(self, asked: Asked) -> OwnSeries:

@@ -280,13 +280,36 @@ async def test_a_list_of_one_partition_needs_no_other(cluster: Any, workers: Any
     for worker in workers:
         assert [each["id"] for each in (await worker.json(LIST, partition=own))["schedules"]] == ["a"]
         assert (await worker.json(LIST, 503, partition=other))["missing"][0]["partition"] == 3
-    assert (await workers[0].json(LIST, 503, partition=f"{TOPIC}[4]"))["missing"][0]["reason"] == "no worker has it"
-    assert (await workers[0].json(LIST, 400, partition="out[0]"))["parameter"] == "partition"
+
+
+@pytest.mark.parametrize("path", [LIST, "/api/v1/upcoming"])
+@pytest.mark.parametrize(
+    ("partition", "why"),
+    [
+        (f"{TOPIC}[4]", f"{TOPIC} has no partition 4: it has 4, numbered from 0"),
+        ("out[0]", f"out is no commands topic of this application, only {TOPIC}"),
+    ],
+)
+async def test_a_partition_that_does_not_exist_is_refused_by_its_name(
+    workers: Any, path: str, partition: str, why: str
+) -> None:
+    for worker in workers:
+        problem = await worker.json(path, 400, partition=partition)
+        assert (problem["parameter"], problem["detail"]) == ("partition", f"partition: {why}")
+
+
+@pytest.mark.parametrize("path", [LIST, "/api/v1/upcoming"])
+async def test_a_partition_that_nobody_has_is_missing_and_not_unknown(cluster: Any, workers: Any, path: str) -> None:
+    cluster.distribution[workers[1].url] = {TOPIC: [3]}
+    for worker in workers:
+        problem = await worker.json(path, 503, partition=f"{TOPIC}[1]")
+        assert problem["missing"] == [{"topic": TOPIC, "partition": 1, "worker": None, "reason": "no worker has it"}]
 
 
 async def test_before_the_first_assignment_there_is_no_list(cluster: Any, workers: Any) -> None:
     cluster.distribution.clear()
     assert (await workers[0].json(LIST, status=503))["missing"][0]["reason"] == "no worker has it"
+    assert (await workers[0].json(LIST, 503, partition=f"{TOPIC}[9]"))["missing"][0]["partition"] == 9
 
 
 async def test_a_partition_that_two_workers_have_while_it_moves_is_listed_once(cluster: Any) -> None:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from benchmarks.costs.cost import TARGET
 from benchmarks.costs.lanes import CHUNK, LIMITS, SERIES, Lane
@@ -23,7 +24,7 @@ from light_scheduler.bench.machine import machine
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import Headers, TopicNames
 from light_scheduler.pipeline.audit.clearing import COLUMNS
-from light_scheduler.pipeline.audit.evidence import Row, asked_of, encode_asked, kafka_rows
+from light_scheduler.pipeline.audit.evidence import HISTORY, Row, asked_of, encode_asked, kafka_rows
 from light_scheduler.pipeline.audit.judging import clear_rows, judge_rows
 from light_scheduler.pipeline.audit.readings import ROWS, Reading
 from light_scheduler.pipeline.audit.terms import Terms
@@ -76,11 +77,15 @@ def records_of(log: MemoryLog, topic: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(log.records[topic], arrow_schema(RECORDS))
 
 
-def in_order(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> pa.RecordBatch:
-    """Return columns of evidence, by schedule."""
+def in_order(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[str], *, is_history_last: bool = False
+) -> pa.RecordBatch:
+    """Return columns of evidence, by schedule: of each by kind, as clearing needs them, or with its history at last."""
     table = pa.Table.from_batches(batches).select(columns).combine_chunks()
-    order = [(name, "ascending") for name in ("tenant", "id", "kind", "offset")]
-    return table.sort_by(order).combine_chunks().to_batches()[0]
+    is_behind = pc.and_(pc.equal(table["kind"], HISTORY), pa.scalar(is_history_last))
+    order = [(name, "ascending") for name in ("tenant", "id", "is_behind", "kind", "offset")]
+    in_order = table.append_column("is_behind", is_behind).sort_by(order)
+    return in_order.select(columns).combine_chunks().to_batches()[0]
 
 
 def cost(run: Callable[[], object]) -> float:
@@ -104,7 +109,7 @@ def main() -> None:
     }
     read = {name: partial(_read, *reading, schema) for name, reading in readings.items()}
     batches = [batch for reading in read.values() for batch in reading()]
-    compared, evidence = in_order(batches, COLUMNS), in_order(batches, Row._fields)
+    compared, evidence = in_order(batches, COLUMNS), in_order(batches, Row._fields, is_history_last=True)
     terms = Terms(FiringRules(), Bounds(0, log.now, 60_000), Horizon({TARGET: 0}, 0), NAMES.commands, 0)
     costs = {
         **{f"reading {name}": cost(reading) for name, reading in read.items()},

@@ -4,8 +4,10 @@ evidence, gathering   records of all topics in one form, by schedule
 readings              Kafka's columns to that form; plain_commands, lines and messages: of each topic
 evidence_source       the same, where records are read
 replay                a schedule's commands and history through the engine: what was promised (promises)
+cases                 a schedule's rows, lane by lane, its history last
+found, overflow       messages and dead letters of a schedule; what of it is too much for memory
 orders, diagnosis     what explains a line of history; what is wrong with one that nothing explains
-verdict               what was promised against what was delivered
+verdict, deliveries   what was promised against what was delivered; counts of it
 judging, terms        the same, for all schedules, where their rows are; what holds for all of them
 clearing, claims      schedules that need no replay, by what their records claim
 canonical             commands as columns; header_lists: headers of many records in flat arrays

@@ -4,7 +4,7 @@ A row of evidence is
 
     tenant, id        whose it is; the id is empty where none could be told
     lane              the partition of the commands topic whose lane it belongs to
-    kind              IMPORTED, COMMAND, DEAD_LETTER, TOLD or SEEN, which is also the order of a schedule's rows
+    kind              IMPORTED, COMMAND, DEAD_LETTER, HISTORY or SEEN
     topic, partition, offset, timestamp (UTC epoch ms)      the record
     key, value, headers                                     what is needed of it; the key of a command that a lane
                                                             has passed on to another is where it was sent to; that of
@@ -15,11 +15,9 @@ Payloads are digests from the start: the largest part of most records is never s
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -32,7 +30,6 @@ from light_scheduler.model import (
     Command,
     CompleteCommand,
     ControlCommand,
-    DeadLetterCause,
     Entry,
     ExtendCommand,
     Headers,
@@ -41,7 +38,7 @@ from light_scheduler.model import (
 )
 from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.pipeline.schemas import HEADERS_TYPE
-from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, decode_history, parse_firing
+from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, parse_firing
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.lane_marks import BULK_COUNT, Count, Loan, as_sent, mark_of
@@ -49,9 +46,9 @@ from light_scheduler.wire.probe import PROBE, is_of_probe
 from light_scheduler.wire.state import decode_entry, encode_entry
 
 from .faults import RecordId
-from .promises import Asked, HistoryRecord, Refused
-from .standing import Series, Standing
-from .verdict import Case, FoundDeadLetter, Seen
+from .found import FoundDeadLetter, Seen
+from .promises import Asked, Refused
+from .standing import Standing
 
 IMPORTED, COMMAND, DEAD_LETTER, HISTORY, SEEN = range(-1, 4)
 
@@ -62,9 +59,6 @@ SCHEMA = (
 
 MOVED = b"moved"
 """The key of a row that says that a schedule, or a command for it, went from one lane to another since a topic grew."""
-
-Unjudged = Literal["ambiguous", "moved"]
-"""Why a schedule cannot be judged: commands for it come in on several topics; or it was moved between lanes."""
 
 LONGEST_ID = 10_000
 """Characters of an id that history repeats; longer ones stand there as none."""
@@ -226,84 +220,6 @@ def dead_letter_of(row: Row) -> FoundDeadLetter:
     return FoundDeadLetter(
         RecordId(row.topic, row.partition, row.offset), letter.cause, letter.at, letter.due, letter.source_offset
     )
-
-
-def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator[tuple[int, Case | Unjudged]]:
-    """Yield a case for each lane that has a part in a schedule's rows, or why that cannot be judged.
-
-    History does not tell apart commands that come in on several topics, nor when a schedule left a lane. `whole_since`
-    (UTC epoch ms) is since when neither commands nor history lack anything.
-    """
-    is_moved = False
-    by_lane: defaultdict[int, _Lane] = defaultdict(_Lane)
-    copies: dict[tuple[int, int], tuple[int, int]] = {}
-    for row in rows:
-        by_lane[row.lane].add(row)
-        if row.kind == COMMAND and row.key == MOVED:
-            is_moved = True
-        elif row.kind == COMMAND and row.key is not None:
-            partition, offset = map(int, row.key.split(b":"))
-            copies[partition, offset] = row.partition, row.offset
-    for lane, found in by_lane.items():
-        for letter in [letter for letter in found.dead_letters if letter.cause is DeadLetterCause.REJECTED]:
-            if (lane, letter.offset) in copies:  # it names the record that was sent
-                found.dead_letters.remove(letter)
-                home, offset = copies[lane, letter.offset]
-                by_lane[home].dead_letters.append(letter._replace(offset=offset))
-    for lane, found in by_lane.items():
-        if is_moved or len(found.topics) > 1:
-            yield lane, "moved" if is_moved else "ambiguous"
-            continue
-        topic = next(iter(found.topics), default_topic)
-        yield (
-            lane,
-            Case(
-                found.asked,
-                found.recorded,
-                found.seen,
-                found.dead_letters,
-                topic,
-                {offset for partition, offset in copies if partition == lane},
-                whole_since,
-                found.unreadable,
-                found.imported,
-                found.series,
-            ),
-        )
-
-
-@dataclass
-class _Lane:
-    """One lane's records of a schedule."""
-
-    asked: list[Asked] = field(default_factory=list)
-    recorded: list[HistoryRecord] = field(default_factory=list)
-    seen: list[Seen] = field(default_factory=list)
-    dead_letters: list[FoundDeadLetter] = field(default_factory=list)
-    imported: Entry | None = None
-    series: Series | None = None
-    topics: set[str] = field(default_factory=set)
-    unreadable: int = 0
-
-    def add(self, row: Row) -> None:
-        try:
-            if row.kind == COMMAND:
-                self.asked.append(decode_asked(row.value or b""))
-                self.topics.add(row.topic)
-            elif row.kind == IMPORTED:
-                self.imported = decode_entry(row.value or b"")
-                self.series = None if row.key is None else Series.decode(row.key)
-                self.topics.add(row.topic)
-            elif row.kind == HISTORY:
-                self.recorded.append(
-                    HistoryRecord(decode_history(row.value), RecordId(row.topic, row.partition, row.offset))
-                )
-            elif row.kind == SEEN:
-                self.seen.append(seen_of(row))
-            else:
-                self.dead_letters.append(dead_letter_of(row))
-        except FormatError:  # of somebody else's making: whoever writes to a target topic may use our headers
-            self.unreadable += 1
 
 
 def kafka_rows(batch: pa.RecordBatch) -> Iterator[Row]:

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
+from light_scheduler.engine.firing import MINUTE_MS
 from light_scheduler.pipeline.schemas import arrow_schema
 
+from .cases import cases
 from .clearing import COLUMNS as COMPARED
 from .clearing import Cleared, without_cleared
-from .evidence import Row, cases, evidence_rows, standing_row
+from .deliveries import lateness_step
+from .evidence import HISTORY, Row, evidence_rows, standing_row
 from .header_lists import Numbers
 from .readings import batch_of
 from .terms import Terms
@@ -39,10 +42,7 @@ For the next audit, if one is to continue this one, a schedule STANDS as `value`
 timestamp of its evidence); or it is OPEN, and all its rows are needed again; or UNJUDGED, and its commands say why.
 """
 
-_MINUTE_MS = 60_000
 _ROWS = 2_000
-
-
 _SCHEDULE = ("tenant", "id")
 
 
@@ -53,13 +53,17 @@ def findings(evidence: DataFrame, terms: Terms, stack: ExitStack) -> tuple[DataF
     the evidence of those that are left.
     """
     if terms.replays_all:
-        return _by_schedule(evidence.select(*Row._fields)).mapInArrow(judge_rows(terms), FINDINGS), evidence
+        return _replayed(evidence, terms), evidence
     cleared = kept(_by_schedule(evidence.select(*COMPARED)).mapInArrow(clear_rows(terms), FINDINGS), stack)
     cleared.count()  # so that Spark knows how few are left
     left = cleared.where(F.col("what") == LEFT).select(*_SCHEDULE)
     rest = settled(evidence.join(left, list(_SCHEDULE), "left_semi"), stack)
-    replayed = _by_schedule(rest.select(*Row._fields)).mapInArrow(judge_rows(terms), FINDINGS)
-    return cleared.where(F.col("what") != LEFT).unionByName(replayed), rest
+    return cleared.where(F.col("what") != LEFT).unionByName(_replayed(rest, terms)), rest
+
+
+def _replayed(evidence: DataFrame, terms: Terms) -> DataFrame:
+    in_order = _by_schedule(evidence.select(*Row._fields), F.col("kind") == HISTORY)
+    return in_order.mapInArrow(judge_rows(terms), FINDINGS)
 
 
 def kept(table: DataFrame, stack: ExitStack) -> DataFrame:
@@ -81,16 +85,11 @@ def settled(table: DataFrame, stack: ExitStack) -> DataFrame:
     return found
 
 
-def _by_schedule(evidence: DataFrame) -> DataFrame:
-    order = ("tenant", "id", "lane", "kind", "topic", "partition", "offset")
+def _by_schedule(evidence: DataFrame, *first: Column) -> DataFrame:
+    """Return rows sorted by schedule; those of one by other columns `first`."""
+    order: tuple[Column | str, ...] = (*_SCHEDULE, *first, "lane", "kind", "topic", "partition", "offset")
     # Ids begin alike, and Spark sorts by a prefix first: that of a hash tells nearly all schedules apart.
     return evidence.repartition(*_SCHEDULE).sortWithinPartitions(F.xxhash64(*_SCHEDULE), *order)
-
-
-def lateness_step(ms: int) -> int:
-    """Return a lateness as it is counted: three digits of it, so that there are few different ones."""
-    scale: int = 10 ** max(0, len(str(abs(ms))) - 3)
-    return ms // scale * scale
 
 
 def clear_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -110,39 +109,37 @@ def clear_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
 
 
 def judge_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what makes findings of sorted rows of evidence, by a replay of every schedule."""
+    """Return what makes findings of rows of evidence, sorted by `order_of`, by a replay of every schedule."""
     schema = arrow_schema(FINDINGS)
 
     def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tally = _Tally()
-        rows: list[tuple[Any, ...]] = []
-        everything = chain.from_iterable(map(evidence_rows, batches))
-        for (tenant, id), of_one in groupby(everything, key=lambda row: (row.tenant, row.id)):
-            left = _Left(tenant, id)
-            for lane, case in cases(of_one, terms.commands_topic, terms.whole_since):
-                tally.counts["schedules"] += 1
-                if not isinstance(case, Case):
-                    tally.counts[case] += 1
-                    left.is_unjudged = True
-                    continue
-                tally.counts["unreadable"] += case.unreadable
-                verdict = judge(case, terms.rules, terms.bounds, terms.horizon)
-                tally.add(verdict, case.commands_topic, lane)
-                left.add(lane, case.commands_topic, verdict)
-                for fault in verdict.faults:
-                    place = fault.place
-                    named = fault.kind.value, tenant, id, lane, fault.due, fault.at
-                    rows.append((FAULT, *named, *place, 1, fault.detail, None, None))
-            if terms.continues:
-                rows += left.rows()
-            if len(rows) >= _ROWS:
-                yield batch_of(rows, schema)
-                rows = []
-        rows += tally.rows()
-        if rows:
-            yield batch_of(rows, schema)
+        rows = _judged(chain.from_iterable(map(evidence_rows, batches)), terms)
+        while some := list(islice(rows, _ROWS)):
+            yield batch_of(some, schema)
 
     return judged
+
+
+def _judged(evidence: Iterator[Row], terms: Terms) -> Iterator[tuple[Any, ...]]:
+    """Yield findings."""
+    tally = _Tally()
+    for (tenant, id), of_one in groupby(evidence, key=lambda row: (row.tenant, row.id)):
+        left = _Left(tenant, id)
+        for lane, case in cases(of_one, terms.commands_topic, terms.whole_since):
+            tally.counts["schedules"] += 1
+            if not isinstance(case, Case):
+                tally.counts[case] += 1
+                left.is_unjudged = True
+                continue
+            verdict = judge(case, terms.rules, terms.bounds, terms.horizon)
+            tally.add(verdict, case.commands_topic, lane)
+            left.add(lane, case.commands_topic, verdict)
+            for fault in verdict.faults:
+                named = fault.kind.value, tenant, id, lane, fault.due, fault.at
+                yield FAULT, *named, *fault.place, 1, fault.detail, None, None
+        if terms.continues:
+            yield from left.rows()
+    yield from tally.rows()
 
 
 class _Left:
@@ -183,11 +180,9 @@ class _Tally:
 
     def add(self, verdict: Verdict, topic: str, lane: int) -> None:
         self.counts.update(verdict.counts)
-        self.counts["delivered"] += len(verdict.deliveries)
-        for promise, late in verdict.deliveries:
-            self._minutes[promise.recorded.event.at // _MINUTE_MS * _MINUTE_MS] += 1
-            if late is not None:
-                self._lateness[lateness_step(late)] += 1
+        self.counts["delivered"] += verdict.deliveries.number
+        self._minutes.update(verdict.deliveries.minutes)
+        self._lateness.update(verdict.deliveries.lateness)
         if verdict.handled is not None:
             self._handled[topic, lane] = max(verdict.handled, self._handled.get((topic, lane), -1))
 
@@ -195,7 +190,7 @@ class _Tally:
         self.counts["schedules"] += len(cleared.fired_at)
         counted = [bounds.count(at) for at in cleared.fired_at.tolist()]
         self.counts["delivered"] += sum(counted)
-        self._minutes.update(_frequencies(cleared.fired_at[counted] // _MINUTE_MS * _MINUTE_MS))
+        self._minutes.update(_frequencies(cleared.fired_at[counted] // MINUTE_MS * MINUTE_MS))
         for late, number in _frequencies(cleared.late[counted]).items():
             self._lateness[lateness_step(late)] += number
         for place, offset in cleared.handled.items():

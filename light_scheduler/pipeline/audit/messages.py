@@ -89,7 +89,7 @@ def seen(records: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]
     lists = HeaderLists.of(records.column("headers"))
     redriven = lists.owners[lists.named(REDRIVEN_FROM) & mask_of(lists.values.is_valid())]
     is_first = np.bincount(redriven, minlength=len(lists.ends)) == 0
-    is_usual, last = _usual(lists)
+    is_usual, last = usual_headers(lists)
     usual = is_usual & is_first
     if not usual.all():
         others = records.filter(pa.array(is_first & ~is_usual))
@@ -99,23 +99,10 @@ def seen(records: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]
         lists = HeaderLists.of(records.column("headers"))
     of = Messages(_digested(records), lists, last)
     tenant, id, lane = (last[name].cast(pa.string()) for name in (_TENANT, _ID, _LANE))
-    yield _evidence(of.rows, {"tenant": tenant, "id": id, "lane": lane.cast(pa.int32())}, _claims(of), schema)
+    yield _evidence(of.rows, {"tenant": tenant, "id": id, "lane": lane.cast(pa.int32())}, claims_of(of), schema)
 
 
-def claims_of_messages(rows: pa.RecordBatch) -> Columns:
-    """Return what messages claim; `rows` is their evidence."""
-    lists = HeaderLists.of(rows.column("headers"))
-    is_usual, last = _usual(lists)
-    usual = pa.array(is_usual)
-    of_usual = rows.filter(usual)
-    last = {name: values.filter(usual) for name, values in last.items()}
-    claims = _claims(Messages(of_usual, HeaderLists.of(of_usual.column("headers")), last))
-    places = pa.array(np.cumsum(is_usual) - 1, mask=~is_usual)
-    claim, due, at = (column.take(places) for column in claims)
-    return claim, due, at
-
-
-def _usual(lists: HeaderLists) -> tuple[Mask, dict[str, pa.Array]]:
+def usual_headers(lists: HeaderLists) -> tuple[Mask, dict[str, pa.Array]]:
     """Tell which records say whose they are in the usual places, and return the values of the last headers, by name."""
     is_usual = lists.lengths >= len(LAST_HEADERS)
     begins = np.where(is_usual, lists.ends - len(LAST_HEADERS), 0)
@@ -128,6 +115,21 @@ def _usual(lists: HeaderLists) -> tuple[Mask, dict[str, pa.Array]]:
         is_usual[found] = lists.named(CONTROL_PREFIX + name, at)
     is_usual &= _is_text(last[_TENANT]) & _is_text(last[_ID])
     return is_usual & mask_of(pc.match_substring_regex(last[_LANE], _USUAL_LANE)), last
+
+
+def claims_of(of: Messages) -> Columns:
+    """Return what messages claim."""
+    is_plain = np.ones(of.rows.num_rows, np.bool_)
+    for name in ("due", "fired-at"):
+        is_plain &= mask_of(pc.match_substring_regex(of.last[name], _INSTANT))
+    for holds in CHECKS.values():
+        is_plain &= holds(of)
+    source, partition, offset = (of.last[name] for name in ("source-topic", "source-partition", "source-offset"))
+    headers, topic = headers_digests(of.lists, of.of_users), of.rows.column("topic").cast(pa.binary())
+    parts = Parts(of.rows.column("value"), headers, topic, source, partition, offset, of.rows.column("key"))
+    instants = {name: _where(is_plain, of.last[name]).cast(pa.string()) for name in ("due", "fired-at")}
+    due, fired_at = (texts.cast(pa.int64()) for texts in instants.values())
+    return _where(is_plain, digests(parts)), due, fired_at
 
 
 def _is_text(column: pa.Array) -> Mask:
@@ -143,20 +145,6 @@ def _text(value: bytes | None) -> str | None:
         return None if value is None else value.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _claims(of: Messages) -> Columns:
-    is_plain = np.ones(of.rows.num_rows, np.bool_)
-    for name in ("due", "fired-at"):
-        is_plain &= mask_of(pc.match_substring_regex(of.last[name], _INSTANT))
-    for holds in CHECKS.values():
-        is_plain &= holds(of)
-    source, partition, offset = (of.last[name] for name in ("source-topic", "source-partition", "source-offset"))
-    headers, topic = headers_digests(of.lists, of.of_users), of.rows.column("topic").cast(pa.binary())
-    parts = Parts(of.rows.column("value"), headers, topic, source, partition, offset, of.rows.column("key"))
-    instants = {name: _where(is_plain, of.last[name]).cast(pa.string()) for name in ("due", "fired-at")}
-    due, fired_at = (texts.cast(pa.int64()) for texts in instants.values())
-    return _where(is_plain, digests(parts)), due, fired_at
 
 
 def _where(condition: Mask, values: pa.Array) -> pa.Array:

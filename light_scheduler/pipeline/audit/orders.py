@@ -25,7 +25,7 @@ from light_scheduler.model import (
 )
 from light_scheduler.model.tenant_rules import TENANT_DELETED
 
-from .promises import Asked, Refused
+from .promises import Refused
 
 ASKED = frozenset(
     {
@@ -84,14 +84,16 @@ Way = tuple[State, Line | None]
 
 
 class AskedOf(NamedTuple):
-    """The commands to a schedule: `asked` in the order of their log, which is `topic`'s.
+    """The commands to a schedule: `asked` in the order of their log, which is `topic`'s, without those that are
+    `refused` because they cannot be understood.
 
     `rejected` are offsets of commands that are among the dead letters, `passed_on` of those that another lane has
     copies of.
     """
 
     topic: str
-    asked: Sequence[Asked]
+    asked: Sequence[Command]
+    refused: Sequence[Refused] = ()
     rejected: AbstractSet[int] = frozenset()
     passed_on: AbstractSet[int] = frozenset()
 
@@ -101,9 +103,10 @@ class Orders:
 
     def __init__(self, commands: AskedOf, rules: FiringRules) -> None:
         # What cannot be understood is refused on sight: a bulk command before it may have its effect after it.
-        self.asked = [each for each in commands.asked if not isinstance(each, Refused)]
-        refused = [each for each in commands.asked if isinstance(each, Refused)]
-        self.refused = sorted(refused, key=lambda each: each.may_be_report)  # what has to be rejected comes first
+        self.asked = commands.asked
+        self.refused = sorted(
+            commands.refused, key=lambda each: each.may_be_report
+        )  # what has to be rejected comes first
         self.rules = rules
         self._rejected = commands.rejected
         self._passed_on = commands.passed_on

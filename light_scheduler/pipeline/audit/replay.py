@@ -7,28 +7,37 @@ is possible, and finds fault only if none of them explains what history tells.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import Entry, EventType, HistoryEvent
 
 from .diagnosis import Diagnoses
 from .faults import Fault, FaultKind, RecordId
+from .found import Messages
 from .orders import AskedOf, Line, Orders, State, Way
-from .promises import Ending, HistoryRecord, Name, Promise, name_of
+from .promises import Ending, HistoryRecord, Promise, name_of
 
 MOST_STATES = 64
 """Orders of commands that are followed at a time."""
 
 
-class Replay:
-    """Takes history line by line; afterwards holds what was promised, and what is wrong with it.
+class Found(NamedTuple):
+    """What lines of history promised, what is wrong with them, and the instants (UTC epoch ms) of those that could be
+    held against nothing.
+    """
 
-    `sources` maps a firing's name to the offsets of the
-    commands that its delivered messages name, in their order: they decide between orders that history alone leaves
-    open. `whole_since` (UTC epoch ms) is since when neither commands nor history lack anything. `imported` is what was
-    pending before the first command.
+    promises: list[Promise]
+    faults: list[Fault]
+    unjudged: list[int]
+
+
+class Replay:
+    """Takes history line by line, and finds out what was promised, and what is wrong with it.
+
+    Delivered `messages` name the commands that they come from, in their order: these decide between orders that history
+    alone leaves open. `whole_since` (UTC epoch ms) is since when neither commands nor history lack anything. `imported`
+    is what was pending before the first command.
     """
 
     def __init__(
@@ -36,24 +45,21 @@ class Replay:
         commands: AskedOf,
         rules: FiringRules,
         *,
-        sources: Mapping[Name, Sequence[int]] | None = None,
+        messages: Messages,
         whole_since: int = 0,
         imported: Entry | None = None,
     ) -> None:
         self._orders = Orders(commands, rules)
         self._diagnoses = Diagnoses(self._orders, commands.topic)
         self._topic = commands.topic
-        self._sources = {name: deque(offsets) for name, offsets in (sources or {}).items()}
+        self._messages = messages
         self._is_lost = False
         self._has_begun = imported is not None
         self._whole_since = whole_since
         self._states = [State(0, imported, 0)]
         self._last_fired: HistoryEvent | None = None
-        self.promises: list[Promise] = []
+        self._found = Found([], [], [])
         self.endings: list[Ending] = []
-        self.faults: list[Fault] = []
-        self.unjudged: list[int] = []
-        """The instants (UTC epoch ms) of lines of history that could be held against nothing."""
         self.rest: State | None = None
         """How the schedule stands in the end; None if that is open: what was asked for has not all been carried out,
         or orders that are possible lead to different ends.
@@ -64,6 +70,11 @@ class Replay:
         """The offset of the last command that is known to have been carried out."""
         position = min(state.position for state in self._states)
         return self._orders.asked[position - 1].offset if position else None
+
+    def found(self) -> Found:
+        """Return what was found since this was called last: a series can have more of it than fits into memory."""
+        found, self._found = self._found, Found([], [], [])
+        return found
 
     def take(self, recorded: HistoryRecord) -> None:
         """Explain the next line of history."""
@@ -94,7 +105,7 @@ class Replay:
         left = [*self._orders.asked[state.position :], *refused]
         waiting = [asked for asked in left if self._whole_since <= asked.recorded_at <= until]
         for asked in waiting:
-            self.faults.append(
+            self._found.faults.append(
                 Fault(
                     FaultKind.IGNORED,
                     None,
@@ -112,7 +123,7 @@ class Replay:
         ready_at = max(entry.progress.wakes_at, state.since)
         if ready_at + patience <= until:
             schedule = entry.schedule
-            self.faults.append(
+            self._found.faults.append(
                 Fault(
                     FaultKind.MISSING,
                     entry.progress.next_due,
@@ -146,9 +157,11 @@ class Replay:
                 different.append(way)
         if event.event is not EventType.FIRED:
             return different
-        sources = self._sources.get(name_of(event))
+        source = self._messages.source(name_of(event))
         fitting = [
-            way for way in different if sources and way[1] and way[1].subject.schedule.source_offset == sources[0]
+            way
+            for way in different
+            if source is not None and way[1] and way[1].subject.schedule.source_offset == source
         ]
         return fitting or different
 
@@ -156,11 +169,10 @@ class Replay:
         event = recorded.event
         if event.event is EventType.FIRED or (line is not None and line.cause is not None):
             assert line is not None
-            self.promises.append(Promise(recorded, line.subject, line.ready_at, line.cause))
+            self._found.promises.append(Promise(recorded, line.subject, line.ready_at, line.cause))
         if event.event is EventType.FIRED:
             self._last_fired = event
-            if sources := self._sources.get(name_of(event)):
-                sources.popleft()
+            self._messages.pass_source(name_of(event))
         if event.event in (EventType.CANCELLED, EventType.UPDATED) and event.version is not None:
             version = event.version if event.event is EventType.CANCELLED else event.version - 1
             self.endings.append(Ending(event.at, event.event, version))
@@ -170,7 +182,7 @@ class Replay:
     def _diagnose(self, recorded: HistoryRecord) -> None:
         last_ending = self.endings[-1] if self.endings else None
         found = self._diagnoses.of(recorded, self._states[0], self._last_fired, last_ending)
-        self.faults += found.faults
+        self._found.faults.extend(found.faults)
         if found.way is not None:
             state, line = found.way
             self._states = [state]
@@ -199,7 +211,7 @@ class Replay:
     def _unexplained(self, recorded: HistoryRecord, *, counts: bool = True) -> None:
         """Note what can be noted of a line without knowing the schedule: whether its message is there."""
         if counts:
-            self.unjudged.append(recorded.event.at)
+            self._found.unjudged.append(recorded.event.at)
         if recorded.event.event is EventType.FIRED:
             self._last_fired = recorded.event
-            self.promises.append(Promise(recorded, None, None))
+            self._found.promises.append(Promise(recorded, None, None))

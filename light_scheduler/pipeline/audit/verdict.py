@@ -2,61 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+import msgspec
 
 from light_scheduler.engine import FiringRules
-from light_scheduler.model import DeadLetterCause, Entry, EventType, delivery_id
+from light_scheduler.model import Command, DeadLetterCause, Entry, EventType, delivery_id
 from light_scheduler.pipeline.lag import LAG_MS
 
-from .faults import Fault, FaultKind, RecordId
+from .deliveries import Deliveries
+from .faults import Fault, FaultKind
+from .found import DeadLetters, Messages, Seen
 from .orders import AskedOf
-from .promises import Asked, Ending, HistoryRecord, Name, Promise
-from .replay import Replay
-from .standing import Series, Standing, standing_of
+from .overflow import LongList
+from .promises import Ending, HistoryRecord, Promise, Refused
+from .replay import Found, Replay
+from .standing import Course, Series, Standing, standing_of
 
-
-class Seen(NamedTuple):
-    """A message in a target topic. `payload` and `headers` are digests, those of the user; `timestamp` is its record's
-    (UTC epoch ms). `has_own_firing_id`: its header `schedule-firing-id` is that of its id and time.
-    """
-
-    place: RecordId
-    timestamp: int
-    due: int
-    attempt: int
-    version: int
-    sequence: int
-    fired_at: int
-    source: RecordId
-    original_due: int | None
-    delivery_id: str | None
-    has_own_firing_id: bool
-    key: bytes | None
-    payload: bytes | None
-    headers: bytes
-
-    @property
-    def name(self) -> Name:
-        return self.due, self.attempt, self.version, self.sequence
-
-    @property
-    def early(self) -> int:
-        """How many ms before it was due it was delivered; not above 0: it was not."""
-        return self.due - min(self.fired_at, self.timestamp)
-
-
-class FoundDeadLetter(NamedTuple):
-    """A dead letter; `offset` is that of the command that it comes from."""
-
-    place: RecordId
-    cause: DeadLetterCause
-    at: int
-    due: int | None
-    offset: int
+_encode = msgspec.msgpack.Encoder().encode
+_decode_fault = msgspec.msgpack.Decoder(Fault).decode
 
 
 class Bounds(NamedTuple):
@@ -93,17 +60,26 @@ class Horizon(NamedTuple):
         return start is not None and start <= instant
 
 
+class History(Protocol):
+    """Lines of history; `unreadable` counts those that had to be passed over so far."""
+
+    unreadable: int
+
+    def __iter__(self) -> Iterator[HistoryRecord]: ...
+
+
 class Case(NamedTuple):
-    """All records about one schedule of one lane, each kind in the order of its log.
+    """All records about one schedule of one lane, each kind in the order of its log; `recorded` can be read once.
 
     `passed_on` are offsets of commands of which another lane has copies. `imported` is the schedule as it was pending
     when the application began, or at the end of the previous audit, and `series` its series then.
     """
 
-    asked: Sequence[Asked]
-    recorded: Sequence[HistoryRecord]
-    seen: Sequence[Seen]
-    dead_letters: Sequence[FoundDeadLetter]
+    asked: Sequence[Command]
+    refused: Sequence[Refused]
+    recorded: History
+    messages: Messages
+    dead_letters: DeadLetters
     commands_topic: str
     passed_on: AbstractSet[int] = frozenset()
     whole_since: int = 0
@@ -112,91 +88,119 @@ class Case(NamedTuple):
     series: Series | None = None
 
 
-class KeptPromise(NamedTuple):
-    """A firing that was promised and delivered. `late` is how many ms later than possible, if known."""
-
-    promise: Promise
-    late: int | None
-
-
 class Verdict(NamedTuple):
     """The verdict on a schedule: faults, deliveries, counts, and the last command of the lane that was surely handled.
 
     `standing` is all that the next audit needs of the schedule; None: it needs all records.
     """
 
-    faults: list[Fault]
-    deliveries: list[KeptPromise]
+    faults: Sequence[Fault]
+    deliveries: Deliveries
     counts: Counter[str]
     handled: int | None
     standing: Standing | None = None
 
 
 def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> Verdict:
-    """Judge one schedule."""
-    spare: dict[Name, list[Seen]] = defaultdict(list)
-    for seen in case.seen:
-        spare[seen.name].append(seen)
-    replay = _replayed(case, rules, bounds, spare)
-    faults = list(replay.faults)
-    deliveries: list[KeptPromise] = []
-    counts: Counter[str] = Counter(unjudged=sum(map(bounds.count, replay.unjudged)))
-    for promise in replay.promises:
-        event, place = promise.recorded
-        if event.event is not EventType.FIRED:
-            continue
-        if found := _candidates(promise, spare, horizon):
-            # Of several, the one that was promised: a copy elsewhere is what is wrong, not the genuine message.
-            seen = min(found, key=lambda each: len(_compared(promise, each, case.commands_topic)))
-            spare[promise.name].remove(seen)
-            late = None if promise.ready_at is None else event.at - promise.ready_at
-            faults += _compared(promise, seen, case.commands_topic)
-            if late is not None and late > bounds.patience:
-                faults.append(_fault(FaultKind.LATE, seen, f"{late} ms after nothing else was in its way"))
-            if bounds.count(event.at):
-                deliveries.append(KeptPromise(promise, late))
-        elif horizon.reaches(event.target_topic, event.at):
-            detail = f"history tells that it was delivered, and it is not in {event.target_topic}"
-            faults.append(Fault(FaultKind.MISSING, event.due, event.at, place, detail))
-        elif bounds.count(event.at):
-            counts["unjudged"] += 1
-    promised = {promise.name for promise in replay.promises}
-    faults += [_surplus(seen, promised, replay.endings) for found in spare.values() for seen in found]
-    faults += _missing_dead_letters(replay.promises, case.dead_letters, horizon)
-    standing = _standing(case, replay, bounds, faults)
-    return Verdict([fault for fault in faults if bounds.hold(fault.at)], deliveries, counts, replay.handled, standing)
+    """Judge one schedule: line by line of its history, and then what is left of the rest."""
+    replay = _replay_of(case, rules)
+    course = Course(case.asked, case.refused, case.series)
+    hearing = _Hearing(case, bounds, horizon)
+    for recorded in case.recorded:
+        course.take(recorded.event)
+        replay.take(recorded)
+        hearing.take(replay.found())
+    replay.end(bounds.end, bounds.patience)
+    hearing.take(replay.found())
+    hearing.end(replay.endings)
+    counts = hearing.counts + Counter(unreadable=case.unreadable + case.recorded.unreadable)
+    last_at = max(course.last_at, case.dead_letters.last_at, hearing.last_fault_at)
+    is_open = bool(case.passed_on) or last_at > bounds.end
+    standing = None if is_open else standing_of(replay, course)
+    return Verdict(hearing.faults, hearing.deliveries, counts, replay.handled, standing)
 
 
-def _standing(case: Case, replay: Replay, bounds: Bounds, faults: Iterable[Fault]) -> Standing | None:
-    """Return the standing of a schedule, if all its records have been judged."""
-    recorded = (event.at for event, _ in case.recorded)
-    instants = chain(recorded, (letter.at for letter in case.dead_letters), (fault.at for fault in faults))
-    if case.passed_on or any(instant > bounds.end for instant in instants):
-        return None
-    return standing_of(replay, case.asked, case.recorded, case.series)
-
-
-def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name, Sequence[Seen]]) -> Replay:
-    rejected = {letter.offset for letter in case.dead_letters if letter.cause is DeadLetterCause.REJECTED}
-    replay = Replay(
-        AskedOf(case.commands_topic, case.asked, rejected, case.passed_on),
+def _replay_of(case: Case, rules: FiringRules) -> Replay:
+    rejected = {letter.offset for letter in case.dead_letters.rejected}
+    return Replay(
+        AskedOf(case.commands_topic, case.asked, case.refused, rejected, case.passed_on),
         rules,
-        sources={name: [each.source.offset for each in found] for name, found in seen.items()},
+        messages=case.messages,
         whole_since=case.whole_since,
         imported=case.imported,
     )
-    for recorded in case.recorded:
-        replay.take(recorded)
-    replay.end(bounds.end, bounds.patience)
-    return replay
 
 
-def _candidates(promise: Promise, spare: Mapping[Name, Sequence[Seen]], horizon: Horizon) -> Sequence[Seen]:
-    """Return the messages that may be the promised one.
+class _Hearing:
+    """Holds what is promised against what is there, promise by promise."""
+
+    def __init__(self, case: Case, bounds: Bounds, horizon: Horizon) -> None:
+        self._messages = case.messages
+        self._dead_letters = case.dead_letters
+        self._topic = case.commands_topic
+        self._bounds = bounds
+        self._horizon = horizon
+        self.faults: LongList[Fault] = LongList(_encode, _decode_fault)
+        self.last_fault_at = -1
+        """The latest instant (UTC epoch ms) of all faults, those outside of the bounds too; -1: there are none."""
+        self.deliveries = Deliveries()
+        self.counts: Counter[str] = Counter()
+
+    def take(self, found: Found) -> None:
+        """Hear what the replay has found."""
+        self._tell(found.faults)
+        self.counts["unjudged"] += sum(map(self._bounds.count, found.unjudged))
+        for promise in found.promises:
+            there = self._messages.promised(promise.name)
+            if promise.recorded.event.event is EventType.FIRED:
+                self._fired(promise, there)
+            if promise.cause is not None:
+                self._dead_lettered(promise, promise.cause)
+
+    def end(self, endings: Sequence[Ending]) -> None:
+        """Hear what nothing promised."""
+        for seen, is_promised in self._messages.left():
+            self._tell([_surplus(seen, endings, is_promised=is_promised)])
+
+    def _fired(self, promise: Promise, there: Sequence[Seen]) -> None:
+        event, place = promise.recorded
+        if found := _candidates(promise, there, self._horizon):
+            # Of several, the one that was promised: a copy elsewhere is what is wrong, not the genuine message.
+            seen = min(found, key=lambda each: len(_compared(promise, each, self._topic)))
+            self._messages.take(seen)
+            late = None if promise.ready_at is None else event.at - promise.ready_at
+            self._tell(_compared(promise, seen, self._topic))
+            if late is not None and late > self._bounds.patience:
+                self._tell([_fault(FaultKind.LATE, seen, f"{late} ms after nothing else was in its way")])
+            if self._bounds.count(event.at):
+                self.deliveries.add(event.at, late)
+        elif self._horizon.reaches(event.target_topic, event.at):
+            detail = f"history tells that it was delivered, and it is not in {event.target_topic}"
+            self._tell([Fault(FaultKind.MISSING, event.due, event.at, place, detail)])
+        elif self._bounds.count(event.at):
+            self.counts["unjudged"] += 1
+
+    def _dead_lettered(self, promise: Promise, cause: DeadLetterCause) -> None:
+        """Find a firing that is a dead letter according to the history."""
+        event, place = promise.recorded
+        since = self._horizon.dead_letters
+        if not self._dead_letters.take(cause, event.due) and since is not None and since <= event.at:
+            detail = f"history tells {event.event}, and it is not among the dead letters"
+            self._tell([Fault(FaultKind.MISSING, event.due, event.at, place, detail)])
+
+    def _tell(self, faults: Iterable[Fault]) -> None:
+        for fault in faults:
+            self.last_fault_at = max(self.last_fault_at, fault.at)
+            if self._bounds.hold(fault.at):
+                self.faults.append(fault)
+
+
+def _candidates(promise: Promise, found: Sequence[Seen], horizon: Horizon) -> Sequence[Seen]:
+    """Return the messages, of those of its name, that may be the promised one.
 
     If the promised one may be older than the records read of its topic, a message recorded much later is a copy of it.
     """
-    event, found = promise.recorded.event, spare.get(promise.name, ())
+    event = promise.recorded.event
     if not found or horizon.reaches(event.target_topic, event.at):
         return found
     return [seen for seen in found if seen.timestamp <= event.at + LAG_MS]
@@ -233,9 +237,9 @@ def _parts(promise: Promise, seen: Seen, commands_topic: str) -> Iterable[tuple[
     yield "header schedule-delivery-id", seen.delivery_id in (named, None)  # it is not in messages of older versions
 
 
-def _surplus(seen: Seen, promised: set[Name], endings: Sequence[Ending]) -> Fault:
+def _surplus(seen: Seen, endings: Sequence[Ending], *, is_promised: bool) -> Fault:
     """Return the fault of a message without a history event."""
-    if seen.name in promised:  # a copy has the headers of the genuine message, so its record says when it was made
+    if is_promised:  # a copy has the headers of the genuine message, so its record says when it was made
         return Fault(FaultKind.DUPLICATE, seen.due, seen.timestamp, seen.place, "history tells it once")
     before = [ending for ending in endings if ending.at <= seen.fired_at and ending.version >= seen.version]
     if before and before[-1].event is EventType.CANCELLED:
@@ -245,24 +249,6 @@ def _surplus(seen: Seen, promised: set[Name], endings: Sequence[Ending]) -> Faul
     if seen.early > 0:
         return _fault(FaultKind.EARLY, seen, f"{seen.early} ms before it was due, and history does not tell it")
     return _fault(FaultKind.UNEXPECTED, seen, "history does not tell it")
-
-
-def _missing_dead_letters(
-    promises: Iterable[Promise], dead_letters: Iterable[FoundDeadLetter], horizon: Horizon
-) -> list[Fault]:
-    """Find firings that are dead letters according to the history, but not in the topic."""
-    there = Counter((letter.cause, letter.due) for letter in dead_letters)
-    faults = []
-    for promise in promises:
-        event, place = promise.recorded
-        if promise.cause is None:
-            continue
-        if there[promise.cause, event.due] > 0:
-            there[promise.cause, event.due] -= 1
-        elif horizon.dead_letters is not None and horizon.dead_letters <= event.at:
-            detail = f"history tells {event.event}, and it is not among the dead letters"
-            faults.append(Fault(FaultKind.MISSING, event.due, event.at, place, detail))
-    return faults
 
 
 def _fault(kind: FaultKind, seen: Seen, detail: str) -> Fault:

@@ -6,10 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from support.ledger import Ledger, Record
 
 from light_scheduler.model import DEFAULT_TENANT, EventType
+from light_scheduler.pipeline.audit.cases import cases, order_of
+from light_scheduler.pipeline.audit.claims import NOTHING, Claim
 from light_scheduler.pipeline.audit.evidence import (
     COMMAND,
     DEAD_LETTER,
@@ -17,12 +20,13 @@ from light_scheduler.pipeline.audit.evidence import (
     SEEN,
     Row,
     asked_of,
-    cases,
     encode_asked,
     payload_digest,
     standing_row,
 )
 from light_scheduler.pipeline.audit.faults import Fault, FaultKind
+from light_scheduler.pipeline.audit.header_lists import HeaderLists
+from light_scheduler.pipeline.audit.messages import Messages, claims_of, usual_headers
 from light_scheduler.pipeline.audit.verdict import Bounds, Case, Horizon, Verdict, judge
 from light_scheduler.wire import decode_dead_letter, decode_history, dialect_named, parse_firing
 
@@ -61,7 +65,7 @@ def judged(
     horizon = Horizon({ledger.target: bounds.first_read}, 0)
     found: dict[str, Verdict] = {}
     for (_, id), of_one in rows.items():
-        of_one.sort(key=lambda row: (row.lane, row.kind, row.topic, row.partition, row.offset))
+        of_one.sort(key=order_of)
         for lane, case in cases(of_one, ledger.names.commands, whole_since):
             assert isinstance(case, Case)
             found[f"{id} of lane {lane}" if id in found else id] = judge(case, ledger.rules, bounds, horizon)
@@ -134,7 +138,7 @@ def carried_over(
 
 
 def _judged_rows(ledger: Ledger, rows: list[Row], bounds: Bounds, horizon: Horizon) -> list[tuple[int, Verdict]]:
-    rows.sort(key=lambda row: (row.lane, row.kind, row.topic, row.partition, row.offset))
+    rows.sort(key=order_of)
     return [
         (lane, judge(case, ledger.rules, bounds, horizon))
         for lane, case in cases(rows, ledger.names.commands, 0)
@@ -193,3 +197,12 @@ def _dead_letter(record: Record) -> Row:
 def _row(tenant: str, id: str, lane: int, kind: int, record: Record, value: bytes | None) -> Row:
     place = record.topic, record.partition, record.offset, record.timestamp
     return Row(tenant, id, lane, kind, *place, record.key, value, record.headers)
+
+
+def claim_of_message(row: pa.RecordBatch) -> Claim:
+    """Return what a message claims; `row` is its evidence."""
+    lists = HeaderLists.of(row.column("headers"))
+    is_usual, last = usual_headers(lists)
+    if not is_usual.all():
+        return NOTHING
+    return Claim(*(column[0].as_py() for column in claims_of(Messages(row, lists, last))))

@@ -105,7 +105,7 @@ def test_an_audit_of_what_lanes_did_finds_nothing(steps: list[Any], rules: Firin
     found = judged(ledger, end=now + HOUR, patience=24 * HOUR)
     assert not explained(found)
     assert sum(verdict.counts["unjudged"] for verdict in found.values()) == 0
-    fired = sum(len(verdict.deliveries) for verdict in found.values())
+    fired = sum(verdict.deliveries.number for verdict in found.values())
     assert fired == len(ledger.of(ledger.target))
 
 
@@ -330,7 +330,7 @@ def test_schedules_that_were_imported_are_promised_as_they_were_pending(
         ledger.remove(firing_of(ledger, "once"))
     found = verdicts(ledger, end=M + 2 * HOUR, imported=imported)
     assert faults(found) == ([] if ends else [("once", "missing", M + HOUR)])
-    assert sum(len(verdict.deliveries) for verdict in found.values()) == len(ledger.of(ledger.target)) > 0
+    assert sum(verdict.deliveries.number for verdict in found.values()) == len(ledger.of(ledger.target)) > 0
     assert {kind for _, kind, _ in faults(verdicts(ledger, end=M + 2 * HOUR))} >= {"unexpected"}
 
 

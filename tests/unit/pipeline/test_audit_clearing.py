@@ -17,6 +17,7 @@ from support.tries import tries
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType, Headers, Once, ScheduleCommand, Target
 from light_scheduler.pipeline.audit import claims, clearing, messages
+from light_scheduler.pipeline.audit.cases import order_of
 from light_scheduler.pipeline.audit.claims import NOTHING, Claim, claim_of_command, claim_of_event
 from light_scheduler.pipeline.audit.clearing import COLUMNS
 from light_scheduler.pipeline.audit.evidence import (
@@ -32,7 +33,6 @@ from light_scheduler.pipeline.audit.evidence import (
     headers_digest,
 )
 from light_scheduler.pipeline.audit.judging import COUNT, HANDLED, LATENESS, LEFT, MINUTE, clear_rows, judge_rows
-from light_scheduler.pipeline.audit.messages import claims_of_messages
 from light_scheduler.pipeline.audit.readings import ROWS
 from light_scheduler.pipeline.audit.terms import Terms
 from light_scheduler.pipeline.audit.verdict import Bounds, Horizon
@@ -40,7 +40,7 @@ from light_scheduler.pipeline.lag import LAG_MS
 from light_scheduler.pipeline.schemas import arrow_schema
 from light_scheduler.wire import decode_history
 
-from .conftest import evidence
+from .conftest import claim_of_message, evidence
 from .test_audit import HOUR, PLANTED, STEPS, M, again, busy, firing_of, late, told
 from .test_audit import MINUTE as MINUTE_MS
 
@@ -70,9 +70,7 @@ def claim_of(row: Row) -> Claim:
         return claim_of_command(row, decode_asked(row.value or b""))
     if row.kind == HISTORY:
         return claim_of_event(decode_history(row.value))
-    return (
-        Claim(*(column[0].as_py() for column in claims_of_messages(batch_of([row])))) if row.kind == SEEN else NOTHING
-    )
+    return claim_of_message(batch_of([row])) if row.kind == SEEN else NOTHING
 
 
 def left_of(rows: Iterable[Row], terms: Terms, size: int) -> tuple[list[Any], list[Row]]:
@@ -93,6 +91,7 @@ def left_of(rows: Iterable[Row], terms: Terms, size: int) -> tuple[list[Any], li
 def found(rows: Iterable[Row], terms: Terms, size: int = 10_000) -> Any:
     """Return all findings; numbers of one kind are added up."""
     findings, left = ([], in_order(rows)) if terms.replays_all else left_of(rows, terms, size)
+    left.sort(key=lambda row: (row.tenant, row.id, *order_of(row)))
     batches = [batch_of(left[first : first + size]) for first in range(0, len(left), size)]
     findings = findings + [row for batch in judge_rows(terms)(iter(batches)) for row in batch.to_pylist()]
     counted: dict[Any, int] = {}

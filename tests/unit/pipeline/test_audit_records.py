@@ -14,12 +14,11 @@ from support.tries import tries
 
 from light_scheduler.pipeline.audit.claims import claim_of_event
 from light_scheduler.pipeline.audit.evidence import COMMAND, HISTORY, SEEN, Row, payload_digest
-from light_scheduler.pipeline.audit.messages import claims_of_messages
 from light_scheduler.pipeline.audit.readings import ROWS, Reading
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema
 from light_scheduler.wire import decode_history
 
-from .conftest import evidence
+from .conftest import claim_of_message, evidence
 from .test_audit import HOUR, STEPS, M, busy, firing_of
 
 __all__ = ["busy"]
@@ -144,13 +143,11 @@ def test_a_line_that_this_version_cannot_read_is_evidence_if_it_says_whose_it_is
     assert [(row["tenant"], row["claim"]) for row in rows] == [("default", None)] * is_evidence
 
 
-def test_claims_of_messages_are_those_of_their_evidence(busy: Ledger) -> None:
+def test_messages_claim_among_others_what_each_claims_alone(busy: Ledger) -> None:
     strange = UNUSUAL["with a header behind"](firing_of(busy, "once-3"))
     rows = [*read(Reading("messages"), busy.of(busy.target)), *read(Reading("messages"), [strange])]
-    claims = claims_of_messages(pa.RecordBatch.from_pylist(rows, SCHEMA))
-    assert list(zip(*(column.to_pylist() for column in claims), strict=True)) == [
-        (row["claim"], row["due"], row["at"]) for row in rows
-    ]
+    alone = [claim_of_message(pa.RecordBatch.from_pylist([row], SCHEMA)) for row in rows]
+    assert alone == [(row["claim"], row["due"], row["at"]) for row in rows]
 
 
 def test_a_reading_is_an_option_of_a_source(busy: Ledger) -> None:

@@ -11,7 +11,8 @@ from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.model import Entry, Headers, Once, Progress, Schedule, Target
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.model.probe import ProbeMark
-from light_scheduler.pipeline.audit.evidence import COMMAND, MOVED, Row, asked_of, cases, encode_asked
+from light_scheduler.pipeline.audit.cases import cases
+from light_scheduler.pipeline.audit.evidence import COMMAND, MOVED, Row, asked_of, encode_asked
 from light_scheduler.pipeline.audit.promises import Refused
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.handover import adoption_headers, emptied_headers

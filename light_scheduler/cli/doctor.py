@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from light_scheduler.kafka.job_rights import JOBS, Job
 from light_scheduler.settings import Settings
 
 from .examples import examples
@@ -20,7 +21,7 @@ from .verbosity import status
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-@click.command("doctor", epilog=examples("doctor", "doctor --broker kafka://kafka-1:9092 --json"))
+@click.command("doctor", epilog=examples("doctor", "doctor --broker kafka://kafka-1:9092 --json", "doctor --job audit"))
 @settings_options(
     "app_id",
     "broker",
@@ -34,16 +35,22 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
     "session_timeout",
     "transaction_timeout",
 )
+@click.option(
+    "--job",
+    type=click.Choice(JOBS),
+    help="Check the rights that this job of the pipeline needs in Kafka, in place of all that a worker needs.",
+)
 @output_option()
-def command(settings: Settings, output: Output) -> None:
+def command(settings: Settings, job: Job | None, output: Output) -> None:
     """Check broker, topics, rights, access, clock and disk, and print what to do.
 
-    Exit code 1: a worker could not run here.
+    Exit code 1: a worker could not run here, or a job not with these rights.
     """
     from light_scheduler.doctor.checks import run_checks
+    from light_scheduler.doctor.job_checks import run_job_checks
 
     with status("Checking"):
-        checks = interruptible(lambda: list(run_checks(settings)))
+        checks = interruptible(lambda: list(run_checks(settings) if job is None else run_job_checks(settings, job)))
     failed = any(check.status == "fail" for check in checks)
     if not output.is_table:
         output.print({"ok": not failed, "checks": checks}, rows="checks")

@@ -41,7 +41,7 @@ _LITTLE_DISK = 1024 * _MIB
 _NO_DISK = 100 * _MIB
 _ANSWER_SECONDS = 2.0
 _NAMED = 5
-_TIMEOUT_S = 5.0
+TIMEOUT_S = 5.0
 
 _UNSYNCHRONISED = 0x0040  # STA_UNSYNC of linux/timex.h
 _TIMEX_BYTES = 256  # struct timex has 208
@@ -68,19 +68,17 @@ def run_checks(settings: Settings, info: Info | None = None) -> Iterator[Check]:
     yield from check_targets(info)
     yield check_clock()
     try:
-        facts = broker_facts(settings.connection, timeout=_TIMEOUT_S)
+        facts = broker_facts(settings.connection, timeout=TIMEOUT_S)
     except BrokerError as error:
-        refused = "change the setting that the message names: see docs/security.md"
-        unreachable = "start Kafka (light-scheduler broker), or name your brokers with --broker"
-        yield Check("broker", "fail", str(error), refused if isinstance(error, BrokerRefused) else unreachable)
+        yield no_broker(error)
         return
-    yield Check("broker", "ok", f"{settings.bootstrap_servers}: cluster {facts.cluster_id}, {_nodes(facts.nodes)}")
+    yield broker_found(settings, facts)
     yield from check_security(settings)
     yield from check_limits(settings, facts)
     try:
-        yield from check_copies(facts.nodes, frail_topics(settings.connection, timeout=_TIMEOUT_S))
-        named = named_topics(settings, timeout=_TIMEOUT_S)
-        missing = missing_rights(settings, named.rules, named.targets, timeout=_TIMEOUT_S)
+        yield from check_copies(facts.nodes, frail_topics(settings.connection, timeout=TIMEOUT_S))
+        named = named_topics(settings, timeout=TIMEOUT_S)
+        missing = missing_rights(settings, named.rules, named.targets, timeout=TIMEOUT_S)
         denied = {each.right.name for each in missing}
         topics = list(check_application_topics(settings, denied))
         yield from topics
@@ -90,6 +88,16 @@ def run_checks(settings: Settings, info: Info | None = None) -> Iterator[Check]:
         yield from check_delays(settings)
     except BrokerError as error:
         yield Check("topics", "fail", str(error), "look at the broker's log")
+
+
+def no_broker(error: BrokerError) -> Check:
+    refused = "change the setting that the message names: see docs/security.md"
+    unreachable = "start Kafka (light-scheduler broker), or name your brokers with --broker"
+    return Check("broker", "fail", str(error), refused if isinstance(error, BrokerRefused) else unreachable)
+
+
+def broker_found(settings: Settings, facts: BrokerFacts) -> Check:
+    return Check("broker", "ok", f"{settings.bootstrap_servers}: cluster {facts.cluster_id}, {_nodes(facts.nodes)}")
 
 
 def check_python() -> Check:
@@ -223,7 +231,7 @@ def check_limits(settings: Settings, facts: BrokerFacts) -> Iterator[Check]:
 
 def check_application_topics(settings: Settings, hidden: Set[str] = frozenset()) -> Iterator[Check]:
     """Compare the topics with what is needed; those that this user may not see are a matter of rights."""
-    found = check_topics(settings, timeout=_TIMEOUT_S)
+    found = check_topics(settings, timeout=TIMEOUT_S)
     findings = [finding for finding in found if finding.kind != "missing" or finding.topic not in hidden]
     if not findings and hidden & {finding.topic for finding in found}:
         return
@@ -287,7 +295,7 @@ def _acl_line(settings: Settings, right: Right) -> str:
 
 def check_delays(settings: Settings) -> Iterator[Check]:
     """Look whether the topics of the delay rules are there, and keep their records for long enough."""
-    problems = delay_problems(settings, timeout=_TIMEOUT_S)
+    problems = delay_problems(settings, timeout=TIMEOUT_S)
     for problem in problems.found:
         yield Check("delays", "warn", problem, "see docs/delayed-topics.md")
     if not problems.found:

@@ -57,8 +57,31 @@ def missing_rights(
     partition_counts(admin, settings.connection, timeout)  # its error says it if nothing answers
     missing = _on_topics(admin, needed_rights(settings, rules, targets), timeout)
     for group in (settings.app_id, settings.topics.delay_group):
-        missing += _on_group(admin, group, timeout)
+        missing += _on_group(admin, group, ["Read"], timeout)
     return missing + _on_ids(settings, timeout, has_rules=bool(rules))
+
+
+def lacking_rights(settings: Settings, rights: Iterable[Right], *, timeout: float = TIMEOUT_S) -> list[MissingRight]:
+    """Return those of some rights that this user does not have. Of prefixed ones, a name that begins so is tried."""
+    admin = admin_client(settings.connection)
+    partition_counts(admin, settings.connection, timeout)  # its error says it if nothing answers
+    missing: list[MissingRight] = []
+    for right in rights:
+        name = right.name if right.pattern == "literal" else f"{right.name}0"
+        if right.resource == "topic":
+            missing += _on_topics(admin, {name: list(right.operations)}, timeout)
+        elif right.resource == "group":
+            found = _on_group(admin, name, right.operations, timeout)
+            missing += [MissingRight(_problem(right), right)] if found else []
+        elif asyncio.run(denied_ids(settings.connection, [name], timeout)):
+            missing.append(MissingRight(_problem(right), right))
+    return missing
+
+
+def _problem(right: Right) -> str:
+    operations = " and ".join(_OPERATIONS[operation].name for operation in right.operations)
+    rest = "..." if right.pattern == "prefixed" else ""
+    return f"no right {operations} on {right.resource.replace('-', ' ')} {right.name}{rest}"
 
 
 def needed_rights(
@@ -97,7 +120,7 @@ def _on_topics(admin: AdminClient, rights: Mapping[str, list[Operation]], timeou
     return missing
 
 
-def _on_group(admin: AdminClient, group: str, timeout: float) -> list[MissingRight]:
+def _on_group(admin: AdminClient, group: str, needed: Collection[Operation], timeout: float) -> list[MissingRight]:
     doing = f"describing group {group}"
     deadline = time.monotonic() + timeout
     while True:
@@ -106,13 +129,13 @@ def _on_group(admin: AdminClient, group: str, timeout: float) -> list[MissingRig
             description = awaited(future[group], _TRY_S, doing)
         except BrokerError as error:
             if is_caused_by(error, KafkaError.GROUP_AUTHORIZATION_FAILED):
-                return _lacking("group", group, ["Read"], [])
+                return _lacking("group", group, needed, [])
             # A cluster that never had a group makes its coordinator when it is first asked for one.
             if not any(is_caused_by(error, code) for code in _NO_COORDINATOR_YET) or time.monotonic() > deadline:
                 raise
             time.sleep(_POLL_S)
         else:
-            return _lacking("group", group, ["Read"], description.authorized_operations)
+            return _lacking("group", group, needed, description.authorized_operations)
 
 
 def _on_ids(settings: Settings, timeout: float, *, has_rules: bool) -> list[MissingRight]:

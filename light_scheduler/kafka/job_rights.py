@@ -1,0 +1,90 @@
+"""The rights that the jobs of the pipeline need: what each of them does with topics, groups and transactional ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Literal, get_args
+
+from light_scheduler.settings import Settings
+
+from .rights import Operation, Right
+
+Job = Literal["load", "import", "export", "archive", "audit", "report", "forecast"]
+JOBS: tuple[Job, ...] = get_args(Job)
+
+READERS = Right("group", "light-scheduler-pipeline", ("Describe",))
+"""Whoever reads through our Kafka format looks up the coordinator of this group; nothing is stored in it."""
+
+LOAD_NAME = "light-scheduler-load"
+"""The name of a load that has none of its own: its transactional ids begin with it."""
+
+
+def job_rights(job: Job, settings: Settings, targets: Collection[str] = ()) -> list[Right]:
+    """Return what a job needs; `targets` are the topics that schedules it deals with are delivered to."""
+    return _RIGHTS[job](settings, targets)
+
+
+def _load(settings: Settings, _: Collection[str]) -> list[Right]:
+    commands = [source.name for source in settings.inputs if source.dialect == "native"][:1]
+    return [
+        *_topics(commands, "Write"),
+        *_topics([settings.topics.loads], "Read", "Write"),
+        READERS,
+        Right("transactional-id", LOAD_NAME, ("Write",), "prefixed"),
+    ]
+
+
+def _import(settings: Settings, targets: Collection[str]) -> list[Right]:
+    return [
+        *_topics(_commands(settings), "Describe"),
+        *_topics(_changelogs(settings), "Read", "Write"),
+        *_topics(targets, "Describe"),
+        READERS,
+        Right("group", settings.app_id, ("Describe",)),
+        Right("group", f"{settings.app_id}-import", ("Read",)),
+    ]
+
+
+def _changelogs_only(settings: Settings, _: Collection[str]) -> list[Right]:
+    return [*_topics(_changelogs(settings), "Read"), READERS]
+
+
+def _archive(settings: Settings, _: Collection[str]) -> list[Right]:
+    names = settings.topics
+    return [*_topics([*_commands(settings), names.history, names.results, names.dead_letters], "Read"), READERS]
+
+
+def _audit(settings: Settings, targets: Collection[str]) -> list[Right]:
+    names = settings.topics
+    return [
+        *_topics([*_commands(settings), names.history, names.dead_letters, *targets], "Read", "DescribeConfigs"),
+        READERS,
+        Right("group", "light-scheduler-audit-", ("Read",), "prefixed"),
+    ]
+
+
+def _report(settings: Settings, _: Collection[str]) -> list[Right]:
+    return [*_topics([settings.topics.history], "Read"), READERS]
+
+
+_RIGHTS: Mapping[Job, Callable[[Settings, Collection[str]], list[Right]]] = {
+    "load": _load,
+    "import": _import,
+    "export": _changelogs_only,
+    "archive": _archive,
+    "audit": _audit,
+    "report": _report,
+    "forecast": _changelogs_only,
+}
+
+
+def _topics(names: Iterable[str], *operations: Operation) -> list[Right]:
+    return [Right("topic", name, operations) for name in dict.fromkeys(names)]
+
+
+def _commands(settings: Settings) -> Sequence[str]:
+    return [source.name for source in settings.inputs]
+
+
+def _changelogs(settings: Settings) -> Sequence[str]:
+    return [settings.topics.changelog(name) for name in _commands(settings)]

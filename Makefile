@@ -22,7 +22,7 @@ ARGS ?= --numprocesses 4
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint audit format docs setup browser prometheus etf1 light4j lock clean distclean
+.PHONY: help demo up test lint audit format docs setup browser prometheus etf1 light4j sparkkafka helm lock clean distclean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -79,6 +79,12 @@ etf1: $(STAMP) ## Build etf1's own scheduler, client and admin into build/ for t
 
 light4j: $(STAMP) ## Put light-4j's own Avro classes into build/ for the tests that use them, unless they are there.
 	@$(BIN)/python scripts/light4j.py
+
+sparkkafka: $(STAMP) ## Put Spark's own Kafka connector into build/ for the tests that use it, unless it is there.
+	@$(BIN)/python scripts/spark_kafka.py
+
+helm: $(STAMP) ## Build Helm into build/ for the tests of the chart, unless it is there.
+	@$(BIN)/python scripts/helm.py
 
 # Makes .venv unless there is one with a Python that works and is new enough.
 define make-venv

@@ -1,14 +1,19 @@
 """Write what the Helm chart renders to tests/golden/helm, for each file of values in the chart's folder ci.
 
-The manifests can then be checked where Helm is not installed. Each begins with a digest of the chart that it was made
-from. Run it after a change of the chart.
+The manifests can then be checked where there is no Helm. Each begins with a digest of the chart that it was made from.
+Run `make helm`, and then this, after a change of the chart.
 """
 
 from __future__ import annotations
 
 import hashlib
 import subprocess
+import sys
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+
+from support.helm import find
 
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "deploy" / "helm" / "light-scheduler"
@@ -25,7 +30,8 @@ def main() -> None:
 
 def rendered(values: Path, *options: str) -> str:
     """Return what the chart renders with a file of values, as the release `scheduler` in the namespace `prod`."""
-    command = ("helm", "template", "scheduler", str(CHART), "--namespace", "prod", "--kube-version", KUBERNETES)
+    command = [find() or "helm", "template", "scheduler", str(CHART)]
+    command += ["--namespace", "prod", "--kube-version", KUBERNETES]
     ran = subprocess.run(  # nosec B603 # the user's helm
         [*command, "--values", str(values), *options], check=True, capture_output=True, text=True
     )

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
+from support import spark_kafka
 from support.jobs import QUICK_JAVA
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMo
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session of two threads with Delta, shared by all tests of the run."""
+    """A session of two threads with Delta and, if it is here, Spark's own Kafka connector, for all tests of the run."""
+    from light_scheduler.pipeline.kafka import FORMAT
     from light_scheduler.pipeline.session import SessionOptions, java_is_here, spark_session
+    from light_scheduler.pipeline.topics import FORMAT_CONFIG
 
     if not java_is_here():
         pytest.skip("Spark needs a Java 17 or newer: there is none on the path or in JAVA_HOME")
@@ -35,11 +38,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         (tmp_path_factory.getbasetemp().parent / "the one session").touch(exist_ok=False)
     configs = {
         **INTERPRETED,
+        FORMAT_CONFIG: FORMAT,  # Spark's own connector is for those tests that ask for it
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.driver.extraJavaOptions": QUICK_JAVA,
     }
-    options = SessionOptions(master="local[2]", memory="2g", delta=True, configs=configs)
+    options = SessionOptions(master="local[2]", memory="2g", delta=True, jars=spark_kafka.jars(), configs=configs)
     with spark_session("tests", options) as session:
         yield session
 

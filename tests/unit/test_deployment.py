@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
+from support.helm import find
 from support.prometheus import required
 
 from light_scheduler import worker_page
@@ -28,9 +29,8 @@ UNIT = DEPLOY / "systemd" / "light-scheduler.service"
 METRIC = re.compile(r"\blight_scheduler_\w+")
 DATA_DIR = "/var/lib/light-scheduler"
 
-needs_helm = pytest.mark.skipif(
-    shutil.which("helm") is None, reason="Helm is not installed: go install helm.sh/helm/v3/cmd/helm@v3.18.6"
-)
+HELM = find() or ""
+needs_helm = pytest.mark.skipif(not HELM, reason="there is no Helm: `make helm` builds it")
 
 
 def manifests(name: str) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class TestChart:
         for values in (CHART / "ci").glob("*.yaml"):
             recorded = MANIFESTS / f"{values.stem.removesuffix('-values')}.yaml"
             assert recorded.read_text(encoding="utf-8").partition("\n")[2] == rendered(values)
-            subprocess.run(["helm", "lint", "--strict", CHART, "--values", values], check=True, capture_output=True)
+            subprocess.run([HELM, "lint", "--strict", CHART, "--values", values], check=True, capture_output=True)
 
     @needs_helm
     @pytest.mark.parametrize("option", ["tls.clientAuth=required", "settings.oidc_issuer=https://login.example.com"])

@@ -1,0 +1,41 @@
+"""Build Helm into build/helm for the tests of the chart, unless it is there: with Go, from its module proxy.
+
+Where it cannot be built, it says so and succeeds: the tests that need it are skipped then, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+
+from support.helm import BUILT, VERSION, find
+
+MODULE = f"helm.sh/helm/v3/cmd/helm@{VERSION}"
+BUILD_S = 1_200
+"""The first build compiles all that it needs."""
+
+
+def build() -> None:
+    """Build it, as any user. Go keeps what it has compiled, so that another clone has it in seconds."""
+    environment = {**os.environ, "GOBIN": str(BUILT.parent)}
+    try:
+        subprocess.run(  # nosec B603 # Go, if there is one
+            [shutil.which("go") or "go", "install", MODULE], check=True, env=environment, timeout=BUILD_S
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        print(error, file=sys.stderr)
+
+
+def main() -> None:
+    if not BUILT.exists():
+        build()
+    print(f"Helm: {find() or 'it cannot be built: the tests that need it will be skipped.'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -487,6 +487,25 @@ class TestOnceOnly:
         assert summary == LoadSummary(0, 0, 0, 0, None, cancelled=1)
         assert summary.lines()[1] == "1 schedules cancelled: their rows were deleted"
 
+    @pytest.mark.parametrize("cancels", [True, False], ids=["to cancel", "to send"])
+    def test_a_version_whose_files_were_vacuumed_is_an_error_that_says_what_to_do(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, cancels: bool
+    ) -> None:
+        table = tmp_path / "a table, {100%} [+ ü]"
+        rows = spark.range(3).selectExpr("cast(id as string) id", "'t' target_topic")
+        rows.coalesce(1).write.format("delta").save(str(table))
+        load(table, format="delta")
+        spark.sql(f"DELETE FROM delta.`{table}` WHERE id = '1'")
+        assert load(table, format="delta", cancels_deleted=True).cancelled == 1, "its files are there"
+        spark.sql(f"DELETE FROM delta.`{table}` WHERE id = '2'")
+        with configured(spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+            spark.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS")
+
+        with pytest.raises(JobError, match=r"VACUUM has deleted files of version 1 .*another --name"):
+            load(table, format="delta", cancels_deleted=cancels)
+
+        assert load(table, format="delta", name="another", cancels_deleted=cancels).sent == 1
+
     @pytest.mark.parametrize("broadcast", BROADCASTS)
     @pytest.mark.soak
     def test_files_of_one_name_in_different_folders_are_told_apart(

@@ -30,6 +30,7 @@ from light_scheduler.pipeline.tables import read_table
 
 _COMMIT = "add struct<path:string,dataChange:boolean>, remove struct<path:string,dataChange:boolean>"
 _WHOLE = re.compile("[a-z][a-z0-9+.-]*:/|/")
+_GLOBS = re.compile(r"[\\*?{}\[\]]")
 _METADATA = "metaData struct<id:string>"
 MOST_BROADCAST = 1_000_000
 """Rows of files that are gone whose digests each task gets as a whole, about 100 bytes each; more are shuffled."""
@@ -85,7 +86,7 @@ class TableVersion:
         created again begins anew.
         """
         reader = self.spark.read.schema(_METADATA).option("pathGlobFilter", "*.json")
-        changes = reader.json(f"{self.path.rstrip('/')}/_delta_log").where("metaData.id is not null")
+        changes = reader.json(self._log).where("metaData.id is not null")
         rows = changes.select("metaData.id", F.col("_metadata.file_name").alias("commit")).collect()
         ids = [row.id for row in sorted(rows, key=lambda row: str(row.commit), reverse=True)]
         return [id for id in dict.fromkeys(ids) if id != self.id]
@@ -93,7 +94,7 @@ class TableVersion:
     def between(self, since: int | None, until: int) -> list[DataFrame]:
         """Return the rows that a version has and an earlier one had not, in parts; all of them if that one is None.
 
-        Raises JobError if the log between them is gone.
+        Raises JobError if the log between them is gone, or what has to be compared.
         """
         if since is None:
             return [self._whole(until)]
@@ -106,12 +107,13 @@ class TableVersion:
         """Return the rows that a version had and a later one has not, and all rows of that one; None if no commit
         between them removed any.
 
-        Raises JobError if the log between them is gone.
+        Raises JobError if the log between them is gone, or what has to be compared.
         """
         if not any(self._commit(version).removed for version in range(since + 1, until + 1)):
             return None
         before, after = self._whole(since), self._whole(until)
         old, new = set(before.inputFiles()), set(after.inputFiles())
+        self._require(old - new, since)
         removed, added = _only(before, old - new), _only(after, new - old)
         there = added.select(_said(after.columns).alias("said"))
         return removed.join(there, _said(before.columns) == there["said"], "left_anti"), after
@@ -138,6 +140,7 @@ class TableVersion:
         old, new = set(before.inputFiles()), set(after.inputFiles())
         if not new - old:
             return []
+        self._require(old - new, since)
         said, removed, added = _said(after.columns), _only(before, old - new), _only(after, new - old)
         gone = removed.select(_said(before.columns).alias("said")).distinct()
         if removed.count() <= MOST_BROADCAST:
@@ -151,7 +154,7 @@ class TableVersion:
 
     def _commit(self, version: int) -> Commit:
         try:
-            log = self.spark.read.schema(_COMMIT).json(f"{self.path.rstrip('/')}/_delta_log/{version:020}.json")
+            log = self.spark.read.schema(_COMMIT).json(f"{self._log}/{version:020}.json")
             rows = log.where("add.dataChange or remove.dataChange").select("add.path", "remove.path").collect()
         except AnalysisException as error:
             raise JobError(
@@ -163,10 +166,33 @@ class TableVersion:
             {self._whole_path(removed) for _, removed in rows if removed},
         )
 
+    @property
+    def _log(self) -> str:
+        return f"{_without_globs(self.path.rstrip('/'))}/_delta_log"
+
+    def _require(self, files: set[str], version: int) -> None:
+        """Raise JobError if files of a version are gone. They can be many: Spark looks for them, and reads none."""
+        if not files:
+            return
+        try:
+            self.spark.read.format("binaryFile").load([_without_globs(file) for file in sorted(files)])
+        except AnalysisException as error:
+            raise JobError(
+                f"VACUUM has deleted files of version {version} of {self.path}, which was loaded last, so rows that "
+                "are new, or deleted since, cannot be told from others. Load it under another --name, which sends all "
+                "rows and cancels none. Load more often than files are deleted (delta.deletedFileRetentionDuration, a "
+                "week by default)"
+            ) from error
+
     def _whole_path(self, logged: str) -> str:
         """Return the path of a file that the log has relative to the table, or whole if it is elsewhere."""
         path = unquote(logged)
         return path if _WHOLE.match(path) else f"{self.root}/{path}"
+
+
+def _without_globs(path: str) -> str:
+    """Return a path for Spark's readers, which take braces, brackets and the like in it for a pattern."""
+    return _GLOBS.sub(r"\\\g<0>", path)
 
 
 def _said(columns: Sequence[str]) -> Column:

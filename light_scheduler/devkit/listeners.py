@@ -48,7 +48,10 @@ class TokenChecks:
 
 @dataclass(frozen=True)
 class SecuredListener:
-    """A port of its own. `users` are those of PLAIN, with passwords; SCRAM's are made with Kafka's own tools."""
+    """A port of its own. `users` are those of PLAIN, with passwords; SCRAM's are made with Kafka's own tools.
+
+    `login_ms` is how long a login is valid: the broker then closes connections that are used on. 0: for ever.
+    """
 
     name: str
     protocol: Literal["SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -56,6 +59,7 @@ class SecuredListener:
     mechanisms: Sequence[str] = ()
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
     tokens: TokenChecks | None = None
+    login_ms: int = 0
     port: int = field(default_factory=free_port)
 
     def properties(self) -> dict[str, object]:
@@ -74,6 +78,7 @@ class SecuredListener:
             found["sasl.enabled.mechanisms"] = ",".join(self.mechanisms)
         for mechanism in self.mechanisms:
             found |= {f"{mechanism.lower()}.{name}": value for name, value in self._login(mechanism).items()}
+            found[f"{mechanism.lower()}.connections.max.reauth.ms"] = self.login_ms
         return {prefix + name: value for name, value in found.items()}
 
     def _login(self, mechanism: str) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import socket
 import subprocess
 import sys
@@ -19,13 +18,14 @@ import aiohttp
 import pytest
 import requests
 from openapi_spec_validator import validate
-from support.api_cases import EVENT_STREAM, cases, check_answer, operations
+from support.api_cases import cases, check_answer, operations
 from support.api_workflows import AREAS, Walk
 from support.application import Application, WorkerProcess, port_with_room
 from support.authority import Authority
 from support.planted import OF_HTTP, found_in
-from support.reading import header, read_all, read_until
+from support.reading import header, read_until
 from support.waiting import eventually
+from support.written import command_lines, files_of, pages_of, topics_of
 
 from light_scheduler.access.book import access_book
 from light_scheduler.agents.startup import refuse_open_door
@@ -34,7 +34,6 @@ from light_scheduler.connection import HttpSecurity
 from light_scheduler.connection.http_tls import client_context
 from light_scheduler.devkit.worker_process import worker_environment
 from light_scheduler.kafka.compacted import stored_entries
-from light_scheduler.kafka.topic_plan import topic_plan
 from light_scheduler.model import Outcome
 from light_scheduler.settings import HTTP_SECURITY_SETTINGS, Settings
 from light_scheduler.testing import Kafka
@@ -388,16 +387,9 @@ async def test_no_secret_is_in_anything_that_was_written(node: SecuredNode) -> N
     """The last one here: it looks at what the others have left as well."""
     forged = "lst_1f0c29ab34de_" + "forged-token-" * 3 + "0000"
     secrets = {**OF_HTTP, "ops": node.ops, "forged": forged, "peers": await peer_secret(node)}
-    parts = {"ps": await asyncio.to_thread(subprocess.check_output, ["ps", "-eo", "args"])}
+    parts = {"ps": await asyncio.to_thread(command_lines)}
     async with node.session(node.ops) as session:
-        async with session.get(f"{node.worker.url}/api/v1/openapi.json") as response:
-            paths = (await response.json())["paths"]
-        for path in (path for path, methods in paths.items() if "get" in methods):
-            known = {"tenant": "shop", "id": "a-1"}
-            filled = re.sub(r"{(\w+)}", lambda match: known.get(match[1], "0-0"), path)  # noqa: B023 - used at once
-            async with session.get(node.worker.url + filled) as response:
-                endless = response.content_type == EVENT_STREAM
-                parts[path] = await (response.content.readuntil(b"\n\n") if endless else response.read())
+        parts |= await pages_of(session, node.worker.url, "shop", "a-1")
         for form in ({"token": node.ops}, {"token": forged}):
             async with session.post(node.worker.url + "/login", data=form, allow_redirects=False) as response:
                 parts[f"login {response.status}"] = await response.read()
@@ -406,15 +398,10 @@ async def test_no_secret_is_in_anything_that_was_written(node: SecuredNode) -> N
     for words in (["doctor", "--json"], ["list", "--tenant", "shop"], ["tokens", "list"], ["get", "none"]):
         answer = await asyncio.to_thread(node.run, *words, token=node.ops)
         parts[" ".join(words)] = (answer.stdout + answer.stderr).encode()
-    for path in (path for path in node.worker.settings.data_dir.rglob("*") if path.is_file()):
-        parts[str(path)] = path.read_bytes()
+    parts |= files_of(node.worker.settings.data_dir)
     parts["log"] = node.worker.log.read_bytes()
     settings = node.application.settings
-    for topic in [spec.name for spec in topic_plan(settings)]:
-        records = await read_all(settings.bootstrap_servers, topic)
-        parts[f"topic {topic}"] = b"".join(
-            (record.key or b"") + (record.value or b"") + repr(record.headers).encode() for record in records
-        )
+    parts |= await topics_of(settings, settings.bootstrap_servers)
     assert found_in(parts["log"], {"known": settings.app_id}), "what is there is found"
     assert found_in(parts[f"topic {settings.topics.tenants}"], {"peers": secrets["peers"]})
     parts[f"topic {settings.topics.tenants}"] = b""  # its readers may know what the workers sign with

@@ -21,6 +21,10 @@ PASSWORD = planted.OF_KAFKA["sasl_password"]
 KEY_PASSWORD = planted.OF_KAFKA["ssl_key_password"]
 CLIENT_SECRET = planted.OF_KAFKA["sasl_oauth_client_secret"]
 SECRETS = tuple(planted.OF_KAFKA.values())
+SHORT_LOGINS = "SHORT_LOGINS"
+"""A listener that wants a certificate and a password, and closes connections that are used for longer than LOGIN_MS."""
+
+LOGIN_MS = 8_000
 
 
 @dataclass
@@ -71,6 +75,11 @@ class SecuredKafka:
             }
         return {**found, "broker": f"kafka://{self.address(found['security_protocol'])}"}
 
+    def settings_with_both(self, mechanism: str) -> dict[str, str]:
+        """Return the settings, as text, that let one in by a password and a certificate together."""
+        both = {**self.settings(mechanism), **self.settings("SSL")}
+        return {**both, "security_protocol": "SASL_SSL", "broker": f"kafka://{self.address(SHORT_LOGINS)}"}
+
 
 @contextmanager
 def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
@@ -87,6 +96,7 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
             SecuredListener("SSL", "SSL", mutual),
             SecuredListener("SASL_PLAINTEXT", "SASL_PLAINTEXT", None, mechanisms, users),
             SecuredListener("SASL_SSL", "SASL_SSL", tls, (*mechanisms, "OAUTHBEARER"), users, tokens),
+            SecuredListener(SHORT_LOGINS, "SASL_SSL", mutual, mechanisms, users, login_ms=LOGIN_MS),
         )
         ports, java = FurtherPorts(secured=listeners), JavaStart(options=[tokens.jvm_option()])
         with EmbeddedBroker(properties=ACCESS_RULES, further_ports=ports, java=java) as broker:

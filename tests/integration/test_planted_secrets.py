@@ -1,0 +1,162 @@
+"""A secret in every setting of a worker, a client and the command line on a secured Kafka: none is written anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+
+import aiohttp
+import pytest
+from support.acls import grant
+from support.application import Application
+from support.authority import Authority
+from support.least_rights import administrator_rights, producer_rights, worker_rights
+from support.planted import PLANTED, found_in
+from support.secured import SecuredKafka, secured_kafka
+from support.waiting import eventually_blocking
+from support.written import command_lines, files_of, pages_of, topics_of
+
+from light_scheduler.connection import HttpSecurity
+from light_scheduler.connection.http_tls import client_context
+from light_scheduler.settings import ENVIRONMENT_PREFIX, load_settings
+
+pytestmark = pytest.mark.integration
+
+PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()"]
+READY_S = 120.0
+RUN_S = 90.0
+CLIENTS = """
+import asyncio, faulthandler, logging
+from light_scheduler import BlockingSchedulerClient, SchedulerClient
+from light_scheduler.settings import load_settings
+
+logging.basicConfig(level=logging.DEBUG)
+settings = load_settings()
+
+async def use():
+    async with SchedulerClient(settings.connection, app_id=settings.app_id) as client:
+        print(client, vars(client), await client.schedule("asyncio", topic=TARGET, after="1h"))
+
+asyncio.run(use())
+with BlockingSchedulerClient(settings.connection, app_id=settings.app_id) as client:
+    print(client, vars(client), client.schedule("blocking", topic=TARGET, after="1h"))
+    faulthandler.dump_traceback()
+    raise ValueError(settings, settings.connection, settings.security, client)
+"""
+"""What users write, with all that they might print; it ends with a traceback."""
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+async def application(secured: SecuredKafka, tmp_path: Path) -> AsyncIterator[Application]:
+    application = await Application.create(secured.servers, tmp_path)
+    yield application
+    application.close()
+
+
+def planted(secured: SecuredKafka, mechanism: str) -> dict[str, str]:
+    """Return settings with the secrets of Kafka that go together: a login, or a login and a key."""
+    return secured.settings(mechanism) if mechanism == "OAUTHBEARER" else secured.settings_with_both(mechanism)
+
+
+def of_http(authority: Authority) -> dict[str, str]:
+    """Return settings with all other secrets: of HTTPS, a schema registry, and a token."""
+    pair = authority.sign("web", password=PLANTED["web_ssl_key_password"])
+    return {
+        "web_ssl_certificate": str(pair.certificate),
+        "web_ssl_key": str(pair.key),
+        "web_ssl_key_password": PLANTED["web_ssl_key_password"],
+        "web_ssl_ca": str(authority.path),
+        "schema_registry": "http://127.0.0.1:1",
+        "schema_registry_username": "scheduler",
+        "schema_registry_password": PLANTED["schema_registry_password"],
+        "token": PLANTED["token"],
+    }
+
+
+def environment_of(options: Mapping[str, str]) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)}
+    return own | {ENVIRONMENT_PREFIX + name.upper(): value for name, value in options.items()}
+
+
+def told(command: list[str], environment: dict[str, str]) -> bytes:
+    """Run something; return all that it says."""
+    ran = subprocess.run(command, check=False, env=environment, capture_output=True, timeout=RUN_S)
+    return ran.stdout + ran.stderr
+
+
+def command_lines_beside(command: list[str], environment: dict[str, str]) -> bytes:
+    """Return how every process of the machine was called while a command runs."""
+    running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        eventually_blocking(lambda: command[-1].encode() in command_lines(), what="its command line")
+        return command_lines()
+    finally:
+        running.terminate()
+        running.wait(RUN_S)
+
+
+def lines_of(target: str) -> list[list[str]]:
+    """Return command lines: what succeeds, what is refused, and what shows settings."""
+    send = ("--after", "1h", "--target-topic", target)
+    return [
+        ["schedule", "--id", "line", *send, "-v"],
+        ["schedule", "--id", "line", *send, "--timeout", "1ms"],
+        ["cancel", "line", "--key", "line", "-v"],
+        *(["get", "line"], ["list", "-v"], ["why", "line"], ["dead-letters", "list"]),
+        *(["doctor"], ["doctor", "--json"], ["doctor", "--job", "audit"], ["topics", "check"], ["topics", "create"]),
+        *(
+            ["tenants", "list", "-v"],
+            ["tokens", "list"],
+            ["tokens", "create", "ops", "--role", "admin", "--all-tenants"],
+        ),
+        ["schedule", *send, "--broker", "kafka://127.0.0.1:1"],
+    ]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "OAUTHBEARER"])
+async def test_no_secret_is_in_anything_that_worker_clients_and_command_line_write(
+    secured: SecuredKafka, application: Application, mechanism: str
+) -> None:
+    options = {**planted(secured, mechanism), **of_http(secured.authority), "app_id": application.settings.app_id}
+    settings = load_settings({}, environment=environment_of(options))
+    rights = [
+        *worker_rights(settings, [application.target]),
+        *producer_rights(settings),
+        *administrator_rights(settings),
+    ]
+    grant(secured.servers, secured.principal(mechanism), rights)
+    worker = application.new_worker(**options, log_level="DEBUG")
+    worker.start()
+    await asyncio.to_thread(worker.wait_ready, READY_S)
+    environment = environment_of({**options, "web_port": str(worker.settings.web_port), "log_level": "DEBUG"})
+    parts: dict[str, bytes] = {}
+    connector = aiohttp.TCPConnector(ssl=client_context(HttpSecurity(web_ssl_ca=secured.authority.path)))
+    async with aiohttp.ClientSession(connector=connector) as session:
+        parts |= await pages_of(session, worker.url, "default", "asyncio")
+
+    code = CLIENTS.replace("TARGET", repr(application.target))
+    parts["clients"] = await asyncio.to_thread(told, [sys.executable, "-c", code], environment)
+    for number, words in enumerate(lines_of(application.target)):
+        parts[f"{number} {' '.join(words)}"] = await asyncio.to_thread(told, [*PROGRAM, *words], environment)
+    parts["ps"] = await asyncio.to_thread(command_lines_beside, [*PROGRAM, "watch"], environment)
+    assert await worker.end() == 0
+    parts["log"] = worker.log.read_bytes()
+    parts |= files_of(worker.settings.data_dir)
+    parts |= await topics_of(application.settings, secured.servers)
+
+    for place, sign in (("log", settings.app_id), ("clients", "ValueError: "), ("ps", "watch"), ("/info", "lanes")):
+        assert found_in(parts[place], {"sign": sign}), f"what is there is found in {place}"
+    assert len(parts) > 50
+    assert {place: found for place, written in parts.items() if (found := found_in(written, PLANTED))} == {}

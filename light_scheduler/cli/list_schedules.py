@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 @click.option("--id-contains", help="Only schedules whose id has this text somewhere.")
 @click.option("--target-topic", help="Only schedules that deliver to this topic.")
 @click.option(
-    "--partition", metavar="TOPIC[N]", help="Only schedules in this partition of a commands topic, such as commands[3]."
+    "--partition",
+    metavar="TOPIC[N]",
+    help="Only schedules in this partition of a commands topic, such as light-scheduler-commands[3].",
 )
 @click.option("--state", type=click.Choice(get_args(State)), help="Only schedules in this state.")
 @click.option(

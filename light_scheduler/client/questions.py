@@ -30,7 +30,7 @@ class ListOptions(TypedDict, total=False):
     - `id_prefix`: schedules whose id begins with this text.
     - `id_contains`: schedules whose id has this text somewhere.
     - `target_topic`: schedules that deliver to this topic.
-    - `partition`: schedules in this partition of a commands topic, such as "commands[3]".
+    - `partition`: schedules in this partition of a commands topic, such as "light-scheduler-commands[3]".
     - `state`: "pending", "paused" or "awaiting" (its last firing waits for the completion).
     - `labels`: schedules with all these labels.
     - `label_contains`: schedules with this text somewhere in a label, written as `name=value`.

@@ -24,6 +24,7 @@ from .guard import IDENTITY, refuse_hidden
 from .history import DAY_MS, place_of
 from .looking_back import Log, OpenLog, Waiting, look_back, opened
 from .parameters import checked, read_parameters
+from .text_forms import INSTANT, TENANT, described
 from .turns import Turns
 
 _OF_NO_ID = history_key("", None)
@@ -33,9 +34,11 @@ _OF_NO_ID = history_key("", None)
 class ChangeParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a list of changes."""
 
-    tenant: Annotated[str, Meta(description="Only changes that are about this tenant alone.")] | UnsetType = UNSET
+    tenant: Annotated[str, described("Only changes that are about this tenant alone.", TENANT)] | UnsetType = UNSET
     since: (
-        Annotated[str, Meta(description="Only changes since this instant: UTC epoch ms, or RFC 3339; default: a day.")]
+        Annotated[
+            str, described("Only changes since this instant: UTC epoch ms, or RFC 3339; default: a day.", INSTANT)
+        ]
         | UnsetType
     ) = UNSET
     limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="Maximum number of changes in a page.")] = DEFAULT_LIMIT

@@ -26,6 +26,7 @@ from .looking_back import OpenLog, look_back, opened
 from .parameters import checked, read_parameters
 from .problems import ProblemError
 from .redrive import Redrive
+from .text_forms import ID, INSTANT, TENANT, described
 from .turns import Turns
 
 Cause = Literal["rejected", "refused", "missed", "unacknowledged"]
@@ -36,12 +37,13 @@ _NAME = re.compile(r"(\d{1,9})-(\d{1,18})", re.ASCII)
 class DeadLetterParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a list of dead letters."""
 
-    tenant: Annotated[str, Meta(description="Only those of this tenant.")] | UnsetType = UNSET
-    id: Annotated[str, Meta(description="Only those of this schedule.")] | UnsetType = UNSET
+    tenant: Annotated[str, described("Only those of this tenant.", TENANT)] | UnsetType = UNSET
+    id: Annotated[str, described("Only those of this schedule.", ID)] | UnsetType = UNSET
     cause: Annotated[Cause, Meta(description="Only those with this cause.")] | UnsetType = UNSET
     since: (
         Annotated[
-            str, Meta(description="Only those since this instant: UTC epoch ms, or RFC 3339; default: the beginning.")
+            str,
+            described("Only those since this instant: UTC epoch ms, or RFC 3339; default: the beginning.", INSTANT),
         ]
         | UnsetType
     ) = UNSET

@@ -31,6 +31,8 @@ from light_scheduler.model import (
 )
 from light_scheduler.tables.status import StandbyStatus
 
+from .text_forms import TOPIC, described
+
 
 class Content(msgspec.Struct, frozen=True, omit_defaults=True):
     """Bytes in JSON: exactly one of `text` and `base64` is there, or none if they are masked for this token."""
@@ -320,11 +322,11 @@ class PreviewDocument(msgspec.Struct, frozen=True):
 class DelayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A delay rule to add."""
 
-    source: Annotated[str, Meta(description="Topic to forward from.")]
+    source: Annotated[str, described("Topic to forward from.", TOPIC)]
     delay: Annotated[
         str | int, Meta(description="Delay after the timestamp of each record: ms, or 250ms, 90s, 15m, 2h, 7d, PT15M.")
     ]
-    target: Annotated[str, Meta(description="Topic to forward to.")]
+    target: Annotated[str, described("Topic to forward to.", TOPIC)]
 
 
 class DelayList(msgspec.Struct, frozen=True, kw_only=True):

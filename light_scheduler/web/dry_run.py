@@ -19,6 +19,7 @@ from .guard import refuse_hidden
 from .parameters import checked, read_parameters
 from .problems import ProblemError
 from .slices import LoopTime
+from .text_forms import INSTANT, described
 from .turns import Turns
 
 MOST_TIME_S = 0.25
@@ -39,12 +40,15 @@ class DryRunParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     accepted: (
         Annotated[
-            str, Meta(description="Instant at which all commands arrive: UTC epoch ms, or RFC 3339. Default: now.")
+            str,
+            described("Instant at which all commands arrive: UTC epoch ms, or RFC 3339. Default: now.", INSTANT),
         ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="from")
     until: (
-        Annotated[str, Meta(description="Show messages that are due up to this instant. Default: a day after `from`.")]
+        Annotated[
+            str, described("Show messages that are due up to this instant. Default: a day after `from`.", INSTANT)
+        ]
         | UnsetType
     ) = UNSET
     limit: Annotated[int, Meta(ge=1, le=1_000, description="Maximum number of messages in the answer.")] = 100

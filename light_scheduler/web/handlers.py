@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Collection, Mapping
 from http import HTTPStatus
 from importlib import metadata
@@ -138,9 +139,17 @@ class Handlers:
         self._openapi: asyncio.Future[bytes] | None = None
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes of all operations. An id takes all of the rest of its path, slashes included."""
+        """Return the routes of all operations. An id takes all of the rest of its path, slashes included, unless that
+        ends as the path of another operation: then only an encoded slash is part of the id.
+        """
+        parts = (operation.path.partition("{id}") for operation in self._operations)
+        endings = dict.fromkeys(ending for _, _, ending in parts if ending)
+        id = "{id:.+" + "".join(f"(?<!{re.escape(ending)})" for ending in endings) + "}"
         return [
-            getattr(web, operation.method)(operation.path.replace("{id}", "{id:.+}"), self._handlers[operation.name])
+            getattr(web, operation.method)(
+                operation.path.replace("{id}", id if operation.path.endswith("{id}") else "{id:.+}"),
+                self._handlers[operation.name],
+            )
             for operation in self._operations
         ] + [web.route(method, path, handler) for method, path, _, handler in self._pages]
 

@@ -20,6 +20,7 @@ from light_scheduler.wire.instants import parse_instant
 from .history_page import HistoryPage
 from .looking_back import OpenLog, SearchPosition, look_back, opened
 from .parameters import checked, read_parameters
+from .text_forms import INSTANT, described
 from .turns import Turns
 
 DAY_MS = 86_400_000
@@ -29,7 +30,7 @@ class HistoryParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a history."""
 
     since: (
-        Annotated[str, Meta(description="Only events since this instant: UTC epoch ms, or RFC 3339; default: a day.")]
+        Annotated[str, described("Only events since this instant: UTC epoch ms, or RFC 3339; default: a day.", INSTANT)]
         | UnsetType
     ) = UNSET
     event: Annotated[

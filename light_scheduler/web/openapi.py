@@ -41,6 +41,13 @@ _PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Description and schema of each path parameter."""
 
+_REQUIRED = {
+    "reschedule": ["trigger"],
+    "complete": ["firing_id", "attempt"],
+    "extend": ["firing_id", "attempt"],
+}
+"""Members of a command that nothing else tells."""
+
 _RULE_NAME = "Name of the delay rule.", {"pattern": f"^{RULE_NAME.pattern}$"}
 
 
@@ -151,7 +158,7 @@ def _answer(document: type[msgspec.Struct], *, is_list: bool) -> dict[str, Any]:
 
 def _body(body: type[msgspec.Struct] | CommandBody | CommandLines) -> dict[str, Any]:
     if isinstance(body, CommandLines):
-        return {"required": True, "content": {LINES_MEDIA_TYPE: {"schema": {"type": "string"}}}}
+        return {"required": False, "content": {LINES_MEDIA_TYPE: {"schema": {"type": "string"}}}}  # none is no line
     if isinstance(body, CommandBody):
         schema, required = {"$ref": f"#/components/schemas/{_name(body)}"}, body.required
     else:
@@ -173,7 +180,17 @@ def _command(body: CommandBody) -> dict[str, Any]:
     elif body.command != "schedule":
         needless.add("labels")  # they select among many
     schema = command_schema(FIELDS_OF[body.command] - needless)
-    return {name: value for name, value in schema.items() if name not in ("$schema", "$id", "title")}
+    for name in (required := [*_REQUIRED.get(body.command, ()), *(["id"] if body.is_bulk else ())]):
+        schema["properties"][name] = _given(schema["properties"][name])
+    described = {name: value for name, value in schema.items() if name not in ("$schema", "$id", "title")}
+    return described | ({"required": required} if required else {})
+
+
+def _given(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a member that cannot be left out, nor be null or empty."""
+    types = [type for type in schema["type"] if type != "null"]
+    least = {"minProperties": 1} if "object" in types else {"minLength": 1} if "string" in types else {}
+    return schema | {"type": types} | least
 
 
 def _reference(document: type[msgspec.Struct]) -> dict[str, str]:

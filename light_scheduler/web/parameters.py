@@ -17,18 +17,23 @@ from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, Lane, Query, 
 from light_scheduler.wire.fields import closest, parse_labels, parse_tenant, parse_topic
 from light_scheduler.wire.instants import parse_instant
 
+from .text_forms import INSTANT, TOPIC, described
+
 T = TypeVar("T")
 P = TypeVar("P", bound=msgspec.Struct)
 
 EXPECTED = "expected"
 """In the `extra` of a parameter's type: what its text must be, in words."""
 
+PARTITION_EXAMPLE = "light-scheduler-commands[3]"
+"""A partition of an application with the default name."""
+
 PartitionName = Annotated[
     str,
     Meta(
         pattern=r"^[A-Za-z0-9._-]{1,249}\[[0-9]{1,9}\]$",
-        description="Only schedules in this partition: commands topic and number, such as `commands[3]`.",
-        extra={EXPECTED: "a commands topic and the number of a partition in brackets, such as commands[3]"},
+        description=f"Only schedules in this partition: commands topic and number, such as `{PARTITION_EXAMPLE}`.",
+        extra={EXPECTED: f"a commands topic and the number of a partition in brackets, such as {PARTITION_EXAMPLE}"},
     ),
 ]
 
@@ -42,7 +47,7 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
     id_contains: Annotated[
         str, Meta(description="Only schedules whose id has this text somewhere. Many rows may be read for one match.")
     ] = ""
-    target_topic: Annotated[str, Meta(description="Only schedules that deliver to this topic.")] | UnsetType = UNSET
+    target_topic: Annotated[str, described("Only schedules that deliver to this topic.", TOPIC)] | UnsetType = UNSET
     partition: PartitionName | UnsetType = UNSET
     state: Annotated[State, Meta(description="Only schedules in this state.")] | UnsetType = UNSET
     label: Annotated[
@@ -53,9 +58,11 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
         str, Meta(description="Only schedules with this text somewhere in a label, written as `name=value`.")
     ] = ""
     due_from: (
-        Annotated[str, Meta(description=f"Only schedules due at this instant or later: {_INSTANT}")] | UnsetType
+        Annotated[str, described(f"Only schedules due at this instant or later: {_INSTANT}", INSTANT)] | UnsetType
     ) = UNSET
-    due_to: Annotated[str, Meta(description=f"Only schedules due before this instant: {_INSTANT}")] | UnsetType = UNSET
+    due_to: Annotated[str, described(f"Only schedules due before this instant: {_INSTANT}", INSTANT)] | UnsetType = (
+        UNSET
+    )
     sort: Annotated[
         Sort,
         Meta(description="`id`: by UTF-8 bytes. `due`: by the order of delivery; due ranges are fast with it."),

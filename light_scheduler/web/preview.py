@@ -27,6 +27,7 @@ from .guard import refuse_hidden
 from .parameters import checked, read_parameters
 from .problems import ProblemError, ProblemType
 from .slices import LoopTime
+from .text_forms import INSTANT, described
 from .turns import Turns
 from .typed import refuse_bare_durations
 
@@ -45,7 +46,8 @@ class PreviewParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     accepted: (
         Annotated[
-            str, Meta(description="When the schedule would be accepted: UTC epoch ms, or RFC 3339. Default: now.")
+            str,
+            described("When the schedule would be accepted: UTC epoch ms, or RFC 3339. Default: now.", INSTANT),
         ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="from")

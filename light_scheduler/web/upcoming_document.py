@@ -9,7 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.model import State
 
-from .parameters import PartitionName
+from .parameters import PARTITION_EXAMPLE, PartitionName
+from .text_forms import INSTANT, TOPIC, described
 
 By = Literal["minute", "hour", "day"]
 GroupedBy = Literal["tenant", "target", "partition"]
@@ -22,12 +23,12 @@ class IntervalParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     by: Annotated[By, Meta(description="Length of the intervals. Days are UTC.")] = "hour"
     due_from: (
-        Annotated[str, Meta(description=f"The first of them has this instant; default: now. {_INSTANT}")] | UnsetType
+        Annotated[str, described(f"The first of them has this instant; default: now. {_INSTANT}", INSTANT)] | UnsetType
     ) = UNSET
     due_to: (
         Annotated[
             str,
-            Meta(description=f"None begins at or after it; default: 60 minutes, 24 hours or 30 days on. {_INSTANT}"),
+            described(f"None begins at or after it; default: 60 minutes, 24 hours or 30 days on. {_INSTANT}", INSTANT),
         ]
         | UnsetType
     ) = UNSET
@@ -71,7 +72,7 @@ class UpcomingGroupsParameters(IntervalParameters, frozen=True, kw_only=True):
     top: Annotated[
         int, Meta(ge=0, le=100, description="How many groups are named, those with the most due in this time.")
     ] = 10
-    target_topic: Annotated[str, Meta(description="Only schedules that deliver to this topic.")] | UnsetType = UNSET
+    target_topic: Annotated[str, described("Only schedules that deliver to this topic.", TOPIC)] | UnsetType = UNSET
     partition: PartitionName | UnsetType = UNSET
 
 
@@ -87,7 +88,10 @@ class UpcomingGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Annotated[
         str | None,
-        Meta(description="Tenant, target topic, or partition (`commands[3]`); null: all that are not named, together."),
+        Meta(
+            description=f"Tenant, target topic, or partition (`{PARTITION_EXAMPLE}`); null: all that are not named, "
+            "together."
+        ),
     ]
     due: Annotated[int, Meta(description="All that are due in this time.")]
     pending: Annotated[int, Meta(description="All that are pending, whenever they are due.")]

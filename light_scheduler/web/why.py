@@ -13,7 +13,7 @@ from typing import Annotated
 
 import msgspec
 from aiohttp import web
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from light_scheduler.engine import shares_under
 from light_scheduler.engine.why import Facts, Outage, Standing, Stopped
@@ -31,6 +31,7 @@ from .looking_back import MOST_TIME_S, Found, SearchPosition, look_back, opened
 from .parameters import checked, read_parameters
 from .problems import MissingPartition, ProblemError
 from .scatter import Scatter, Whole, is_local, share_response
+from .text_forms import INSTANT, described
 from .turns import Turns
 from .why_document import why_document
 from .worker import Worker
@@ -51,7 +52,7 @@ class WhyParameters(msgspec.Struct, frozen=True, kw_only=True):
     since: (
         Annotated[
             str,
-            Meta(description="Look back in the history to this instant: UTC epoch ms, or RFC 3339; default: a day."),
+            described("Look back in the history to this instant: UTC epoch ms, or RFC 3339; default: a day.", INSTANT),
         ]
         | UnsetType
     ) = UNSET

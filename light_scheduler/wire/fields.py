@@ -26,6 +26,8 @@ Parse = Callable[[str], Any]
 
 _LONGEST_EXPRESSION = 1_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+TOPIC_PATTERN = rf"^(?!\.{{1,2}}$){_TOPIC.pattern}$"
+"""What `parse_topic` allows, for a JSON Schema."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 ID_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]+$"
 """What `parse_id` allows, for a JSON Schema."""

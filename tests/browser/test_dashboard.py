@@ -147,7 +147,7 @@ async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboar
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text(
         "partition: must be a commands topic and the number of a partition in brackets, "
-        "such as commands[3], not 'x[0]y'"
+        "such as light-scheduler-commands[3], not 'x[0]y'"
     )
     await page.go_back()
     await page.get_by_role("link", name="order-51").click()

@@ -19,7 +19,7 @@ import pytest
 import requests
 from openapi_spec_validator import validate
 from support.api_cases import cases, check_answer, operations
-from support.api_workflows import AREAS, Walk
+from support.api_workflows import AREAS, Topics, Walk
 from support.application import Application, WorkerProcess, port_with_room
 from support.authority import Authority
 from support.planted import OF_HTTP, found_in
@@ -307,7 +307,8 @@ def test_sequences_of_requests_that_follow_links_keep_to_the_document(
     is_long = request.config.getoption("--soak")
     target = node.application.target
     transport: dict[str, Any] = {"verify": str(node.client.web_ssl_ca), "cert": str(node.client.web_ssl_certificate)}
-    walk = Walk(node.worker.url, node.ops, (f"{target}-source", target), transport)
+    topics = Topics(node.application.settings.inputs[0].name, f"{target}-source", target)
+    walk = Walk(node.worker.url, node.ops, topics, transport)
     document = requests.get(f"{walk.url}/api/v1/openapi.json", headers=walk.credentials, timeout=10, **transport).json()
     walk.follow(document, area, sequences=20 if is_long else AREAS[area], steps=20 if is_long else 8)
     assert len(walk.succeeded) >= 3, walk.steps

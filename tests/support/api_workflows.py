@@ -13,10 +13,13 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import FlakyStrategyDefinition
+
+from light_scheduler.clock import SystemClock
 
 from .api_cases import check_answer
 
@@ -29,7 +32,7 @@ with warnings.catch_warnings():  # of the libraries that it is made of
 AREAS = {"schedules": 3, "tenants": 2, "delays": 2, "tokens": 2}
 """Tags of the operations that links connect, and how many sequences show the most of each within seconds."""
 
-_SERVER_CANNOT = ("501", "503", "504")
+SERVER_CANNOT = ("501", "503", "504")
 """Answers of a worker that cannot do something, or not just then."""
 
 _TEXTS = {
@@ -43,6 +46,15 @@ _TEXTS = {
 }
 """Texts of parameters and fields whose schema is that of any text."""
 
+_HOUR_MS = 3_600_000
+_SPANS = (("due_from", "due_to"), ("from", "until"))
+"""Parameters that are instants, the first before the second; each has a default that depends on the time."""
+
+_SECONDS = {"epoch-from": 1_767_225_600, "epoch-to": 1_767_229_200}
+
+_MOST_ID = 100
+"""Characters: workers refuse ids that are longer than their limit."""
+
 _OF_THE_MOMENT = {"cursor", "key", "expected_version", "If-Match"}
 """Parameters that are right for some schedules, or after some answers: links say which schedule, and not these."""
 
@@ -51,13 +63,21 @@ _OUTLIVING = {"schedule_history", "why_schedule", "get_tenant", "pause_tenant", 
 """Operations that succeed after a deletion: they tell how a schedule ended, and a tenant stays known, as deleted."""
 
 
+class Topics(NamedTuple):
+    """A commands topic of the worker, and topics of others to read from and to deliver to."""
+
+    commands: str
+    source: str
+    target: str
+
+
 @dataclass
 class Walk:
     """Where sequences of requests go, and what came of them. `transport` are options of `requests`."""
 
     url: str
     token: str
-    topics: tuple[str, str]
+    topics: Topics
     transport: Mapping[str, Any] = field(default_factory=dict)
     steps: Counter[tuple[str, int]] = field(default_factory=Counter)
     """How often each operation was answered with each status."""
@@ -82,7 +102,7 @@ class Walk:
         schema: Any = schemathesis.openapi.from_dict(dict(document)).include(tag=area)
         schema.config.phases.stateful.inference.algorithms = []  # the document's own links
         checks = schema.config.checks
-        checks.not_a_server_error.expected_statuses = [*checks.not_a_server_error.expected_statuses, *_SERVER_CANNOT]
+        checks.not_a_server_error.expected_statuses = [*checks.not_a_server_error.expected_statuses, *SERVER_CANNOT]
         accepted = checks.positive_data_acceptance
         accepted.expected_statuses = [*accepted.expected_statuses, "412"]  # If-None-Match says so of what is there
         machine = type("Workflow", (_Checked, schema.as_state_machine()), {"walk": self, "guarded": set()})
@@ -146,23 +166,46 @@ def operation_of(case: Any) -> str:
     return str(case.operation.definition.raw["operationId"])
 
 
-def make_right(case: Any, topics: tuple[str, str]) -> None:
+def make_right(case: Any, topics: Topics) -> None:
     """Have a request say what a worker can do, where a schema only tells its form."""
+    operation = operation_of(case)
+    now = SystemClock().now()
+    texts = _TEXTS | _SECONDS | {"partition": f"{topics.commands}[0]", "label": ["team=billing"]}
+    for first, last in _SPANS:
+        texts |= {first: str(now), last: str(now + _HOUR_MS)}
     for given in (case.query, case.headers):
         for name in set(given or ()) & _OF_THE_MOMENT:
             del given[name]
-        for name in set(given or ()) & _TEXTS.keys():
-            given[name] = _TEXTS[name]
+        for name in set(given or ()) & texts.keys():
+            given[name] = texts[name]
     if "Idempotency-Key" in (case.headers or ()):
         case.headers["Idempotency-Key"] = uuid.uuid4().hex
+    if operation == "preview":
+        case.query = {"after": "1h", "count": case.query.get("count", 1)}
+    id = unquote(str((case.path_parameters or {}).get("id", "")))
+    if len(id) > _MOST_ID:
+        case.path_parameters["id"] = id = "long"
     if isinstance(case.body, dict):
-        case.body = _right_body(operation_of(case), case.body, topics)
+        case.body = _right_body(operation, case.body, topics, id)
+    elif operation in ("submit_schedules", "dry_run") and isinstance(case.body, str):
+        case.body = f'{{"id": "line", "trigger": {{"after": "1h"}}, "target": {{"topic": "{topics.target}"}}}}'
 
 
-def _right_body(operation: str, body: dict[str, Any], topics: tuple[str, str]) -> dict[str, Any]:
+def _right_body(operation: str, body: dict[str, Any], topics: Topics, id: str) -> dict[str, Any]:
     """Return a body with what is right for an operation, and as much of the generated one as can be."""
-    source, target = topics
+    target = topics.target
     match operation:
+        case "complete_schedule" | "extend_schedule":
+            return {"firing_id": f"{id}@1767225600000", "attempt": 1}
+        case "reschedule_schedules":
+            return {"id": "many-*", "trigger": {"after": "2h"}}
+        case "cancel_schedules" | "pause_schedules" | "resume_schedules" | "trigger_schedules":
+            return {"id": "many-*"}
+        case "preview_command":
+            return {"trigger": {"after": "1h"}}
+        case "light4j_send":
+            frequency = body["frequency"] | {"time": int(body["frequency"]["time"]) % 1_000 + 1}
+            return body | {"topic": target, "frequency": frequency, "name": body["name"][:_MOST_ID], "start": None}
         case "submit_schedule" | "put_schedule":
             payload = body.get("payload")
             if payload is not None and "base64" in payload:
@@ -173,7 +216,7 @@ def _right_body(operation: str, body: dict[str, Any], topics: tuple[str, str]) -
         case "put_tenant" if body.get("default_target") is not None:
             return body | {"targets": None}
         case "put_delay":
-            return {"source": source, "delay": "1h", "target": target}
+            return {"source": topics.source, "delay": "1h", "target": target}
         case "create_token":
             given = body | {"name": "workflow", "tenants": None if body["role"] == "metrics" else ["shop"]}
             return {name: _TEXTS.get(name, value) for name, value in given.items()}

@@ -21,7 +21,7 @@ class TaskFrequency(msgspec.Struct, frozen=True, rename="camel"):
     """How often a task repeats."""
 
     time_unit: TimeUnit
-    time: Annotated[int, Meta(description="Number of units.")]
+    time: Annotated[int, Meta(description="Number of units.", extra_json_schema={"minimum": 1})]
 
 
 class TaskDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

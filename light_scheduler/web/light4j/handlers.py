@@ -24,6 +24,7 @@ from light_scheduler.web.problems import RETRY_AFTER_S, ProblemError
 from light_scheduler.web.requesters import naming
 from light_scheduler.web.scatter import Scatter, Whole, is_local, share_response
 from light_scheduler.web.tenants_asked import TenantParameters, Tenants, questions
+from light_scheduler.web.text_forms import ID, TENANT, described
 from light_scheduler.web.turns import Turns
 from light_scheduler.web.worker import Worker
 from light_scheduler.wire.fields import parse_id, parse_tenant
@@ -42,8 +43,8 @@ log = logging.getLogger(__name__)
 class TaskParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a list of tasks."""
 
-    host: Annotated[str, Meta(description="Only tasks of this host, which is the tenant.")] | UnsetType = UNSET
-    name: Annotated[str, Meta(description="Only tasks of this name.")] | UnsetType = UNSET
+    host: Annotated[str, described("Only tasks of this host, which is the tenant.", TENANT)] | UnsetType = UNSET
+    name: Annotated[str, described("Only tasks of this name.", ID)] | UnsetType = UNSET
     unit: Annotated[TimeUnit, Meta(description="Only tasks whose frequency is in this unit.")] | UnsetType = UNSET
     local: Annotated[str, Meta(description="Whatever it is: only what this worker has.")] | UnsetType = UNSET
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from light_scheduler.errors import InvalidCommand
+from light_scheduler.web.text_forms import ID, TENANT, TOPIC, described
 from light_scheduler.wire import UnsentRecord
 from light_scheduler.wire.dialects.light4j_bytes import UNITS
 
@@ -19,11 +20,11 @@ Action = Literal["INSERT", "UPDATE", "DELETE"]
 class TaskBody(msgspec.Struct, frozen=True, kw_only=True):
     """A task to store or to delete. Further members are ignored."""
 
-    host: Annotated[str, Meta(description="The tenant.")]
-    name: Annotated[str, Meta(description="The id of the schedule.")]
+    host: Annotated[str, described("The tenant.", TENANT)]
+    name: Annotated[str, described("The id of the schedule.", ID)]
     action: Annotated[Action, Meta(description="UPDATE and DELETE are for a task that is there.")]
     frequency: TaskFrequency
-    topic: Annotated[str, Meta(description="Where its messages go.")]
+    topic: Annotated[str, described("Where its messages go.", TOPIC)]
     start: (
         Annotated[
             int, Meta(description="Intervals count from the unit after this one; UTC epoch ms. Default: now.", ge=0)

@@ -107,7 +107,7 @@ function filters(context) {
     field("Labels", { name: "label", value: value("label"), placeholder: "team=billing" }),
     field("Label contains", { name: "label_contains", value: value("label_contains"), placeholder: "bill" }),
     field("Target topic", { name: "target_topic", value: value("target_topic") }),
-    field("Partition", { name: "partition", value: value("partition"), placeholder: "commands[3]" }),
+    field("Partition", { name: "partition", value: value("partition"), placeholder: "light-scheduler-commands[3]" }),
     choice("State", STATES, value("state"), { name: "state" }),
     field("Due from", { name: "due_from", value: value("due_from"), ...when }),
     field("Due before", { name: "due_to", value: value("due_to"), ...when }),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -370,8 +371,22 @@ async def test_a_partition_that_is_none_is_refused_with_an_example(workers: Any,
     problem = await workers[0].json(path, 400, partition="x[0]y")
     assert problem["detail"] == (
         "partition: must be a commands topic and the number of a partition in brackets, "
-        "such as commands[3], not 'x[0]y'"
+        "such as light-scheduler-commands[3], not 'x[0]y'"
     )
+
+
+async def test_the_partition_that_the_document_names_is_one_of_an_application_with_the_default_name(
+    workers: Any,
+) -> None:
+    document = await workers[0].json("/api/v1/openapi.json")
+    named = 0
+    for path, methods in document["paths"].items():
+        for parameter in methods.get("get", {}).get("parameters", []):
+            if parameter["name"] == "partition":
+                (example,) = re.findall(r"`([^`]*)`", parameter["description"])
+                await workers[0].json(path.format(tenant="default"), partition=example)
+                named += 1
+    assert named == 2
 
 
 async def test_a_cursor_belongs_to_its_order(cluster: Any, workers: Any) -> None:

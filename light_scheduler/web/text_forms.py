@@ -1,0 +1,26 @@
+"""Forms of texts in requests, as JSON Schemas for OpenAPI: what the parsers of `wire` take.
+
+They describe, and check nothing: a parser says more exactly what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Meta
+
+from light_scheduler.model.tenant import TENANT_NAME
+from light_scheduler.wire.fields import ID_PATTERN, TOPIC_PATTERN
+
+TENANT: Mapping[str, Any] = {"pattern": f"^{TENANT_NAME.pattern}$"}
+TOPIC: Mapping[str, Any] = {"pattern": TOPIC_PATTERN}
+ID: Mapping[str, Any] = {"pattern": ID_PATTERN}
+_MILLISECONDS = r"^([1-9][0-9]{11,13}|1[0-9]{14}|2[0-4][0-9]{13}|25[0-2][0-9]{12}|253[0-3][0-9]{11})$"
+INSTANT: Mapping[str, Any] = {"anyOf": [{"pattern": _MILLISECONDS}, {"format": "date-time"}]}
+"""UTC epoch ms, or RFC 3339 with an offset."""
+
+
+def described(description: str, form: Mapping[str, Any]) -> Meta:
+    """Return what the schema of a text of this form says."""
+    return Meta(description=description, extra_json_schema=dict(form))

@@ -99,11 +99,14 @@ class BulkLoad:
         self._table.checkpoint = msgspec.structs.replace(self._table.checkpoint, changelog_offset=changelog_offset)
 
     async def finish(self, *, complete_at: int) -> None:
-        """Make everything durable, and the table one that can be opened again; `complete_at` is as in `Checkpoint`."""
+        """Make the table one that can be opened again, whatever happens next; `complete_at` is as in `Checkpoint`.
+
+        The checkpoint is written after all else, so it is not left by a crash that takes any of that away.
+        """
         table = self._table
-        await table.store.flush()
         table.floors = table.find_floors()
         table.write({}, msgspec.structs.replace(table.checkpoint, complete_at=complete_at))
+        await table.store.flush()
 
     def _write_new(self, schedules: dict[bytes, bytes | None], known: dict[bytes, bytes | None]) -> Iterator[None]:
         """Write schedules that the table does not have; what concerns one that it has goes to `known`."""

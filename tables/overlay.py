@@ -318,7 +318,7 @@ class Overlay:
                 self._table.held.pass_over(place, tenant, key)
 
     def load(self) -> None:
-        """Put everything into a table that is being filled (see `loading`): it need not survive a crash."""
+        """Put everything into a table that is being filled (see `loading`)."""
         self._table.load(self._rows.all_changes(), self._checkpoint(), self._cells)
 
     def _checkpoint(self) -> Checkpoint:

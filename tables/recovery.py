@@ -157,7 +157,7 @@ def _before(end: int, records: Sequence[ChangelogRecord]) -> Sequence[ChangelogR
 
 
 class Replaying:
-    """Brings a table up to date; what it has taken is durable."""
+    """Brings a table up to date, in steps of which each has its checkpoint."""
 
     def __init__(self, table: ScheduleTable) -> None:
         self._table = table

@@ -1,4 +1,11 @@
-"""The RocksDB store of one partition."""
+"""The RocksDB store of one partition.
+
+Nothing is written to RocksDB's write-ahead log. Writes go into a table in memory, and such tables into files, one after
+the other. So a crash leaves a prefix of the writes: each of them as a whole, and none after one that is missing. Each
+write of a table has the changelog offset that it reaches, so the changelog has the rest (see `recovery`).
+
+    write ──> table in memory ── full, or older than FLUSH_S, or the store is closed ──> file
+"""
 
 from __future__ import annotations
 
@@ -6,6 +13,7 @@ import asyncio
 import logging
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -32,6 +40,10 @@ MEMTABLE_BYTES = 128 << 20
 in memory that were not yet written; and the most that the latter take of it."""
 
 WRITE_BUFFER_BYTES = 32 << 20
+FLUSH_S = 600.0
+"""What a crash leaves to be read again: writes that fill a table in memory, and those of a time (s) if these are fewer.
+Most files are large then, and small ones, which make large ones be written anew, are rare."""
+
 MAX_OPEN_FILES = 256
 """Of one partition."""
 
@@ -71,7 +83,6 @@ def _options() -> Options:
     options.add_compact_on_deletion_collector_factory(10_000, 5_000, 0.5)
     options.set_max_open_files(MAX_OPEN_FILES)
     options.set_keep_log_file_num(2)
-    options.set_max_total_wal_size(4 * WRITE_BUFFER_BYTES)
     return options
 
 
@@ -120,6 +131,7 @@ class RocksStore:
         except Exception as error:
             raise _translated(error, path) from error
         self._get = self._db.get
+        self._flushed_at = time.monotonic()
 
     def get(self, key: bytes) -> bytes | None:
         try:
@@ -155,10 +167,13 @@ class RocksStore:
             raise _translated(error, self.path) from error
 
     def write(self, changes: Changes) -> None:
-        self._write(_batch(changes))
-
-    def load(self, changes: Changes) -> None:
-        self._write(_batch(changes), _not_logged())
+        try:
+            self._db.write(_batch(changes), _not_logged())
+            if time.monotonic() - self._flushed_at > FLUSH_S:
+                self._flushed_at = time.monotonic()
+                self._db.flush(wait=False)
+        except Exception as error:
+            raise _translated(error, self.path) from error
 
     async def flush(self) -> None:
         try:
@@ -182,12 +197,6 @@ class RocksStore:
             raise StateError(
                 f"cannot delete the state folder {path}, which must not be used again: {error}; delete it yourself"
             ) from error
-
-    def _write(self, *batch: Any) -> None:
-        try:
-            self._db.write(*batch)
-        except Exception as error:
-            raise _translated(error, self.path) from error
 
 
 def _translated(error: Exception, path: Path) -> StateError:

@@ -31,19 +31,15 @@ class Store(Protocol):
         ...
 
     def write(self, changes: Changes) -> None:
-        """Apply all changes, or none."""
-        ...
-
-    def load(self, changes: Changes) -> None:
-        """Apply changes that need not survive a crash before `flush`."""
+        """Apply all changes, or none. After a crash, what was written until some moment is there, and nothing since."""
         ...
 
     async def flush(self) -> None:
-        """Make everything durable that was written or loaded."""
+        """Have everything that was written survive a crash."""
         ...
 
     def close(self) -> None:
-        """Release what the store holds; its contents stay."""
+        """Release what the store holds; everything that was written stays."""
         ...
 
 
@@ -81,9 +77,6 @@ class MemoryStore:
                 self._items.pop(key, None)
             else:
                 self._items[key] = value
-
-    def load(self, changes: Changes) -> None:
-        self.write(changes)
 
     async def flush(self) -> None:
         """Memory is all there is."""

@@ -213,7 +213,11 @@ class ScheduleTable:
             self.floors.lower(tenant, stretch.first)
 
     def write(self, changes: Changes, checkpoint: Checkpoint, counted: CellChanges | None = None) -> None:
-        """Apply changes, what they do to the counts, and the checkpoint they reach: all, or none."""
+        """Apply changes, what they do to the counts, and the checkpoint they reach: all, or none.
+
+        One write holds all of it: after a crash the last writes may be missing, and the changelog is read again from
+        the checkpoint that is left.
+        """
         counts = self.counts
         step = None if counted is None else counts.step(counted)
         rows = {} if step is None else step.rows
@@ -223,11 +227,11 @@ class ScheduleTable:
         self._taken_in(counts, step)
 
     def load(self, changes: Changes, checkpoint: Checkpoint, counted: CellChanges) -> None:
-        """Apply changes that need not survive a crash; the checkpoint is kept in memory, until the next `write`."""
+        """Apply changes to a table that is being filled; the checkpoint is kept in memory, until the next `write`."""
         counts = self.counts
         step = counts.step(counted)
         self._counts = None
-        self.store.load(changes if step is None else {**changes, **step.rows})
+        self.store.write(changes if step is None else {**changes, **step.rows})
         self.checkpoint = checkpoint
         self._taken_in(counts, step)
 

@@ -14,7 +14,8 @@ Here is its life; its cycles are in `work`. The commit protocol, by the numbers 
     6. On revocation nothing happens until the next assignment: lanes that stay go on; those that went elsewhere are
        closed under a deadline (see `lanes.Lanes`).
 
-A crash between 3 and 4 is healed at 0, by applying the changelog from the offset that the table has.
+A crash between 3 and 4 is healed at 0, by applying the changelog from the offset that the table has. So is one after 4,
+which can take away the last writes to the table (see `tables.rocks`).
 """
 
 from __future__ import annotations

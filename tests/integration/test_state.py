@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import resource
 import signal
@@ -19,7 +20,7 @@ from support.waiting import eventually
 from light_scheduler.clock import SystemClock
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.tables import ScheduleTable
-from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.rocks import WRITE_BUFFER_BYTES, RocksStore
 from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, CommandsLog, encode_position, identity
 
 pytestmark = pytest.mark.integration
@@ -64,6 +65,22 @@ async def test_a_restart_goes_on_from_the_local_copy(application: Application) -
 
     assert await pending(worker) == 200
     assert applied(worker) == 0
+
+
+async def test_a_worker_that_was_killed_reads_again_what_its_local_copy_had_only_in_memory(
+    application: Application,
+) -> None:
+    worker = await application.start_worker()
+    await schedule_some(application, 200)
+    await worker.shows(lambda info: pending_in(info) == 200)
+    worker.kill()
+
+    worker.start()
+    await worker.ready()
+
+    assert await pending(worker) == 200
+    assert applied(worker) >= 200
+    assert sum(lane["rebuilds"] for lane in (await worker.get("/info"))["lanes"]) == 0
 
 
 @pytest.mark.soak
@@ -168,8 +185,6 @@ async def test_a_damaged_copy_is_thrown_away_and_rebuilt_with_a_warning(applicat
     worker = await application.start_worker()
     await schedule_some(application, 200)
     assert await worker.end() == 0
-    for folder in state_folders(application, worker):  # RocksDB writes its log to files when it opens
-        RocksStore(worker.data_dir / application.settings.app_id / folder).close()
     files = list((worker.data_dir / application.settings.app_id).glob("*/*.sst"))
     assert files
     for file in files:
@@ -194,10 +209,17 @@ async def test_a_full_disk_stops_the_worker_with_a_clear_error_and_loses_nothing
     await schedule_some(application, 10)
     _, hard = resource.prlimit(worker.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (300_000, hard))
+    at_once = WRITE_BUFFER_BYTES * 3 // 2  # of one partition
     async with application.client() as client:
         await client.schedule_many(
-            {"id": f"big-{number}", "payload": b"x" * 10_000, "topic": application.target, "after": "1h"}
-            for number in range(400)
+            {
+                "id": f"big-{number}",
+                "key": b"k",
+                "payload": os.urandom(100_000),
+                "topic": application.target,
+                "after": "1h",
+            }
+            for number in range(at_once // 100_000)
         )
     await eventually(lambda: not worker.is_running)
     assert "there is no room for local state in" in worker.log.read_text(errors="replace")
@@ -205,4 +227,4 @@ async def test_a_full_disk_stops_the_worker_with_a_clear_error_and_loses_nothing
     worker.start()
     await worker.ready()
 
-    await worker.shows(lambda info: pending_in(info) == 410)
+    await worker.shows(lambda info: pending_in(info) == 10 + at_once // 100_000)

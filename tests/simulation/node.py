@@ -59,6 +59,9 @@ REPLIES = "replies"
 EXISTING = {TARGET, FRAIL, REPLIES, COMMANDS, NAMES.changelog(COMMANDS), NAMES.history, NAMES.dead_letters, *INTERNAL}
 TICK_MS = 20_000
 TOMBSTONES_KEPT_MS = 30_000
+FLUSH_S = 10.0
+"""As `rocks.FLUSH_S`, for a world in which everything is soon over."""
+
 LOST_BATCH_S = 1.0
 COUNTED = {layout.INDEX_START, layout.DEFINITION, GROUPS, CHANGES}
 """What keys begin with of what is counted, and of the counts."""
@@ -73,9 +76,9 @@ class Fault(NamedTuple):
 
 
 KINDS = ("kill", "power", "wipe", "freeze", "lose", "stall", "outage", "rebalance", "stop")
-"""kill: SIGKILL, restarted on the same disk. power: the last writes are gone, too. wipe: all of the disk is.
-freeze: SIGSTOP and SIGCONT. lose: this one request, or its answer, is. stall: it takes long. outage: all do.
-rebalance: partitions change hands. stop: the worker leaves in order and comes back."""
+"""kill: SIGKILL, restarted on the same disk, without some of what was not flushed. power: without any of that.
+wipe: without the disk. freeze: SIGSTOP and SIGCONT. lose: this one request, or its answer, is. stall: it takes long.
+outage: all do. rebalance: partitions change hands. stop: the worker leaves in order and comes back."""
 
 
 class Disk:
@@ -83,7 +86,7 @@ class Disk:
 
     def __init__(self) -> None:
         self._writes: dict[Path, list[Any]] = {}
-        self._flushed: dict[Path, int] = {}  # how many writes, where that is not all
+        self._flushed: dict[Path, int] = {}  # how many writes
         self.stores: dict[Path, MemoryStore] = {}
 
     def wipe(self) -> None:
@@ -91,30 +94,22 @@ class Disk:
         self._flushed.clear()
         self.stores.clear()
 
-    def lose_last_write(self) -> None:
+    def lose_unflushed(self, random: Random, *, all_of_it: bool) -> None:
+        """What a process has not flushed is lost when it ends; or only the end of it is, as memory gets full."""
         for path, writes in self._writes.items():
-            del writes[-1:]
-            self._read_again(path)
-
-    def lose_unflushed(self, random: Random) -> None:
-        """What a process loaded and did not flush is lost when it ends, or only the end of it is."""
-        for path, writes in self._writes.items():
-            flushed = self._flushed.get(path, len(writes))
-            if flushed < len(writes):
-                del writes[random.randint(flushed, len(writes)) :]
+            flushed = self._flushed.get(path, 0)
+            kept = flushed if all_of_it else random.randint(flushed, len(writes))
+            if kept < len(writes):
+                del writes[kept:]
                 self._read_again(path)
-        self._flushed.clear()
+            self._flushed[path] = kept
 
     def write(self, path: Path, changes: Any) -> None:
         self._writes.setdefault(path, []).append(changes)
         self.stores[path].write(changes)
 
-    def load(self, path: Path, changes: Any) -> None:
-        self._flushed.setdefault(path, len(self._writes.get(path, ())))
-        self.write(path, changes)
-
     def flush(self, path: Path) -> None:
-        self._flushed.pop(path, None)
+        self._flushed[path] = len(self._writes.get(path, ()))
 
     def destroy(self, path: Path) -> None:
         for kept in (self.stores, self._writes, self._flushed):
@@ -149,11 +144,23 @@ class Store:
         self._node = node
         self._path = path
         self._is_loading = memory.get(layout.CHECKPOINT_KEY) is None
+        self._flushed_at = node.world.loop.time()
         self.get = memory.get
         self.get_many = memory.get_many
         self.scan: Callable[[bytes, bytes], Iterator[tuple[bytes, bytes]]] = memory.scan
 
     def write(self, changes: Any) -> None:
+        if layout.CHECKPOINT_KEY in changes:
+            self._apply(changes)
+        else:  # the table is being filled
+            self._is_loading = True
+            self._node.reach_at_once("0.load")
+            self._node.disk.write(self._path, changes)
+        if self._node.world.loop.time() - self._flushed_at > FLUSH_S:
+            self._flushed_at = self._node.world.loop.time()
+            self._node.disk.flush(self._path)
+
+    def _apply(self, changes: Any) -> None:
         self._node.reach_at_once("4.write begun")
         self._node.disk.write(self._path, changes)
         if self._is_loading or any(key[:1] in COUNTED for key in changes):  # else they are as they were
@@ -161,18 +168,14 @@ class Store:
             self._node.check_counts(self._node.disk.stores[self._path])
         self._node.reach_at_once("4.write done")
 
-    def load(self, changes: Any) -> None:
-        self._is_loading = True
-        self._node.reach_at_once("0.load")
-        self._node.disk.load(self._path, changes)
-
     async def flush(self) -> None:
         await self._node.reach("0.flush")
         self._node.disk.flush(self._path)
 
     def close(self) -> None:
-        """The disk keeps it, unless the process ends otherwise than in order."""
-        self._node.disk.flush(self._path)
+        """The disk keeps it, unless the process has ended before."""
+        if not self._node.is_dead:
+            self._node.disk.flush(self._path)
 
 
 PROBE_S = 0.5
@@ -366,11 +369,9 @@ class Node:
             self._frozen.set()
         for task in self._tasks:
             task.cancel()
-        self.disk.lose_unflushed(self.world.random)
+        self.disk.lose_unflushed(self.world.random, all_of_it=kind == "power")
         if kind == "wipe":
             self.disk.wipe()
-        if kind == "power":
-            self.disk.lose_last_write()
         self.world.group.watch(self)
         self.world.start_later(self.machine, self.disk, seconds)
 

@@ -12,8 +12,8 @@ from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.lanes.lane import Lane
-from light_scheduler.tables import Overlay
-from simulation.node import Node
+from light_scheduler.tables import Overlay, layout
+from simulation.node import Disk, Node, Store
 
 from .overlays import apply_at_once, known_overlays
 from .planting import mutant, nobody_looks, replaced
@@ -39,6 +39,36 @@ def _checkpoint_too_far() -> Iterator[Any]:
         apply(self, changelog_offset=changelog_offset + 3, complete_at=complete_at)
 
     with replaced(Overlay, "apply", too_far):
+        yield None
+
+
+@mutant(4, "The checkpoint is written before what it speaks of, by itself.")
+def _checkpoint_in_a_write_of_its_own() -> Iterator[Any]:
+    write = Store.write
+
+    def first(self: Store, changes: Any) -> None:
+        checkpoint = {key: changes[key] for key in changes.keys() & {layout.CHECKPOINT_KEY}}
+        for part in (checkpoint, {key: value for key, value in changes.items() if key not in checkpoint}):
+            if part:
+                write(self, part)
+
+    with replaced(Store, "write", first):
+        yield None
+
+
+@mutant(4, "The checkpoint is kept apart from the rows, and survives a crash that the last of them do not.")
+def _checkpoint_survives_its_rows() -> Iterator[Any]:
+    lose = Disk.lose_unflushed
+
+    def lose_rows_only(self: Disk, random: Any, *, all_of_it: bool) -> None:
+        checkpoints = {path: store.get(layout.CHECKPOINT_KEY) for path, store in self.stores.items()}
+        lose(self, random, all_of_it=all_of_it)
+        for path, checkpoint in checkpoints.items():
+            if checkpoint is not None:
+                self.write(path, {layout.CHECKPOINT_KEY: checkpoint})
+                self.flush(path)
+
+    with replaced(Disk, "lose_unflushed", lose_rows_only):
         yield None
 
 

@@ -4,12 +4,18 @@ import asyncio
 import gc
 import os
 import resource
+import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rocksdict import Options
+from support.waiting import eventually
 
 from light_scheduler.errors import StateCorrupt, StateError, StateFull, StateLocked
 from light_scheduler.tables import rocks
@@ -25,6 +31,74 @@ def test_contents_outlive_the_store(tmp_path: Path) -> None:
     assert list(again.scan(b"", b"\xff")) == [(b"b", b"2"), (b"c", b"")]
     assert (again.get(b"a"), again.get(b"b"), again.get(b"c")) == (None, b"2", b"")
     again.close()
+
+
+def after_a_crash(folder: Path, copy: Path) -> dict[bytes, bytes]:
+    """Return what a process that ended at this moment would leave in a folder."""
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder, copy)
+    store = RocksStore(copy)
+    try:
+        return dict(store.scan(b"", b"\xff"))
+    finally:
+        store.close()
+
+
+async def test_what_is_flushed_survives_a_crash_and_nothing_else_is_written_to_a_log(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path / "store")
+    store.write({b"a": b"1"})
+    assert after_a_crash(tmp_path / "store", tmp_path / "copy") == {}
+    await store.flush()
+    store.write({b"a": None, b"b": b"2"})
+    assert after_a_crash(tmp_path / "store", tmp_path / "copy") == {b"a": b"1"}
+    store.close()
+    assert after_a_crash(tmp_path / "store", tmp_path / "copy") == {b"b": b"2"}
+
+
+async def test_a_write_long_after_the_last_flush_is_flushed_with_all_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(rocks, "time", SimpleNamespace(monotonic=lambda: now))
+    store = RocksStore(tmp_path / "store")
+    store.write({b"a": b"1"})
+    now = rocks.FLUSH_S + 1
+    store.write({b"b": b"2"})
+    await eventually(store._db.live_files)
+    store.write({b"c": b"3"})
+    assert after_a_crash(tmp_path / "store", tmp_path / "copy") == {b"a": b"1", b"b": b"2"}
+    store.close()
+
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from light_scheduler.tables import rocks
+rocks.WRITE_BUFFER_BYTES = 4 << 20
+store, number = rocks.RocksStore(Path(sys.argv[1])), int(sys.argv[2])
+while True:
+    number += 1
+    store.write({b"m": b"%d" % number, b"a%d" % number: os.urandom(300), b"z%d" % number: os.urandom(300)})
+    if number % 1_000 == 0:
+        print(number, flush=True)
+"""
+
+
+def test_what_is_left_of_a_process_that_was_killed_are_all_its_writes_up_to_one_of_them(tmp_path: Path) -> None:
+    last = 0
+    for _ in range(3):
+        command = [sys.executable, "-c", WRITER, str(tmp_path), str(last)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            for _ in range(20):
+                assert process.stdout.readline(), "it writes on"
+            process.send_signal(signal.SIGKILL)
+        store = RocksStore(tmp_path)
+        begun, last = last, int(store.get(b"m") or b"0")
+        assert begun < last
+        expected = {kind + b"%d" % number for kind in (b"a", b"z") for number in range(1, last + 1)}
+        assert {key for key, _ in store.scan(b"", b"\xff")} == {b"m", *expected}
+        store.close()
 
 
 def test_a_store_that_was_there_before_has_the_filter_and_the_cache_of_all(tmp_path: Path) -> None:
@@ -160,13 +234,16 @@ async def test_a_row_that_cannot_be_read_is_not_taken_for_missing(damaged: Rocks
         all(damaged.get(key) is not None for key in keys)
 
 
-def test_no_room_is_an_error_of_its_own(tmp_path: Path) -> None:
+async def test_no_room_is_an_error_of_its_own_from_the_first_flush_on(tmp_path: Path) -> None:
     store = RocksStore(tmp_path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
+        store.write(rows(2_000))
         with pytest.raises(StateFull, match="free some space, or move data_dir"):
-            store.write(rows(2_000))
+            await store.flush()
+        with pytest.raises(StateFull, match="free some space, or move data_dir"):
+            store.write({b"a": b"1"})
         store.close()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

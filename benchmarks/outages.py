@@ -3,10 +3,12 @@
     python benchmarks/outages.py worker-restarted   # SIGKILL, started again at once with its instance id
     python benchmarks/outages.py worker-lost        # SIGKILL, started again only after others have taken over
     python benchmarks/outages.py broker             # SIGKILL, started again after 8 s
+    python benchmarks/outages.py rolling-restart    # SIGTERM and started again, one worker after the other
 
-Two workers share four partitions, default settings. Schedules are due evenly; every lane writes to every partition of
-the target topic, so a transaction that is left open holds back the firings of all lanes. A read_committed consumer
-notes when it gets each record. Prints one JSON document: for each figure the median, least and greatest of all trials.
+Two workers (a rolling restart: three) share four partitions, default settings. Schedules are due evenly; every lane
+writes to every partition of the target topic, so a transaction that is left open holds back the firings of all lanes. A
+read_committed consumer notes when it gets each record. Prints one JSON document: for each figure the median, least and
+greatest of all trials.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from rich.console import Console
 from rich.progress import track
 
 from light_scheduler.bench.chaos.reading import places, reader
+from light_scheduler.bench.figures import p99_by_second
 from light_scheduler.bench.looks import info_of
 from light_scheduler.bench.machine import machine, versions
 from light_scheduler.clock import SystemClock
@@ -41,7 +44,8 @@ from light_scheduler.settings import Settings
 
 PARTITIONS = 4
 TARGET = "outages-target"
-RATE = 1_000
+ROLLING = "rolling-restart"
+RATE, ROLLING_RATE = 1_000, 2_000
 """Schedules that are due in a second: each lane is in a transaction most of the time."""
 
 ON_TIME_MS = 250
@@ -102,9 +106,10 @@ def late_until(sights: list[Sight], since: float) -> tuple[float, int]:
 class Trials:
     """Outages one after the other on one cluster."""
 
-    def __init__(self, broker: EmbeddedBroker, workers: list[WorkerProcess]) -> None:
+    def __init__(self, broker: EmbeddedBroker, workers: list[WorkerProcess], rate: int) -> None:
         self._broker = broker
         self._workers = workers
+        self._rate = rate
         self._producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "partitioner": "murmur2_random"})
         self._clock = SystemClock()
         self._commands = workers[0].settings.topics.commands
@@ -149,14 +154,33 @@ class Trials:
             "late_afterwards": sum(count for _, count in late),
         }
 
+    def rolling(self) -> dict[str, float]:
+        """Restart each worker in its turn; return the p99 of lateness in the worst second, before and since."""
+        self._await_shares()
+        begun = self._load()
+        for worker in self._workers:
+            worker.stop()
+            worker.start()
+            worker.wait_ready()
+        took = self._now() - begun
+        self._until(begun)
+        sights = self._watch.between(begun - BEFORE_S, self._now(), set(range(PARTITIONS)))
+        seconds = p99_by_second((int(sight.at * 1_000 - sight.late_ms), int(sight.late_ms)) for sight in sights)
+        return {
+            "restarts_s": took,
+            "worst_second_before_p99_ms": max(p99 for second, p99 in seconds.items() if second < int(begun)),
+            "worst_second_p99_ms": max(p99 for second, p99 in seconds.items() if second >= int(begun)),
+            "latest_ms": max(sight.late_ms for sight in sights),
+        }
+
     def _load(self) -> float:
         """Send what a trial needs and wait until the outage is to begin; return that instant (s of the clock)."""
-        first = self._clock.now() + 3_000
-        count = int(RATE * (BEFORE_S + AFTER_S + BROKER_DOWN_S))
+        first = self._clock.now() + 3 * self._rate
+        count = int(self._rate * (BEFORE_S + AFTER_S + BROKER_DOWN_S))
         for number in range(count):
             self._sent += 1
             headers: list[tuple[str, str | bytes | None]] = [
-                ("schedule-at", b"%d" % (first + number * 1_000 // RATE)),
+                ("schedule-at", b"%d" % (first + number * 1_000 // self._rate)),
                 ("schedule-target-topic", TARGET.encode()),
                 ("schedule-target-partition", b"%d" % (number // PARTITIONS % PARTITIONS)),
             ]
@@ -171,11 +195,12 @@ class Trials:
         time.sleep(max(0.0, begun + AFTER_S - self._now()))
 
     def _await_shares(self) -> None:
-        """Wait until each worker has two partitions."""
+        """Wait until the workers share the partitions as evenly as they can."""
+        least = PARTITIONS // len(self._workers)
         deadline = time.monotonic() + 60
-        while any(len(_lanes(worker)) != PARTITIONS // 2 for worker in self._workers):
+        while sum(shares := [len(_lanes(worker)) for worker in self._workers]) != PARTITIONS or min(shares) < least:
             if time.monotonic() > deadline:
-                raise TimeoutError("the workers do not share the partitions evenly")
+                raise TimeoutError(f"the workers do not share the partitions evenly: {shares}")
             time.sleep(0.2)
 
     def _now(self) -> float:
@@ -187,11 +212,27 @@ def _lanes(worker: WorkerProcess) -> set[int]:
     return set() if info is None else {lane.partition for lane in info.lanes if lane.state == "running"}
 
 
+def figures_of(found: list[dict[str, float]]) -> dict[str, dict[str, float | str]]:
+    """Return each figure over all trials."""
+    return {
+        name: {
+            "median": statistics.median(values),
+            "min": min(values),
+            "max": max(values),
+            "unit": next((unit for unit in ("ms", "s") if name.endswith(f"_{unit}")), "count"),
+        }
+        for name in found[0]
+        for values in [[round(trial[name], 2) for trial in found]]
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outage", choices=("worker-restarted", "worker-lost", "broker"))
+    parser.add_argument("outage", choices=("worker-restarted", "worker-lost", "broker", ROLLING))
     parser.add_argument("--trials", type=int, default=5)
     options = parser.parse_args()
+    is_rolling = options.outage == ROLLING
+    rate = ROLLING_RATE if is_rolling else RATE
     found_on = machine()
     with (
         tempfile.TemporaryDirectory(prefix="light-scheduler-outages-") as name,
@@ -210,7 +251,7 @@ def main() -> None:
                 Path(name) / f"worker-{number}.log",
                 remove_when_orphaned=Path(name),
             )
-            for number in range(2)
+            for number in range(3 if is_rolling else 2)
         ]
         create_topics(workers[0].settings)
         create_topic(broker.bootstrap_servers, TARGET, PARTITIONS)
@@ -219,29 +260,20 @@ def main() -> None:
                 worker.start()
             for worker in workers:
                 worker.wait_ready()
-            trials = Trials(broker, workers)
+            trials = Trials(broker, workers, rate)
             kinds: dict[str, Callable[[], dict[str, float]]] = {
                 "worker-restarted": lambda: trials.worker(is_restarted=True),
                 "worker-lost": lambda: trials.worker(is_restarted=False),
                 "broker": trials.broker,
+                ROLLING: trials.rolling,
             }
             steps = track(range(options.trials), description=options.outage, console=Console(stderr=True))
             found = [kinds[options.outage]() for _ in steps]
         finally:
             for worker in workers:
                 worker.kill()
-    figures = {
-        name: {
-            "median": statistics.median(values),
-            "min": min(values),
-            "max": max(values),
-            "unit": "s" if name.endswith("_s") else "count",
-        }
-        for name in found[0]
-        for values in [[round(trial[name], 2) for trial in found]]
-    }
-    document = {"outage": options.outage, "trials": options.trials, "rate": RATE, "machine": found_on}
-    json.dump({**document, "versions": versions(), "figures": figures}, sys.stdout, indent=2)
+    document = {"outage": options.outage, "trials": options.trials, "rate": rate, "machine": found_on}
+    json.dump({**document, "versions": versions(), "figures": figures_of(found)}, sys.stdout, indent=2)
     sys.stdout.write("\n")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -88,3 +89,14 @@ def percentile(ordered: Sequence[int], percent: float) -> int:
     if not ordered:
         raise ValueError("there is no percentile of nothing")
     return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]
+
+
+def p99_by_second(firings: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Return the 99th percentile of lateness (ms) of what was due in each second, by the second, in order.
+
+    `firings` are pairs of due time (UTC epoch ms) and lateness (ms).
+    """
+    by_second: defaultdict[int, list[int]] = defaultdict(list)
+    for due, late in firings:
+        by_second[due // 1_000].append(late)
+    return {second: percentile(sorted(late), 99) for second, late in sorted(by_second.items())}

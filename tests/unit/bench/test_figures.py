@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from light_scheduler.bench.document import Document
-from light_scheduler.bench.figures import UNITS, Figure, has_faults, percentile, summarised
+from light_scheduler.bench.figures import UNITS, Figure, has_faults, p99_by_second, percentile, summarised
 from light_scheduler.bench.machine import cpu_model, machine, versions
 from light_scheduler.bench.options import Options
 from light_scheduler.bench.table import number_text, table_of
@@ -53,6 +53,12 @@ class TestPercentile:
 
     def test_of_one_value_it_is_that_value(self) -> None:
         assert percentile([7], 50) == percentile([7], 99) == 7
+
+    def test_the_lateness_of_each_second_is_that_of_what_was_due_in_it(self) -> None:
+        on_time = [(1_000 + number, 1) for number in range(1_000)]
+        late = [(3_000 + number, 900 if number >= 980 else 2) for number in range(1_000)]
+        assert p99_by_second([*late, *on_time]) == {1: 1, 3: 900}
+        assert p99_by_second([]) == {}
 
     def test_it_holds_its_definition(self) -> None:
         ordered = [0, 0, 1, 5, 5, 5, 9, 12]

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 from support.dashboard import Dashboard
-from support.pages import assert_accessible, focused, tab_to, unreached
+from support.pages import assert_accessible, focused, open_view, tab_to, unreached
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
@@ -35,7 +35,7 @@ async def shown(dashboard: Dashboard) -> None:
 
 async def show(page: Page, view: str) -> None:
     """Show a page, and wait until it has what it asked for."""
-    await page.goto(f"/#/{view}")
+    await open_view(page, f"{view}")
     await expect(page.locator(".loading")).to_have_count(0)
 
 
@@ -129,5 +129,5 @@ async def test_an_id_of_dots_has_a_page(dashboard: Dashboard, page: Page) -> Non
         await show(page, f"schedule?tenant=dots&id={id}")
         await expect(page.get_by_text("A browser cannot request an id of dots alone")).to_be_visible()
         await expect(page.locator("main")).to_contain_text(dashboard.application.target)
-    await page.goto("/#/schedule?tenant=gone&id=..")
+    await open_view(page, "schedule?tenant=gone&id=..")
     await expect(page.get_by_text("It is not pending.")).to_be_visible()

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import pytest
 from playwright.async_api import Page, expect
 from support.dashboard import Dashboard
-from support.pages import HOSTILE, SHOWN, answer_with, assert_accessible, confirm, refuse_streams, set_hidden
+from support.pages import (
+    HOSTILE,
+    SHOWN,
+    answer_with,
+    assert_accessible,
+    confirm,
+    go_back,
+    open_view,
+    refuse_streams,
+    set_hidden,
+)
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
@@ -112,7 +121,7 @@ async def test_the_overview_comes_over_one_stream_that_a_hidden_page_closes(dash
 async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboard, page: Page) -> None:
     for number in range(60):
         await dashboard.put("shop", f"order-{number:02}", labels={"team": "billing" if number % 2 else "sales"})
-    await page.goto("/#/schedules?tenant=shop&sort=id")
+    await open_view(page, "schedules?tenant=shop&sort=id")
     rows = page.get_by_role("row")
     await expect(rows).to_have_count(51)
     await page.get_by_role("link", name="Next page").click()
@@ -127,11 +136,11 @@ async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboar
     await page.get_by_label("Due from").fill("soon")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text("is no instant")
-    await page.go_back()
+    await go_back(page)
     await expect(rows).to_have_count(6)
-    await page.goto("/#/schedules?tenant=shop&id_contains=der-5&label=team%3Dsales")
+    await open_view(page, "schedules?tenant=shop&id_contains=der-5&label=team%3Dsales")
     await expect(rows.filter(has_text="team=sales")).to_have_count(5)
-    await page.goto("/#/schedules?tenant=shop&id_contains=der-5&label=team%3Dbilling")
+    await open_view(page, "schedules?tenant=shop&id_contains=der-5&label=team%3Dbilling")
     await expect(rows.filter(has_text="team=billing")).to_have_count(5)
     await expect(rows).to_have_count(6)
     await expect(page.get_by_role("columnheader", name="Next due")).to_have_attribute("aria-sort", "ascending")
@@ -140,7 +149,7 @@ async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboar
     assert "id_contains=der-5" in page.url
     assert "sort=id" in page.url
     await assert_accessible(page)
-    await page.goto("/#/schedules?tenant=shop&label_contains=m%3Dbil&id_contains=der-5")
+    await open_view(page, "schedules?tenant=shop&label_contains=m%3Dbil&id_contains=der-5")
     await expect(rows).to_have_count(6)
     await expect(page.get_by_label("Label contains")).to_have_value("m=bil")
     await page.get_by_label("Partition").fill("x[0]y")
@@ -149,7 +158,7 @@ async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboar
         "partition: must be a commands topic and the number of a partition in brackets, "
         "such as light-scheduler-commands[3], not 'x[0]y'"
     )
-    await page.go_back()
+    await go_back(page)
     await page.get_by_role("link", name="order-51").click()
     await page.get_by_role("button", name="Explain").click()
     why = page.get_by_role("region", name="Why")
@@ -164,7 +173,7 @@ async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboar
 
 async def test_relative_times_go_on(dashboard: Dashboard, page: Page) -> None:
     await dashboard.put("shop", "aging")
-    await page.goto("/#/schedule?tenant=shop&id=aging")
+    await open_view(page, "schedule?tenant=shop&id=aging")
     accepted = page.get_by_role("definition").filter(has_text="ago").locator("time").first
     before = await accepted.inner_text()
     await expect(accepted).not_to_have_text(before)
@@ -175,7 +184,7 @@ async def test_what_is_ahead_opens_from_days_to_minutes_to_schedules(dashboard: 
     for number in range(3):
         await dashboard.put("ahead", f"at-once-{number}", trigger={"at": due + number})
     await dashboard.put("ahead", "later", trigger={"at": due + 3_600_000})
-    await page.goto(f"/#/upcoming?tenant=ahead&by=day&from={due - 86_400_000}")
+    await open_view(page, f"upcoming?tenant=ahead&by=day&from={due - 86_400_000}")
     await page.get_by_label("Times").select_option("utc")
     await expect(page.get_by_text("4 schedules due from 2033-05-17 00:00 UTC")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text=dashboard.application.target)).to_contain_text("4")
@@ -190,10 +199,10 @@ async def test_what_is_ahead_opens_from_days_to_minutes_to_schedules(dashboard: 
     await bars.press("Enter")
     await expect(page.get_by_role("row")).to_have_count(4)
     assert "due_from=2000000040000&due_to=2000000100000" in page.url
-    await page.go_back()
+    await go_back(page)
     await page.get_by_role("link", name="Later").click()
     await expect(page.get_by_text("1 schedule due")).to_be_visible()
-    await page.goto("/#/upcoming?tenant=nobody")
+    await open_view(page, "upcoming?tenant=nobody")
     await expect(page.get_by_text("Nothing is due in this time.")).to_be_visible()
     await assert_accessible(page)
 
@@ -203,12 +212,12 @@ async def test_what_is_ahead_is_of_all_tenants_a_target_or_a_partition(dashboard
     for tenant in ("north", "north", "south"):
         await dashboard.put(tenant, f"far-{uuid4()}", trigger={"at": due})
     target, topic = dashboard.application.target, dashboard.application.settings.topics.commands
-    await page.goto(f"/#/upcoming?by=hour&from={due}")
+    await open_view(page, f"upcoming?by=hour&from={due}")
     await page.get_by_label("Times").select_option("utc")
     await expect(page.get_by_text("3 schedules due from 2036-07-18 13:00 UTC")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="north")).to_contain_text("2")
     await assert_accessible(page)
-    await page.goto(f"/#/upcoming?group=partition&by=hour&from={due}")
+    await open_view(page, f"upcoming?group=partition&by=hour&from={due}")
     await expect(page.get_by_label("Group by")).to_have_value("partition")
     partitions = page.get_by_role("row").filter(has_text=f"{topic}[")
     await expect(partitions).not_to_have_count(0)
@@ -221,22 +230,24 @@ async def test_what_is_ahead_is_of_all_tenants_a_target_or_a_partition(dashboard
     await tenants.first.click()
     await expect(page.get_by_label("Partition")).to_have_value(name)
     await expect(page.get_by_role("row")).to_have_count(1 + int(counted))
-    await page.goto(f"/#/upcoming?group=target&partition={quote(name, safe='')}&by=hour&from={due}")
+    await open_view(page, f"upcoming?group=target&partition={quote(name, safe='')}&by=hour&from={due}")
     await page.get_by_role("row").filter(has_text=target).get_by_role("link").click()
     await expect(page.get_by_text(f"Only target topic {target}, partition {name}.")).to_be_visible()
-    await page.goto(f"/#/upcoming?group=target&by=hour&from={due}")
+    await open_view(page, f"upcoming?group=target&by=hour&from={due}")
     await page.get_by_role("row").filter(has_text=target).get_by_role("link").click()
     await expect(page.get_by_text(f"Only target topic {target}")).to_be_visible()
     bars = page.get_by_role("group", name="Schedules ahead").get_by_role("link")
-    for _ in range(2):  # an hour, then a minute
-        await expect(bars).to_have_count(1)
-        await bars.press("Enter")
+    await expect(bars).to_have_attribute("aria-label", "2036-07-18 13:00 UTC: 3 schedules")
+    await bars.press("Enter")
+    await expect(page.get_by_label("Intervals")).to_have_value("minute")
+    await expect(bars).to_have_attribute("aria-label", "2036-07-18 13:20 UTC: 3 schedules")
+    await bars.press("Enter")
     await expect(page.get_by_text("3 schedules due from 2036-07-18 13:20 UTC to 2036-07-18 13:21 UTC")).to_be_visible()
     await assert_accessible(page)
     await page.get_by_role("row").filter(has_text="south").get_by_role("link").click()
     await expect(page.get_by_role("row")).to_have_count(2)
     assert f"target_topic={target}" in page.url
-    await page.goto("/#/overview")
+    await open_view(page, "overview")
     road = page.locator("section").filter(has=page.get_by_role("heading", name="The road ahead"))
     for of in (f"target:{target}", f"partition:{topic}[0]", "all"):
         kind, _, name = of.partition(":")
@@ -250,7 +261,7 @@ async def test_what_is_ahead_is_of_all_tenants_a_target_or_a_partition(dashboard
 
 
 async def test_admins_see_the_configuration_and_run_checks(dashboard: Dashboard, page: Page) -> None:
-    await page.goto("/#/health")
+    await open_view(page, "health")
     await page.get_by_role("link", name="Configuration").click()
     row = page.get_by_role("row").filter(has=page.get_by_text("app_id", exact=True))
     await expect(row).to_contain_text(dashboard.application.settings.app_id)
@@ -268,7 +279,7 @@ async def test_admins_see_the_configuration_and_run_checks(dashboard: Dashboard,
 async def test_those_who_are_no_admins_see_no_configuration(dashboard: Dashboard, page: Page) -> None:
     reader = {"name": "visitor", "role": "write", "tenants": None, "version": "1"}
     await answer_with(page, "/api/v1/identity", reader)
-    await page.goto("/#/health")
+    await open_view(page, "health")
     await expect(page.get_by_text("light-scheduler doctor also checks")).to_be_visible()
     await expect(page.get_by_role("link", name="Configuration")).to_have_count(0)
     await expect(page.get_by_role("button", name="Run checks")).to_have_count(0)
@@ -283,7 +294,7 @@ async def test_what_users_write_stays_text(dashboard: Dashboard, page: Page) -> 
         payload={"text": f"<script>document.title = 1</script>{HOSTILE}\x00" + "x" * (1 << 19)},
     )
     await dashboard.put("shop", "z-broken", payload={"base64": base64.b64encode(b"\xff\xfe<b>").decode()})
-    await page.goto("/#/schedules?tenant=shop&id_prefix=z%3C")
+    await open_view(page, "schedules?tenant=shop&id_prefix=z%3C")
     await page.get_by_role("link", name=SHOWN).click()
     payload = page.locator("pre")
     await expect(payload).to_contain_text(f"<script>document.title = 1</script>{SHOWN} U+0000xxx")
@@ -300,14 +311,14 @@ async def test_what_users_write_stays_text(dashboard: Dashboard, page: Page) -> 
     await expect(page.get_by_role("region", name="Headers")).to_contain_text(SHOWN)
     assert await page.locator("main img, main script, main b").count() == 0
     assert await page.title() == "Schedule · light-scheduler"
-    await page.goto("/#/schedule?tenant=shop&id=z-broken")
+    await open_view(page, "schedule?tenant=shop&id=z-broken")
     await expect(payload).to_contain_text("00000000  ff fe 3c 62 3e")
     await page.get_by_role("button", name="Text").click()
     await expect(payload).to_contain_text("\ufffd\ufffd<b>")
 
 
 async def test_a_schedule_is_made_changed_cancelled_and_made_again(dashboard: Dashboard, page: Page) -> None:
-    await page.goto("/#/new?tenant=shop")
+    await open_view(page, "new?tenant=shop")
     await page.get_by_label("Id (empty").fill("lunch")
     await page.get_by_label("Target topic").fill(dashboard.application.target)
     await page.get_by_label("Fires").select_option("cron")
@@ -352,7 +363,7 @@ async def test_a_schedule_is_made_changed_cancelled_and_made_again(dashboard: Da
 
 async def test_a_dead_letter_is_found_shown_and_sent_again(dashboard: Dashboard, page: Page) -> None:
     await dashboard.reject("shop", "too-late", payload={"text": HOSTILE})
-    await page.goto("/#/dead-letters?cause=rejected&id=too-late")
+    await open_view(page, "dead-letters?cause=rejected&id=too-late")
     rows = page.get_by_role("row")
     await expect(rows).to_have_count(2)
     await assert_accessible(page)
@@ -361,30 +372,15 @@ async def test_a_dead_letter_is_found_shown_and_sent_again(dashboard: Dashboard,
     await expect(page.locator("pre")).to_contain_text("too-late")
     await confirm(page, "Send it again", "Send again")
     await expect(page.locator(".notice")).to_contain_text("Sent again")
-    await page.goto("/#/dead-letters?id=nothing-of-this-id")
+    await open_view(page, "dead-letters?id=nothing-of-this-id")
     await expect(page.get_by_text("No dead letters.")).to_be_visible()
 
 
-async def test_delay_rules_and_health_are_shown(dashboard: Dashboard, page: Page) -> None:
-    await page.goto("/#/delays")
+async def test_an_application_without_delay_rules_says_so_and_its_health_is_shown(
+    dashboard: Dashboard, page: Page
+) -> None:
+    await open_view(page, "delays")
     await expect(page.get_by_text("There are no delay rules.")).to_be_visible()
-    rule: dict[str, Any] = {
-        "name": "reminder",
-        "source": "carts",
-        "delay": 86_400_000,
-        "target": "carts-left",
-        "origin": "topic",
-    }
-    document = {
-        "delays": [{**rule, "refused": None, "warnings": ["carts keeps 1 h"]}],
-        "lanes": [],
-        "unanswered": ["x:1"],
-    }
-    await answer_with(page, "/api/v1/delays", document)
-    await page.reload()
-    await expect(page.get_by_role("row").filter(has_text="reminder")).to_contain_text("1 d")
-    await expect(page.get_by_text("These workers do not answer")).to_contain_text("x:1")
-    await assert_accessible(page)
     await page.get_by_role("link", name="Health").click()
     await expect(page.get_by_role("row").filter(has_text=dashboard.worker.url)).to_contain_text("running")
     await assert_accessible(page)
@@ -400,13 +396,3 @@ async def test_a_reader_of_one_tenant_sees_its_schedules_and_no_actions(dashboar
     await expect(page.get_by_text("Next firing is number")).to_be_visible()
     await expect(page.get_by_role("group", name="Actions")).to_have_count(0)
     await expect(page.get_by_text("New schedule")).to_have_count(0)
-
-
-async def test_a_phone_has_everything_within_its_width(dashboard: Dashboard, page: Page) -> None:
-    await dashboard.put("phone", "x" * 200, labels={"team": "y" * 100})
-    await page.set_viewport_size({"width": 375, "height": 700})
-    schedules = ("schedules?tenant=phone", f"schedule?tenant=phone&id={'x' * 200}", "new")
-    for view in ("overview", "upcoming?tenant=phone&by=day", "partitions", *schedules, "dead-letters", "health"):
-        await page.goto(f"/#/{view}")
-        await expect(page.locator(".loading")).to_have_count(0)
-        assert await page.evaluate("document.documentElement.scrollWidth") <= 375, view

@@ -17,7 +17,7 @@ from playwright.async_api import Page, expect
 from support.application import Application
 from support.dashboard import Dashboard
 from support.foreign import avro
-from support.pages import HOSTILE, SHOWN, assert_accessible
+from support.pages import HOSTILE, SHOWN, assert_accessible, open_view
 from support.registry import FakeRegistry
 
 from light_scheduler.host.ports import free_port
@@ -88,7 +88,7 @@ async def opened(decoding: Dashboard, page: Page) -> AsyncIterator[Dashboard]:
 
 async def show(page: Page, dashboard: Dashboard, id: str) -> None:
     """Open the page of a schedule."""
-    await page.goto(f"{dashboard.worker.url}/#/schedule?tenant=shop&id={id}")
+    await open_view(page, f"schedule?tenant=shop&id={id}", dashboard.worker.url)
     await expect(page.get_by_role("heading", name="Payload")).to_be_visible()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, Route, expect
 from support.dashboard import Dashboard
-from support.pages import assert_accessible
+from support.pages import assert_accessible, open_view
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
@@ -23,7 +23,7 @@ async def test_all_that_match_are_paused_resumed_rescheduled_and_cancelled(dashb
     for number in range(5):
         await dashboard.put("many", f"order-{number}", labels={"team": "billing" if number < 3 else "sales"})
     await dashboard.put("many", "other")
-    await page.goto("/#/schedules?tenant=many&id_prefix=order-&label=team%3Dbilling")
+    await open_view(page, "schedules?tenant=many&id_prefix=order-&label=team%3Dbilling")
     await change_all(page, "Pause all")
     dialog, answers = page.get_by_role("dialog"), page.locator(".notice")
     await expect(dialog).to_contain_text(
@@ -39,13 +39,13 @@ async def test_all_that_match_are_paused_resumed_rescheduled_and_cancelled(dashb
         "pending",
     ]
 
-    await page.goto("/#/schedules?tenant=many&state=paused")
+    await open_view(page, "schedules?tenant=many&state=paused")
     await change_all(page, "Resume all")
     await expect(dialog).to_contain_text("3 schedules of tenant many, that are paused")
     await dialog.get_by_role("button", name="Resume all").click()
     await expect(answers).to_contain_text("Resumed: 3 schedules.")
 
-    await page.goto("/#/schedules?tenant=many&id_prefix=order-4")
+    await open_view(page, "schedules?tenant=many&id_prefix=order-4")
     await change_all(page, "Reschedule all")
     await dialog.get_by_label("When").fill("+9d")
     await expect(dialog).to_contain_text("1 schedule of tenant many")
@@ -53,7 +53,7 @@ async def test_all_that_match_are_paused_resumed_rescheduled_and_cancelled(dashb
     await expect(answers).to_contain_text("Rescheduled: 1 schedule.")
     await expect(page.get_by_role("row").filter(has_text="order-4")).to_contain_text("in 8 d 23 h")
 
-    await page.goto("/#/schedules?tenant=many")
+    await open_view(page, "schedules?tenant=many")
     await change_all(page, "Cancel all")
     await expect(dialog).to_contain_text("6 schedules of tenant many, on all pages.")
     await dialog.get_by_role("button", name="Cancel all").click()
@@ -64,7 +64,7 @@ async def test_all_that_match_are_paused_resumed_rescheduled_and_cancelled(dashb
 async def test_all_that_match_are_fired_at_once(dashboard: Dashboard, page: Page) -> None:
     for number in range(2):
         await dashboard.put("many", f"now-{number}")
-    await page.goto("/#/schedules?tenant=many&id_prefix=now-")
+    await open_view(page, "schedules?tenant=many&id_prefix=now-")
     await change_all(page, "Fire all now")
     await expect(page.get_by_role("dialog")).to_contain_text("2 schedules")
     await page.get_by_role("dialog").get_by_role("button", name="Fire all now").click()
@@ -77,7 +77,7 @@ async def test_with_finer_filters_all_that_match_are_changed_one_by_one(dashboar
         label = {"team": "billing" if number % 2 else "sales"}
         await dashboard.put("finer", f"order-{number}", labels=label, trigger={"after": "9d" if number > 3 else "1d"})
     target = dashboard.application.target
-    await page.goto(f"/#/schedules?tenant=finer&label_contains=m%3Dbil&due_to=%2B2d&target_topic={target}")
+    await open_view(page, f"schedules?tenant=finer&label_contains=m%3Dbil&due_to=%2B2d&target_topic={target}")
     await expect(page.get_by_role("row")).to_have_count(3)
     dialog, answers = page.get_by_role("dialog"), page.locator(".notice")
     await change_all(page, "Pause all")
@@ -95,7 +95,7 @@ async def test_with_finer_filters_all_that_match_are_changed_one_by_one(dashboar
         ("id_contains=er-&label_contains=bill&due_to=%2B2d", "Reschedule all", "rescheduled"),
         ("due_from=%2B19d", "Fire all now", "fired"),
     ):
-        await page.goto(f"/#/schedules?tenant=finer&{filters}")
+        await open_view(page, f"schedules?tenant=finer&{filters}")
         await expect(page.get_by_role("row")).to_have_count(3)
         await change_all(page, name)
         if name == "Reschedule all":
@@ -113,7 +113,7 @@ async def test_with_finer_filters_all_that_match_are_changed_one_by_one(dashboar
 async def test_what_changes_after_the_question_stays_as_it_is_and_is_named(dashboard: Dashboard, page: Page) -> None:
     for number in range(2):
         await dashboard.put("raced", f"r-{number}")
-    await page.goto("/#/schedules?tenant=raced&state=pending")
+    await open_view(page, "schedules?tenant=raced&state=pending")
     await change_all(page, "Cancel all")
     dialog, answers = page.get_by_role("dialog"), page.locator(".notice")
     await expect(dialog).to_contain_text("2 schedules of tenant raced, that are pending, on all pages.")
@@ -133,7 +133,7 @@ async def test_nothing_goes_on_searching_for_an_answer_that_nobody_waits_for(das
             await route.fulfill(json={"schedules": [], "next_cursor": "more", "total": None})
 
     await page.route("**/api/v1/tenants/endless/schedules?*", answer)
-    await page.goto("/#/schedules?tenant=endless&label=team%3Dbilling&label_contains=bil")
+    await open_view(page, "schedules?tenant=endless&label=team%3Dbilling&label_contains=bil")
     dialog = page.get_by_role("dialog")
 
     await change_all(page, "Pause all")
@@ -141,7 +141,7 @@ async def test_nothing_goes_on_searching_for_an_answer_that_nobody_waits_for(das
     async with page.expect_event("requestfailed", lambda request: "limit=1000" in request.url):
         await dialog.get_by_role("button", name="Back").click()
 
-    await page.goto("/#/schedules?tenant=endless")
+    await open_view(page, "schedules?tenant=endless")
     await expect(page.get_by_text("No match so far, after 1 request.")).to_be_visible()
     await change_all(page, "Cancel all")
     await expect(dialog).to_contain_text("1 schedule of tenant endless, on all pages.")
@@ -155,7 +155,7 @@ async def test_all_dead_letters_of_a_page_are_sent_again_until_they_are_stopped(
 ) -> None:
     for number in range(3):
         await dashboard.reject("letters", f"late-{number}")
-    await page.goto("/#/dead-letters?tenant=letters")
+    await open_view(page, "dead-letters?tenant=letters")
     await expect(page.get_by_role("row")).to_have_count(4)
     held: list[Route] = []
 
@@ -187,7 +187,7 @@ async def test_all_dead_letters_of_a_page_are_sent_again_until_they_are_stopped(
 async def test_a_tenant_is_shown_with_its_quota_paused_and_resumed(dashboard: Dashboard, page: Page) -> None:
     await dashboard.set_rules("gallery", max_pending=4, targets=[dashboard.application.target, "exhibits-*"])
     await dashboard.put("gallery", "vase")
-    await page.goto("/#/tenants")
+    await open_view(page, "tenants")
     row = page.get_by_role("row").filter(has_text="gallery")
     await expect(row).to_contain_text("active")
     await expect(row).to_contain_text("1 of 4")

@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 from support.application import Application
+from support.pages import open_view
 from support.reading import header, read_all
 from support.waiting import eventually
 
@@ -171,22 +172,22 @@ async def test_pages_show_what_is_in_the_topics_after_workers_were_killed(two_wo
     assert set(topics.delivered.values()) == set(topics.refused.values()) == {1}
     assert len(topics.pending) == len(topics.delivered) == len(topics.refused) == ROUNDS * 3 // 2
     by_tenant = Counter(tenant for tenant, _ in topics.pending)
-    start = f"{two_workers.workers[1].url}/#"
-    await page.goto(f"{start}/overview")
+    start = two_workers.workers[1].url
+    await open_view(page, "overview", start)
     await expect(page.get_by_text("2 workers, 4 partitions: all running.")).to_be_visible()
     tile = page.locator("section.tile").filter(has=page.get_by_role("heading", name="Pending", exact=True))
     await expect(tile.locator(".value")).to_have_text(str(len(topics.pending)))
     for tenant in TENANTS:
         own = {id: topics.due[tenant, id] for of, id in topics.pending if of == tenant}
-        await page.goto(f"{start}/overview")
+        await open_view(page, "overview", start)
         row = page.get_by_role("region", name="Tenants").get_by_role("row").filter(has_text=tenant)
         await expect(row).to_contain_text(str(by_tenant[tenant]))
         for hour, number in Counter(due // HOUR_MS * HOUR_MS for due in own.values()).items():
-            await page.goto(f"{start}/upcoming?tenant={tenant}&by=minute&from={hour}")
+            await open_view(page, f"upcoming?tenant={tenant}&by=minute&from={hour}", start)
             await expect(page.get_by_text(f"{number} schedules due from")).to_be_visible()
-        await page.goto(f"{start}/schedules?tenant={tenant}&sort=id")
+        await open_view(page, f"schedules?tenant={tenant}&sort=id", start)
         await check_rows(page, own)
-        await page.goto(f"{start}/dead-letters?tenant={tenant}")
+        await open_view(page, f"dead-letters?tenant={tenant}", start)
         letters = page.get_by_role("row").filter(has_text="late-")
         refused = sum(number for (of, _), number in topics.refused.items() if of == tenant)
         await expect(letters).to_have_count(min(refused, ROWS))

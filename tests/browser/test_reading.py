@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 from support.dashboard import Dashboard
+from support.pages import open_view
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
@@ -16,7 +17,7 @@ async def test_short_names_are_not_broken_and_stacked_marks_stay_in_their_line(
 ) -> None:
     await dashboard.put(TENANT, "marks-" + "e" + "\u0301" * 60, target={"topic": "reminders"})
     await dashboard.put(TENANT, "x" * 150, labels={"team": "y" * 100}, target={"topic": "reminders"})
-    await page.goto(f"/#/schedules?tenant={TENANT}")
+    await open_view(page, f"schedules?tenant={TENANT}")
     await expect(page.get_by_text("U+0301 ×56")).to_be_visible()
     targets = page.locator('td[data-name="Target"] bdi')
     await expect(targets).to_have_count(2)
@@ -26,12 +27,12 @@ async def test_short_names_are_not_broken_and_stacked_marks_stay_in_their_line(
 
 async def test_a_list_of_dead_letters_says_which_field_is_wrong(page: Page, dashboard: Dashboard) -> None:
     await dashboard.reject(TENANT, "late")
-    await page.goto(f"/#/dead-letters?tenant={TENANT}")
+    await open_view(page, f"dead-letters?tenant={TENANT}")
     await expect(page.locator('td[data-name="Reason"]')).to_contain_text("at: ")
 
 
 async def test_long_values_have_room_beside_long_explanations(page: Page, dashboard: Dashboard) -> None:
-    await page.goto("/#/configuration")
+    await open_view(page, "configuration")
     folder = page.get_by_role("row").filter(has_text="data_dir").locator('td[data-name="Value"] bdi').first
     await expect(folder).to_be_visible()
     assert await folder.evaluate("each => each.getBoundingClientRect().width") >= 14 * 16

@@ -42,9 +42,9 @@ Deno.test("an answer about a tenant is read alike", () => {
   assert.equal(pendingOf(answer), 5);
 });
 
-Deno.test("a group opens with all of the scope that it was counted in", () => {
-  const range = { by: "hour", from: 0, to: 3_600_000 };
-  const within = { by: "hour", from: 0 };
+Deno.test("a group opens with all of the scope that it was counted in, and the same range", () => {
+  const range = { by: /** @type {const} */ ("hour"), from: 0, to: 3_600_000 };
+  const within = { by: "hour", from: 0, to: 3_600_000 };
   assert.deepEqual(intoGroup("target", "out", { partition: "c[2]" }, range), [
     "upcoming",
     { target: "out", partition: "c[2]", ...within },

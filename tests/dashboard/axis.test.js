@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { brief, labelsOf, linesTo } from "../../light_scheduler/web/static/axis.js";
-import { barsOf, rangeFrom } from "../../light_scheduler/web/static/intervals.js";
+import { barsOf, LENGTHS, rangeFrom } from "../../light_scheduler/web/static/intervals.js";
 
 Deno.test("lines are at round numbers, and the highest is not below what is shown", () => {
   const cases = /** @type {[number, number[]][]} */ ([
@@ -31,4 +31,14 @@ Deno.test("labels are at round times of the user's clock, as many as have room",
   assert.deepEqual(labels("hour", at, 4, 60), ["02-01", "06:00", "12:00", "18:00"]);
   assert.deepEqual(labels("minute", at, 4, 0), ["20:15", "20:30", "20:45", "21:00"]);
   assert.deepEqual(labels("day", at, 3, 600), ["01-31", "02-10", "02-20"]);
+});
+
+Deno.test("labels do not crowd however long the range is, and have the year where a day alone would not say which", () => {
+  const begin = Date.UTC(2030, 0, 31);
+  for (const by of /** @type {const} */ (["minute", "hour", "day"])) {
+    const bars = barsOf([], by, begin, begin + 120 * LENGTHS[by]);
+    for (const room of [4, 5, 20]) assert.ok(labelsOf(bars, by, room, () => 0).length <= room + 1, `${by}, ${room}`);
+  }
+  const years = barsOf([], "day", begin, begin + 3_660 * LENGTHS.day);
+  assert.deepEqual(labelsOf(years, "day", 4, () => 0).map(({ label }) => label), ["2030-01", "2035-01", "2040-01"]);
 });

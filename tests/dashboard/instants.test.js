@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { parseInstant } from "../../light_scheduler/web/static/instants.js";
+import { instantOf, parseInstant, typedInstant } from "../../light_scheduler/web/static/instants.js";
 import { previewOf } from "../../light_scheduler/web/static/next_firings.js";
 
 const NOW = Date.UTC(2030, 0, 31, 12);
+const NOON_AND_A_BIT = NOW + 34 * 60_000 + 59_000;
 
 Deno.test("instants are typed in several ways", () => {
   assert.equal(parseInstant("", NOW), null);
@@ -17,6 +18,26 @@ Deno.test("instants are typed in several ways", () => {
 Deno.test("what is no instant is refused with examples", () => {
   for (const typed of ["soon", "12", "+2", "2030-13-01", "31.1.2030"]) {
     assert.throws(() => parseInstant(typed, NOW), /is no instant. Write/);
+  }
+});
+
+Deno.test("an address has an instant of the years that there are, or none", () => {
+  for (const text of [null, "", "0", "-5", "<img>", "NaN"]) assert.equal(instantOf(text), null);
+  assert.equal(instantOf(String(NOW)), NOW);
+  for (const text of ["1e300", "Infinity", "253402300800000"]) {
+    const at = instantOf(text);
+    assert.equal(at, 253_402_300_799_999);
+    assert.equal(at && typedInstant(at, true), "9999-12-31T23:59Z");
+  }
+});
+
+Deno.test("an instant is shown as it can be typed, to the minute", () => {
+  assert.equal(typedInstant(NOON_AND_A_BIT, true), "2030-01-31T12:34Z");
+  for (const isUtc of [true, false]) {
+    for (let hour = 0; hour < 366 * 24; hour += 1) {
+      const at = NOW + hour * 3_600_000;
+      assert.equal(parseInstant(typedInstant(at, isUtc), 0), at);
+    }
   }
 });
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-import psutil
 import pytest
 from aiokafka import TopicPartition
 from rich.console import Console
 from support.application import Application, WorkerProcess
-from support.processes import process_runs
+from support.processes import process_runs, rebuilders
 from support.reading import header, read_until
 from support.waiting import eventually
 
@@ -63,13 +61,6 @@ async def settled(worker: WorkerProcess) -> None:
 async def rebuilder_of(worker: WorkerProcess) -> int:
     """Wait until a process rebuilds a table for a worker; return its id."""
     return await eventually(lambda: next(rebuilders(worker.pid), 0))
-
-
-def rebuilders(parent: int) -> Iterator[int]:
-    for child in psutil.Process(parent).children():
-        with suppress(psutil.NoSuchProcess):
-            if any("rebuild_process" in word for word in child.cmdline()):
-                yield child.pid
 
 
 async def gone(pid: int) -> None:

@@ -11,6 +11,37 @@ HOSTILE = '<img src=x onerror="document.title=1">\u202egnp\u200b'
 SHOWN = '<img src=x onerror="document.title=1">U+202EgnpU+200B'
 
 
+_SHOW = """address => new Promise((done) => {
+    const there = URL.canParse(address, location.href) && new URL(address, location.href);
+    const isHere = there && there.origin === location.origin && there.pathname === location.pathname;
+    if (!isHere || !document.querySelector("main h1")) return done(false);
+    const before = location.hash;
+    addEventListener("hashchange", () => done(true), { once: true });
+    location.hash = there.hash;
+    if (location.hash === before) done(true);
+})"""
+
+_GO_BACK = """() => new Promise((done) => {
+    addEventListener("hashchange", () => done(), { once: true });
+    history.back();
+})"""
+
+
+async def open_view(page: Page, view: str, worker: str = "") -> None:
+    """Show a page of the dashboard, of the worker at an address if there is one.
+
+    Returns when nothing of the page before is left: a browser tells that an address has changed only later.
+    """
+    address = f"{worker}/#/{view}"
+    if not await page.evaluate(_SHOW, address):
+        await page.goto(address)
+
+
+async def go_back(page: Page) -> None:
+    """Go back to the page of the dashboard before; returns when nothing of this one is left."""
+    await page.evaluate(_GO_BACK)
+
+
 async def assert_accessible(page: Page) -> None:
     """Hold a page to axe's rules, in light and dark colours."""
     schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -19,6 +50,15 @@ async def assert_accessible(page: Page) -> None:
         found = (await Axe().run(page)).response["violations"]
         broken = [(each["id"], each["nodes"][0]["html"]) for each in found]
         assert not broken, f"{scheme}: {broken}"
+
+
+async def assert_fits(page: Page, width: int = 360) -> None:
+    """Nothing of a page is wider than a phone."""
+    before = page.viewport_size
+    assert before is not None
+    await page.set_viewport_size({"width": width, "height": 640})
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width, page.url
+    await page.set_viewport_size(before)
 
 
 async def tab_to(page: Page, name: str, within: int = 100) -> None:

@@ -3,6 +3,8 @@
  * @module
  */
 
+import { parametersOf } from "./zoom.js";
+
 /** @typedef {import("./types.d.ts").Upcoming} Upcoming */
 /** @typedef {import("./types.d.ts").UpcomingGroups} UpcomingGroups */
 /** @typedef {Record<string, string> & { tenant?: string, target?: string, partition?: string }} Scope all of its members empty: everything */
@@ -46,11 +48,11 @@ export function pendingOf(answer) {
  * @param {Group} group
  * @param {string} name
  * @param {Scope} scope
- * @param {{ by: string, from: number, to: number }} range UTC epoch ms
+ * @param {import("./zoom.js").Range} range
  * @returns {[string, Record<string, string | number | undefined>]}
  */
 export function intoGroup(group, name, scope, { by, from, to }) {
-  if (group !== "tenant") return ["upcoming", { ...scope, [group]: name, by, from }];
+  if (group !== "tenant") return ["upcoming", { ...scope, [group]: name, ...parametersOf({ by, from, to }) }];
   const { target: target_topic, partition } = scope;
   return ["schedules", { tenant: name, target_topic, partition, due_from: from, due_to: to, sort: "due" }];
 }

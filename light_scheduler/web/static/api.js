@@ -5,15 +5,24 @@
 
 /** @typedef {import("./types.d.ts").Problem} Problem */
 
+const NO_ANSWER = "This worker does not answer.";
+const IN_DOUBT = "It may have made the change: look at it before you try again.";
+
+/** Statuses of a worker that may answer later. */
+const LATER = [429, 503];
+
 /** A request that failed. `problem` is null if there was no answer. */
 export class ApiError extends Error {
   /**
    * @param {string} message
    * @param {Problem | null} problem
+   * @param {boolean} isRead whether nothing was to be changed
    */
-  constructor(message, problem) {
+  constructor(message, problem, isRead) {
     super(message);
     this.problem = problem;
+    /** Whether asking again may help, and does no harm. */
+    this.mayAskAgain = isRead && (problem === null || LATER.includes(problem.status));
   }
 
   get status() {
@@ -24,10 +33,10 @@ export class ApiError extends Error {
 /**
  * Return the JSON of an answer, null if there is none. Throws ApiError; without a valid login, the page goes to /login.
  * @param {string} path
- * @param {{ method?: string, body?: unknown, signal?: AbortSignal }} [options]
+ * @param {{ method?: string, body?: unknown, signal?: AbortSignal, isRead?: boolean }} [options] `isRead`: it changes nothing
  * @returns {Promise<any>}
  */
-export async function request(path, { method = "GET", body, signal } = {}) {
+export async function request(path, { method = "GET", body, signal, isRead = method === "GET" } = {}) {
   let response;
   try {
     response = await fetch(path, {
@@ -39,22 +48,29 @@ export async function request(path, { method = "GET", body, signal } = {}) {
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError("This worker does not answer. The page tries again.", null);
+    throw new ApiError(isRead ? NO_ANSWER : `${NO_ANSWER} ${IN_DOUBT}`, null, isRead);
   }
   if (response.status === 401) location.assign(`/login${location.hash}`);
   if (response.ok) return response.status === 204 ? null : await response.json();
-  throw await failure(response);
+  throw await failure(response, isRead);
 }
 
-/** @param {Response} response */
-async function failure(response) {
+/**
+ * @param {Response} response
+ * @param {boolean} isRead
+ */
+async function failure(response, isRead) {
   try {
     /** @type {Problem} */
     const problem = await response.json();
-    return new ApiError(problem.detail, problem);
+    return new ApiError(problem.detail, problem, isRead);
   } catch {
     const { status, statusText: title } = response;
-    return new ApiError(`The worker answered ${status}.`, { status, title, detail: title, type: "about:blank" });
+    return new ApiError(
+      `The worker answered ${status}.`,
+      { status, title, detail: title, type: "about:blank" },
+      isRead,
+    );
   }
 }
 

@@ -11,11 +11,14 @@ import { LENGTHS } from "./intervals.js";
 const MOST_LINES = 4;
 const MINUTE = 60_000;
 
+/** Beyond so many days, a label has the year and month of a day. */
+const A_YEAR = 366;
+
 /** Every how many minutes, hours or days there can be a label. */
 const STEPS = /** @type {Record<By, number[]>} */ ({
-  minute: [5, 10, 15, 30],
-  hour: [1, 2, 3, 6, 12],
-  day: [1, 2, 5, 10],
+  minute: [1, 5, 10, 15, 30, 60],
+  hour: [1, 2, 3, 6, 12, 24, 48],
+  day: [1, 2, 5, 10, 20, 30, 60, 120, 365, 730, 1825],
 });
 
 /**
@@ -53,16 +56,18 @@ export function labelsOf(bars, by, room, offsetOf) {
   return bars.flatMap(({ from }, index) => {
     const at = by === "day" ? from : from + offsetOf(from) * MINUTE;
     const number = by === "day" ? index : Math.floor(at / LENGTHS[by]);
-    return number % step ? [] : [{ index, label: labelOf(at, by) }];
+    return number % step ? [] : [{ index, label: labelOf(at, by, bars.length > A_YEAR) }];
   });
 }
 
 /**
  * @param {number} at epoch ms of the clock that is shown
  * @param {By} by
+ * @param {boolean} hasYears
  */
-function labelOf(at, by) {
+function labelOf(at, by, hasYears) {
   const text = new Date(at).toISOString();
+  if (by === "day" && hasYears) return text.slice(0, 7);
   const time = text.slice(11, 16);
   return by === "day" || time === "00:00" ? text.slice(5, 10) : time;
 }

@@ -1,22 +1,29 @@
 /**
- * A chart of what is due in each interval. Each bar is a link to what is in it.
+ * A chart of what is due in each interval. Each bar is a link to what is in it, and some bars together can be zoomed into.
  * @module
  */
 
 import { brief, labelsOf, linesTo } from "./axis.js";
+import { selectable } from "./bar_selection.js";
 import { h, replace, svg } from "./elements.js";
 import { count, local, plural, utc } from "./format.js";
 import { heightsOf, inside } from "./intervals.js";
+import { go } from "./navigation.js";
 import { timeMode } from "./preferences.js";
 import { address } from "./widgets.js";
+import { indexAt, parametersOf, zoomedInto } from "./zoom.js";
 
 /** @typedef {import("./intervals.js").Bar} Bar */
 /** @typedef {import("./intervals.js").By} By */
+/** @typedef {import("./bar_selection.js").Selection} Selection */
 /** @typedef {{ bars: Bar[], by: By, scope: import("./ahead.js").Scope, now: number }} Shown `now` is UTC epoch ms. */
 
 const EDGES = { left: 44, right: 10, top: 18, bottom: 24 };
 const LEAST = 2;
 const LABEL_WIDTH = 58;
+
+const HINT =
+  "Select a bar to see what is in it. Drag over bars to zoom in, or select them with Shift and an arrow key.";
 
 /**
  * Return an element for a chart, and a function that shows bars in it. It is drawn in pixels, and anew when its width changes.
@@ -25,17 +32,61 @@ const LABEL_WIDTH = 58;
 export function barChart(height) {
   const caption = h("figcaption", {});
   const frame = h("div", { class: "frame" });
-  const node = h("figure", { class: "bars" }, caption, frame);
+  const hint = h("p", { class: "note", "aria-live": "polite" }, HINT);
+  const node = h("figure", { class: "bars" }, caption, frame, hint);
+  const chosen = svg("rect", { class: "chosen", y: EDGES.top });
   /** @type {Shown | null} */
   let last = null;
   let width = 0;
 
+  const selection = selectable(frame, {
+    bars: () => last?.bars.length ?? 0,
+    indexAt: (clientX) => {
+      const bars = last?.bars.length ?? 0;
+      return indexAt(clientX - frame.getBoundingClientRect().left, {
+        left: EDGES.left,
+        step: stepOf(width, bars),
+        bars,
+      });
+    },
+    mark,
+    choose: ({ first, last: end }) => {
+      if (last) go(address("upcoming", { ...last.scope, ...parametersOf(zoomedInto(last.bars, first, end)) }));
+    },
+  });
+
   function draw() {
-    if (last === null || width < 1) return;
+    if (last === null || width < 1 || selection.isDragging()) return;
     const focused = document.activeElement?.closest(".frame a")?.getAttribute("href");
     const links = drawn(last, width, height);
     replace(frame, links);
+    mark(selection.selected());
     if (focused) /** @type {SVGElement | null} */ (links.querySelector(`a[href="${CSS.escape(focused)}"]`))?.focus();
+  }
+
+  /** @param {Selection | null} selected */
+  function mark(selected) {
+    chosen.remove();
+    if (last === null || selected === null) return say(HINT);
+    const [begin, end] = [Math.min(selected.first, selected.last), Math.max(selected.first, selected.last)];
+    const step = stepOf(width, last.bars.length);
+    chosen.setAttribute("x", (EDGES.left + begin * step).toFixed(1));
+    chosen.setAttribute("width", ((end - begin + 1) * step).toFixed(1));
+    chosen.setAttribute("height", String(height - EDGES.top - EDGES.bottom));
+    frame.firstElementChild?.prepend(chosen);
+    const inside = last.bars.slice(begin, end + 1);
+    const due = plural(inside.reduce((sum, bar) => sum + bar.count, 0), "schedule");
+    const range = `${moment(inside[0].from)} to ${moment(inside[inside.length - 1].to)}`;
+    const next = selection.isDragging() ? "Let go to zoom in." : "Enter zooms in, Escape clears the selection.";
+    say(`${due} from ${range}. ${next}`);
+  }
+
+  /**
+   * Say something new: what is said again would be read out again.
+   * @param {string} text
+   */
+  function say(text) {
+    if (hint.textContent !== text) hint.textContent = text;
   }
 
   new ResizeObserver(([{ contentRect }]) => {
@@ -49,12 +100,24 @@ export function barChart(height) {
     const { by, bars } = shown;
     const most = Math.max(0, ...bars.map((bar) => bar.count));
     const zone = by === "day" ? " Days are in UTC." : "";
-    caption.textContent = `Schedules due per ${by}, at most ${count(most)}.${zone} Select a bar to see what is in it.`;
+    if (selection.isDragging()) return;
+    caption.textContent = `Schedules due per ${by}, at most ${count(most)}.${zone}`;
+    const isOther = last?.by !== by || last.bars[0].from !== bars[0].from;
     last = shown;
+    if (isOther) selection.clear();
     draw();
   }
 
   return { node, show };
+}
+
+/**
+ * Return how wide the place of a bar is.
+ * @param {number} width
+ * @param {number} bars
+ */
+function stepOf(width, bars) {
+  return (width - EDGES.left - EDGES.right) / bars;
 }
 
 /**
@@ -65,11 +128,10 @@ export function barChart(height) {
 function drawn({ bars, by, scope, now }, width, height) {
   const lines = linesTo(Math.max(0, ...bars.map((bar) => bar.count)));
   const top = lines[lines.length - 1];
-  const [across, up] = [width - EDGES.left - EDGES.right, height - EDGES.top - EDGES.bottom];
-  const x = (/** @type {number} */ index) => EDGES.left + (index / bars.length) * across;
+  const [step, up] = [stepOf(width, bars.length), height - EDGES.top - EDGES.bottom];
+  const x = (/** @type {number} */ index) => EDGES.left + index * step;
   const y = (/** @type {number} */ number) => EDGES.top + up * (1 - number / top);
   const heights = heightsOf(bars, up, LEAST, top);
-  const step = across / bars.length;
   return svg(
     "svg",
     { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Schedules ahead" },
@@ -77,7 +139,7 @@ function drawn({ bars, by, scope, now }, width, height) {
       svg("line", { class: "grid", x1: EDGES.left, x2: width - EDGES.right, y1: y(number), y2: y(number) }),
       svg("text", { class: "tick end", x: EDGES.left - 6, y: y(number) + 4, "aria-hidden": "true" }, brief(number)),
     ]),
-    ...labelsOf(bars, by, across / LABEL_WIDTH, offsetOf).map(({ index, label }) => [
+    ...labelsOf(bars, by, (step * bars.length) / LABEL_WIDTH, offsetOf).map(({ index, label }) => [
       svg("line", { class: "grid", x1: x(index), x2: x(index), y1: y(0), y2: y(0) + 5 }),
       svg("text", { class: "tick", x: x(index), y: height - 6, "aria-hidden": "true" }, label),
     ]),
@@ -88,7 +150,7 @@ function drawn({ bars, by, scope, now }, width, height) {
       const place = { x: (x(index) + step / 10).toFixed(1), width: Math.max(1, step * 0.8).toFixed(1) };
       return svg(
         "a",
-        { href: address(view, parameters), "aria-label": label },
+        { href: address(view, parameters), "aria-label": label, "data-index": index },
         svg("title", {}, label),
         svg("rect", { ...place, y: EDGES.top, height: up, class: "reach" }),
         svg("rect", { ...place, y: (y(0) - heights[index]).toFixed(1), height: heights[index].toFixed(1) }),

@@ -6,6 +6,7 @@
 import { request } from "./api.js";
 import { contentView, headersView, line } from "./content.js";
 import { mayWrite } from "./definition.js";
+import { causeName } from "./dead_letters.js";
 import { ask } from "./dialog.js";
 import { h, replace } from "./elements.js";
 import { address, button, empty, facts, failure, instant, loading, userText } from "./widgets.js";
@@ -58,7 +59,7 @@ function definition(letter) {
   const { id, tenant, source } = letter;
   return facts(
     ["What", letter.kind],
-    ["Cause", letter.cause],
+    ["Cause", causeName(letter.cause)],
     ["Reason", userText(letter.reason, 1_000)],
     ["Field", letter.field === null ? "–" : userText(letter.field)],
     ["Tenant", userText(tenant)],

@@ -6,6 +6,7 @@
 import { queryString, request } from "./api.js";
 import { mayWrite } from "./definition.js";
 import { h, replace } from "./elements.js";
+import { go } from "./navigation.js";
 import { redriveAll } from "./redrive.js";
 import { address, choice, empty, failure, field, filterBox, instant, loading, table, userText } from "./widgets.js";
 
@@ -56,7 +57,7 @@ function filters({ query }) {
 function search(event) {
   event.preventDefault();
   const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
-  location.hash = address("dead-letters", Object.fromEntries([...data].map(([name, value]) => [name, String(value)])));
+  go(address("dead-letters", Object.fromEntries([...data].map(([name, value]) => [name, String(value)]))));
 }
 
 /**
@@ -102,13 +103,21 @@ function list(page) {
     COLUMNS,
     page.dead_letters.map(({ letter, at, cause, tenant, id, target_topic: target, field, reason }) => [
       h("a", { href: address("dead-letter", { letter }) }, instant(at)),
-      cause,
+      causeName(cause),
       userText(tenant),
       id === null ? "–" : userText(id),
       target === null ? "–" : userText(target),
       userText(field === null ? reason : `${field}: ${reason}`, 300),
     ]),
   );
+}
+
+/**
+ * Return a cause as the filter has it.
+ * @param {string} cause
+ */
+export function causeName(cause) {
+  return Object.hasOwn(CAUSES, cause) ? CAUSES[/** @type {keyof typeof CAUSES} */ (cause)] : cause;
 }
 
 /**

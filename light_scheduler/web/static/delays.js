@@ -19,7 +19,7 @@ const LANES = [
   { name: "Rule" },
   { name: "Partition" },
   { name: "State" },
-  { name: "Waiting", number: true },
+  { name: "Lag", number: true },
   { name: "Next due" },
   { name: "Forwarded", number: true },
   { name: "Dead letters", number: true },
@@ -60,18 +60,22 @@ function draw({ delays, lanes, unanswered }) {
     table("Delay rules", RULES, delays.map(rule)),
     h("h2", {}, "Progress"),
     lanes.length ? table("Progress of delay rules", LANES, lanes.map(lane)) : empty("No rule runs on any partition."),
+    h("p", { class: "note" }, "Lag: offsets of the source that are not forwarded. Markers of transactions count, too."),
   ];
 }
 
 /** @param {DelayRule} rule */
 function rule({ name, source, delay, target, refused, warnings }) {
-  const state = refused === null ? "in force" : `not in force: ${refused}`;
   return [
     userText(name),
     userText(source),
     duration(delay),
     userText(target),
-    [userText(state, 400), ...warnings.map((warning) => h("p", { class: "warning" }, userText(warning, 400)))],
+    [
+      badge(refused === null ? "in force" : "not in force"),
+      refused !== null && h("p", { class: "note" }, userText(refused, 400)),
+      ...warnings.map((warning) => h("p", { class: "warning" }, userText(warning, 400))),
+    ],
   ];
 }
 

@@ -4,10 +4,11 @@
  */
 
 import { h } from "./elements.js";
+import { whenLeft } from "./navigation.js";
 import { button } from "./widgets.js";
 
 /**
- * Ask a question, and return whether the answer is yes. Escape is no.
+ * Ask a question, and return whether the answer is yes. Escape is no, and so is going to another page.
  * @param {string} title
  * @param {import("./elements.js").Child} body
  * @param {{ yes: string, isDangerous?: boolean, check?: () => string | null }} options `check` returns what is wrong with
@@ -18,7 +19,9 @@ export function ask(title, body, { yes, isDangerous = false, check = () => null 
   return new Promise((resolve) => {
     const wrong = h("p", { class: "wrong", role: "alert" });
     const dialog = h("dialog", { "aria-labelledby": "dialog-title" });
+    const closed = new AbortController();
     const close = (/** @type {boolean} */ answer) => {
+      closed.abort();
       dialog.close();
       dialog.remove();
       resolve(answer);
@@ -47,6 +50,7 @@ export function ask(title, body, { yes, isDangerous = false, check = () => null 
       event.preventDefault();
       close(false);
     });
+    whenLeft(() => close(false), closed.signal);
     document.body.append(dialog);
     dialog.showModal();
   });

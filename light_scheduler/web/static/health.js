@@ -88,5 +88,13 @@ function incidents(cluster) {
   const lanes = cluster.workers.flatMap(({ info }) => info?.lanes ?? []);
   return INCIDENTS.map((
     [name, title, meaning],
-  ) => [title, count(lanes.reduce((sum, lane) => sum + lane[name], 0)), meaning]);
+  ) => [title, incident(lanes.reduce((sum, lane) => sum + lane[name], 0)), meaning]);
+}
+
+/**
+ * Return how often something has gone wrong; what has happened stands out.
+ * @param {number} times
+ */
+function incident(times) {
+  return times ? h("span", { class: "warning" }, count(times)) : count(times);
 }

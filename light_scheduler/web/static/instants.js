@@ -3,6 +3,9 @@
  * @module
  */
 
+/** The last millisecond of the year 9999. */
+export const LATEST = 253_402_300_799_999;
+
 const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
@@ -35,4 +38,28 @@ export function parseInstant(text, now) {
  */
 function withTime(typed) {
   return typed.length === 10 ? `${typed}T00:00` : typed.replace(" ", "T");
+}
+
+/**
+ * Return the instant that an address has as epoch ms, at most the latest that there is; null if it has none.
+ * @param {string | null} text
+ */
+export function instantOf(text) {
+  const at = Number(text);
+  return at > 0 ? Math.min(at, LATEST) : null;
+}
+
+/**
+ * Return an instant, to the minute, as it can be typed: in the time zone of this machine, or in UTC; where clocks are put back and the
+ * local time would be another instant, in UTC.
+ * @param {number} at UTC epoch ms
+ * @param {boolean} isUtc
+ */
+export function typedInstant(at, isUtc) {
+  const minute = at - at % 60_000;
+  const utc = `${new Date(minute).toISOString().slice(0, 16)}Z`;
+  if (isUtc) return utc;
+  const shifted = new Date(minute - new Date(minute).getTimezoneOffset() * 60_000);
+  const local = shifted.toISOString().slice(0, 16).replace("T", " ");
+  return parseInstant(local, 0) === minute ? local : utc;
 }

@@ -10,6 +10,7 @@ import { deadLetters } from "./dead_letters.js";
 import { delays } from "./delays.js";
 import { h, replace } from "./elements.js";
 import { health } from "./health.js";
+import { startNavigation } from "./navigation.js";
 import { newSchedule } from "./new_schedule.js";
 import { overview } from "./overview.js";
 import { partitions } from "./partitions.js";
@@ -74,7 +75,7 @@ function start(identity) {
   const links = NAVIGATION.filter(({ allTenants }) => !allTenants || identity.tenants === null);
   replace(navigation, ...links.map(({ view, name }) => h("a", { href: address(view), "data-view": view }, name)));
   if (identity.name !== ANONYMOUS) choices.append(logOut(identity.name));
-  addEventListener("hashchange", () => {
+  startNavigation(() => {
     show(identity);
     main.focus({ preventScroll: true });
   });
@@ -151,5 +152,6 @@ replace(/** @type {Element} */ (document.getElementById("shell")), ...shell());
 try {
   start(await request("/api/v1/identity"));
 } catch (error) {
+  startNavigation(() => location.reload());
   replace(main, failure(error));
 }

@@ -223,10 +223,7 @@ function key({ target }) {
 async function showFirings(element, found, signal) {
   const asked = previewOf(found, FIRINGS, Date.now());
   try {
-    /** @type {{ next: number[] }} */
-    const { next } = asked === null
-      ? { next: found.due === null ? [] : [found.due] }
-      : await request(`/api/v1/preview${queryString(asked.parameters)}`, { method: "POST", body: asked.body, signal });
+    const next = asked === null ? found.due === null ? [] : [found.due] : await preview(asked, signal);
     const note = found.state === "paused" &&
       h("p", { class: "note" }, "It is paused: it fires at these times once it is resumed.");
     const rows = next.map((at) => h("li", {}, exactInstant(at)));
@@ -234,4 +231,14 @@ async function showFirings(element, found, signal) {
   } catch (error) {
     if (!signal.aborted) replace(element, failure(error));
   }
+}
+
+/**
+ * @param {{ parameters: Record<string, number>, body: unknown }} asked
+ * @param {AbortSignal} signal
+ * @returns {Promise<number[]>}
+ */
+async function preview({ parameters, body }, signal) {
+  const options = { method: "POST", body, signal, isRead: true };
+  return (await request(`/api/v1/preview${queryString(parameters)}`, options)).next;
 }

@@ -10,6 +10,7 @@ import { filling } from "./filling.js";
 import { count, plural, trigger } from "./format.js";
 import { mayWrite } from "./definition.js";
 import { parseInstant } from "./instants.js";
+import { go } from "./navigation.js";
 import { timeMode } from "./preferences.js";
 import { tenantField } from "./tenants.js";
 import {
@@ -124,9 +125,7 @@ function search(event) {
   event.preventDefault();
   const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
   const values = Object.fromEntries([...data].map(([name, value]) => [name, String(value).trim()]));
-  const next = address("schedules", values);
-  if (next === location.hash) dispatchEvent(new Event("preferences"));
-  else location.hash = next;
+  go(address("schedules", values));
 }
 
 /**

@@ -56,8 +56,9 @@ export function triggerFields(signal) {
   async function show(current) {
     try {
       const body = { trigger: read() };
+      const options = { method: "POST", body, signal: current, isRead: true };
       /** @type {{ next: number[] }} */
-      const { next } = await request(`/api/v1/preview?count=${PREVIEWED}`, { method: "POST", body, signal: current });
+      const { next } = await request(`/api/v1/preview?count=${PREVIEWED}`, options);
       const times = next.map((at) => h("li", {}, exactInstant(at)));
       replace(
         preview,

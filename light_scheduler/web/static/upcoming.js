@@ -1,6 +1,6 @@
 /**
  * What is ahead: how many schedules are due in each minute, hour or day, of a tenant or of all of them. A bar opens into shorter
- * intervals, and in the end into its schedules.
+ * intervals, and in the end into its schedules; any range can be zoomed into.
  * @module
  */
 
@@ -9,9 +9,13 @@ import { queryString, request } from "./api.js";
 import { barChart, moment } from "./bar_chart.js";
 import { h, replace } from "./elements.js";
 import { count, plural } from "./format.js";
+import { instantOf, LATEST, parseInstant, typedInstant } from "./instants.js";
 import { barsOf, byTopic, rangeFrom } from "./intervals.js";
+import { go } from "./navigation.js";
+import { timeMode } from "./preferences.js";
 import { tenantField } from "./tenants.js";
-import { address, choice, empty, failure, loading, table, userText } from "./widgets.js";
+import { address, choice, empty, failure, field, loading, table, userText } from "./widgets.js";
+import { parametersOf, rangeOf, zoomedOut } from "./zoom.js";
 
 /** @typedef {import("./ahead.js").Group} Group */
 /** @typedef {import("./ahead.js").Scope} Scope */
@@ -30,7 +34,8 @@ import { address, choice, empty, failure, loading, table, userText } from "./wid
 
 const HEIGHT = 260;
 const TOP = 50;
-const INTERVALS = { minute: "Minutes", hour: "Hours", day: "Days" };
+const INTERVALS = { "": "As fits", minute: "Minutes", hour: "Hours", day: "Days" };
+const TIMES = ["from", "to"];
 
 /**
  * @param {Context} context
@@ -49,21 +54,32 @@ export function upcoming(context) {
 function asked({ query, identity }) {
   const value = (/** @type {string} */ name) => query.get(name) ?? "";
   const tenant = value("tenant") || (identity.tenants?.[0] ?? "");
-  const [by, group, from, to] = [value("by"), value("group"), Number(value("from")), Number(value("to"))];
-  const interval = by === "minute" || by === "day" ? by : "hour";
-  const range = rangeFrom(from > 0 ? from : Date.now(), interval);
+  const group = value("group");
   return {
     scope: tenant ? { tenant } : { target: value("target"), partition: value("partition") },
     group: group === "target" || group === "partition" ? group : "tenant",
-    by: interval,
-    from: range.from,
-    to: to > range.from && to < range.to ? to : range.to,
+    ...rangeAsked(value("by"), instantOf(query.get("from")) ?? Date.now(), instantOf(query.get("to"))),
   };
+}
+
+/**
+ * Return whole intervals: those up to an end, or as many as are usual.
+ * @param {string} by
+ * @param {number} from UTC epoch ms
+ * @param {number | null} to UTC epoch ms
+ * @returns {import("./zoom.js").Range}
+ */
+function rangeAsked(by, from, to) {
+  const wanted = by === "minute" || by === "hour" || by === "day" ? by : null;
+  if (to !== null && to > from) return rangeOf(from, to, wanted);
+  const usual = wanted ?? "hour";
+  return { by: usual, ...rangeFrom(from, usual) };
 }
 
 /** @param {Context} context */
 function filters(context) {
-  const { scope: { tenant = "", target, partition }, by, group } = asked(context);
+  const { scope: { tenant = "", target, partition }, group } = asked(context);
+  const { query } = context;
   const hidden = Object.entries({ target, partition }).map(([name, value]) =>
     value && h("input", { type: "hidden", name, value })
   );
@@ -73,19 +89,72 @@ function filters(context) {
     tenantField(context.identity, tenant, true),
     hidden,
     !tenant && choice("Group by", GROUPS, group, { name: "group" }),
-    choice("Intervals", INTERVALS, by, { name: "by" }),
-    h("button", { class: "main" }, "Show from now"),
+    choice("Intervals", INTERVALS, query.get("by") ?? "", { name: "by" }),
+    TIMES.map((name) => timeField(name, instantOf(query.get(name)))),
+    h("button", { class: "main" }, "Show"),
   );
+}
+
+/**
+ * Return the field for where the range begins or ends; empty: it begins now, and is as long as usual.
+ * @param {string} name
+ * @param {number | null} at UTC epoch ms
+ */
+function timeField(name, at) {
+  const [label, placeholder] = name === "from" ? ["From", "now"] : ["Until", "+2h or 2030-01-31"];
+  return field(label, {
+    name,
+    placeholder,
+    value: at === null ? "" : typedInstant(at, timeMode() === "utc"),
+    oninput: (/** @type {Event} */ event) => /** @type {HTMLInputElement} */ (event.target).setCustomValidity(""),
+  });
 }
 
 /** @param {SubmitEvent} event */
 function show(event) {
   event.preventDefault();
-  const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
-  const values = Object.fromEntries([...data].map(([name, value]) => [name, String(value).trim()]));
-  const next = address("upcoming", values);
-  if (next === location.hash) dispatchEvent(new Event("preferences"));
-  else location.hash = next;
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]));
+  const now = Date.now();
+  const [from, to] = TIMES.map((name) => instantIn(form, name, now));
+  if (from === undefined || to === undefined) return;
+  const begin = from ?? now;
+  if (to !== null && to <= begin) return refuse(form, "to", "Must be after the beginning of the range.");
+  go(address("upcoming", { ...values, from: to === null ? from : begin, to }));
+}
+
+/**
+ * Return the instant that is typed into a field, null if there is none; undefined: it is wrong, and the field says why.
+ * @param {HTMLFormElement} form
+ * @param {string} name
+ * @param {number} now UTC epoch ms
+ */
+function instantIn(form, name, now) {
+  try {
+    return parseInstant(inputOf(form, name).value, now);
+  } catch (error) {
+    refuse(form, name, /** @type {Error} */ (error).message);
+  }
+}
+
+/**
+ * Say at a field what is wrong with it.
+ * @param {HTMLFormElement} form
+ * @param {string} name
+ * @param {string} why
+ */
+function refuse(form, name, why) {
+  const input = inputOf(form, name);
+  input.setCustomValidity(why);
+  input.reportValidity();
+}
+
+/**
+ * @param {HTMLFormElement} form
+ * @param {string} name
+ */
+function inputOf(form, name) {
+  return /** @type {HTMLInputElement} */ (form.elements.namedItem(name));
 }
 
 /**
@@ -95,7 +164,7 @@ function show(event) {
 async function fillIn(results, context) {
   const now = asked(context);
   const [path, only] = question(now.scope, now.group, TOP);
-  const query = queryString({ ...only, by: now.by, due_from: now.from, due_to: now.to });
+  const query = queryString({ ...only, by: now.by, due_from: now.from, due_to: Math.min(now.to, LATEST) });
   try {
     /** @type {Upcoming | UpcomingGroups} */
     const answer = await request(path + query, { signal: context.signal });
@@ -116,8 +185,8 @@ function report(answer, asked) {
   const due = bars.reduce((sum, bar) => sum + bar.count, 0);
   const chart = barChart(HEIGHT);
   const shown = "groups" in answer ? { ...scope, group: answer.group } : scope;
-  chart.show({ bars, by, scope: shown, now: Date.now() });
-  const go = (/** @type {number} */ start) => address("upcoming", { ...shown, by, from: start });
+  const now = Date.now();
+  chart.show({ bars, by, scope: shown, now });
   const isOne = bars.length === 1;
   return [
     narrowed(asked),
@@ -127,30 +196,52 @@ function report(answer, asked) {
       `${plural(due, "schedule")} due from ${moment(from)} to ${moment(to)}, of ${count(pendingOf(answer))} pending.`,
     ),
     due ? !isOne && chart.node : empty("Nothing is due in this time."),
-    h(
-      "div",
-      { class: "pages" },
-      from > to - from && !isOne && h("a", { href: go(from - (to - from)) }, "Earlier"),
-      isOne
-        ? h("a", { href: address("upcoming", { ...shown, by: "minute", from }) }, "Minutes from here")
-        : h("a", { href: go(to) }, "Later"),
-    ),
+    pages({ by, from, to }, shown, now),
     "groups" in answer ? groups(answer, asked) : topics(answer, scope.tenant ?? ""),
   ];
+}
+
+/**
+ * Return links to what is before, after and around a range, and to the present.
+ * @param {import("./zoom.js").Range} range
+ * @param {Scope} scope
+ * @param {number} now UTC epoch ms
+ */
+function pages(range, scope, now) {
+  const { by, from, to } = range;
+  const link = (/** @type {import("./zoom.js").Range} */ next) =>
+    address("upcoming", { ...scope, ...parametersOf(next) });
+  const length = to - from;
+  const out = zoomedOut(range, now);
+  return h(
+    "div",
+    { class: "pages" },
+    from > length && h("a", { href: link({ by, from: from - length, to: from }) }, "Earlier"),
+    h("a", { href: link({ by, from: to, to: to + length }) }, "Later"),
+    out && h("a", { href: link(out) }, "Zoom out"),
+    from !== rangeFrom(now, by).from && h("a", { href: address("upcoming", scope) }, "From now"),
+  );
 }
 
 /**
  * Say what the counts are of, if not of all tenants.
  * @param {Asked} asked
  */
-function narrowed({ scope: { tenant, target, partition }, by, group, from }) {
+function narrowed({ scope: { tenant, target, partition }, group, ...range }) {
   if (tenant || (!target && !partition)) return null;
   const of = [
     target && ["target topic ", userText(target)],
     target && partition && ", ",
     partition && ["partition ", userText(partition)],
   ];
-  return h("p", {}, "Only ", of, ". ", h("a", { href: address("upcoming", { by, group, from }) }, "Show all"));
+  return h(
+    "p",
+    {},
+    "Only ",
+    of,
+    ". ",
+    h("a", { href: address("upcoming", { group, ...parametersOf(range) }) }, "Show all"),
+  );
 }
 
 /**

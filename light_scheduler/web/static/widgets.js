@@ -38,7 +38,11 @@ export function instant(at, now = Date.now()) {
  */
 export function exactInstant(at, now = Date.now()) {
   const exact = timeMode() === "utc" ? utc(at) : local(at);
-  return [h("time", { title: utc(at) }, exact), h("span", { class: "note", ...ticking(at, now) }, relative(at, now))];
+  return [
+    h("time", { title: utc(at) }, exact),
+    " ",
+    h("span", { class: "note", ...ticking(at, now) }, relative(at, now)),
+  ];
 }
 
 /**
@@ -81,6 +85,7 @@ const TONES = {
   running: "good",
   active: "good",
   ok: "good",
+  "in force": "good",
   pending: "good",
   restoring: "busy",
   created: "busy",
@@ -93,6 +98,7 @@ const TONES = {
   closed: "off",
   failed: "bad",
   fail: "bad",
+  "not in force": "bad",
   deleted: "bad",
   unreachable: "bad",
   unowned: "bad",
@@ -212,7 +218,7 @@ export function loading(what = "Loading…") {
 }
 
 /**
- * Say what has failed, and name the partitions that are missing.
+ * Say what has failed, and name the partitions that are missing; where it may help, with a link that shows the page anew.
  * @param {unknown} error
  */
 export function failure(error) {
@@ -220,7 +226,12 @@ export function failure(error) {
   return h(
     "div",
     { class: "notice bad", role: "alert" },
-    h("p", {}, error instanceof Error ? error.message : String(error)),
+    h(
+      "p",
+      {},
+      error instanceof Error ? error.message : String(error),
+      error instanceof ApiError && error.mayAskAgain && [" ", h("a", { href: location.hash || "#/" }, "Try again")],
+    ),
     missing.length > 0 && h(
       "ul",
       {},

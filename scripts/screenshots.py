@@ -2,7 +2,7 @@
 
     python scripts/screenshots.py docs
 
-It starts a Kafka and a worker, and needs a Chromium (see `scripts/browser.py`).
+It starts a Kafka and two workers, and needs a Chromium (see `scripts/browser.py`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import argparse
 import json
 import random
 import re
+import shutil
 import sys
 import tempfile
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -39,28 +40,46 @@ LINE = re.compile(r"( \S+){6}")
 """The corners of a line that is worth a look: workers keep one each half minute."""
 
 TOPICS = ("reminders", "emails", "webhooks")
+SOURCES = ("carts", "webhooks-failed", "trials")
+RULES = {
+    "cart-reminder": {"source": "carts", "delay": "24h", "target": "reminders"},
+    "retry-webhook": {"source": "webhooks-failed", "delay": "20s", "target": "webhooks"},
+    "trial-ends": {"source": "trials", "delay": "14d", "target": "emails"},
+}
 DETAIL = "tenant=shop&id=daily-report"
 
 
 class Picture(NamedTuple):
-    """A page, and how it is looked at; `height` cuts it off."""
+    """A page, and how it is looked at, once it shows something; `height` cuts it off."""
 
     name: str
     address: str
     scheme: Literal["light", "dark"] = "light"
     width: int = 1280
     height: int = 800
+    shows: str = "h1"
 
 
 PICTURES = (
     Picture("schedules", "schedules?tenant=shop&label=team%3Dsales", height=560),
     Picture("schedule", f"schedule?{DETAIL}", "dark", height=1420),
-    Picture("upcoming", "upcoming?tenant=shop&by=hour", height=760),
+    Picture("upcoming", "upcoming?tenant=shop&by=hour", height=800),
     Picture("tenants", "tenants", height=400),
+    Picture("partitions", "partitions", height=400, shows="td[data-name='Warm standbys']:has-text('up to date')"),
+    Picture("delays", "delays", height=620, shows="td[data-name='Forwarded']:has-text('9')"),
+    Picture("new", "new?tenant=shop", "dark", height=700),
     Picture("overview", "overview"),
     Picture("overview-dark", "overview", "dark"),
     Picture("phone", "overview", width=390, height=844),
 )
+
+OF_DEAD_LETTERS = (
+    Picture("dead-letters", "dead-letters", height=520, shows="tr:has-text('Refused')"),
+    Picture("health", "health", height=660),
+    Picture("configuration", "configuration", "dark", height=640),
+    Picture("phone-dead-letters", "dead-letters", "dark", width=390, height=844, shows="tr:has-text('Refused')"),
+)
+"""Pages that show dead letters, and one more; the overview is shown without any."""
 
 
 def schedules(now: int) -> Iterator[tuple[str, dict[str, object]]]:
@@ -82,7 +101,7 @@ def schedules(now: int) -> Iterator[tuple[str, dict[str, object]]]:
             )
     for second in range(420):
         target = {"topic": "reminders"}
-        yield "shop", {"id": f"cart-{second}", "trigger": {"at": now + 1_000 * second}, "target": target}
+        yield "shop", {"id": f"cart-{second}", "trigger": {"at": now + 30_000 + 1_000 * second}, "target": target}
     payload = {"customer": "acme", "total": 12.5, "items": [{"sku": "A-1", "count": 2}], "notify": True}
     yield (
         "shop",
@@ -116,6 +135,36 @@ def seed(url: str) -> None:
     send(f"{url}/api/v1/tenants/shop/schedules/daily-report/trigger", "POST", "")
 
 
+def add_rules(url: str) -> None:
+    """Add delay rules, and have records under way in each."""
+    for name, rule in RULES.items():
+        send(f"{url}/api/v1/delays/{name}", "PUT", json.dumps(rule))
+    lines = [
+        json.dumps(
+            {"id": f"{source}-{number}", "trigger": {"after": 0}, "target": {"topic": source, "key": f"k-{number}"}}
+        )
+        for source in SOURCES
+        for number in range(9)
+    ]
+    send(f"{url}/api/v1/tenants/shop/schedules:batch", "POST", "\n".join(lines))
+
+
+def add_dead_letters(url: str) -> None:
+    """Have some commands rejected, and firings that nobody completes or that their topic refuses."""
+    late: dict[str, object] = {
+        "trigger": {"at": SystemClock().now() - HOUR_MS},
+        "on_past": "reject",
+        "target": {"topic": "reminders"},
+    }
+    unanswered = {"trigger": {"after": 0}, "target": {"topic": "webhooks"}, "ack_timeout": "1s", "max_attempts": 1}
+    refused = {"trigger": {"after": 0}, "target": {"topic": "emails", "partition": 40}, "payload": {"text": "{}"}}
+    bodies: list[dict[str, object]] = [{"id": f"order-{1742 + number}", **late} for number in range(3)]
+    bodies += [{"id": "hook-88", **unanswered}, {"id": "invoice-12", **refused}]
+    for tenant in ("shop", "billing"):
+        lines = [json.dumps(body) for body in bodies]
+        send(f"{url}/api/v1/tenants/{tenant}/schedules:batch", "POST", "\n".join(lines))
+
+
 def take(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
     """Take one picture, once the page has what it asked for."""
     context = browser.new_context(
@@ -128,6 +177,7 @@ def take(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
         page = context.new_page()
         page.goto(f"/#/{picture.address}")
         expect(page.locator(".loading")).to_have_count(0, timeout=20_000)
+        expect(page.locator(picture.shows).first).to_be_visible(timeout=LINE_TIMEOUT_MS)
         if picture.address == "overview":
             expect(page.locator(".bars rect").first).to_be_attached(timeout=20_000)
             line = page.locator(".chart polyline").first
@@ -137,36 +187,60 @@ def take(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
 
 
 @contextmanager
+def working_folder() -> Iterator[Path]:
+    """Make a folder whose name can be shown, and remove it."""
+    folder = Path(tempfile.gettempdir()) / "light-scheduler"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
 def application(folder: Path) -> Iterator[str]:
-    """Run a Kafka and a worker, and yield the worker's address."""
-    with EmbeddedBroker(port=free_port(), data_dir=folder / "kafka") as broker:
-        options = {"broker": f"kafka://{broker.bootstrap_servers}", "web_port": str(free_port())}
-        options |= {"data_dir": str(folder / "worker"), "probe_interval": "5s"}
+    """Run a Kafka and two workers, and yield the address of one."""
+    with EmbeddedBroker(port=free_port(), data_dir=folder / "kafka") as broker, ExitStack() as stack:
+        options = {"broker": f"kafka://{broker.bootstrap_servers}", "probe_interval": "5s", "standby_replicas": "1"}
+        options |= {"delivery_retries": "0"}
         settings = load_settings(options, environment={})
         create_topics(settings)
         for topic in TOPICS:
             create_topic(settings.bootstrap_servers, topic, settings.partitions)
-        worker = WorkerProcess(settings, folder / "worker.log")
-        worker.start()
-        try:
+        for topic in SOURCES:
+            create_topic(settings.bootstrap_servers, topic, 1)
+        for number in range(2):
+            own = {"web_port": str(free_port()), "data_dir": str(folder / f"worker-{number}")}
+            worker = WorkerProcess(load_settings(options | own, environment={}), folder / f"worker-{number}.log")
+            worker.start()
+            stack.callback(worker.stop)
             worker.wait_ready()
-            yield worker.url
-        finally:
-            worker.stop()
+        yield worker.url
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Take the pictures of the dashboard for the documentation.")
     parser.add_argument("folder", type=Path, help="Where the pictures are written.")
-    folder: Path = parser.parse_args().folder
-    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+    parser.add_argument("--only", metavar="NAME", nargs="+", help="Names of the pictures to take. Default: all.")
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder
+    wanted, later = (
+        [each for each in pictures if arguments.only is None or each.name in arguments.only]
+        for pictures in (PICTURES, OF_DEAD_LETTERS)
+    )
+    with working_folder() as temporary, sync_playwright() as playwright:
         path = find_chromium(playwright.chromium.executable_path)
         if path is None:
             sys.exit("There is no Chromium: run scripts/browser.py first.")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        with application(Path(temporary)) as url:
+        with application(temporary) as url:
             seed(url)
-            for picture in PICTURES:
+            add_rules(url)
+            for picture in wanted:
+                take(browser, url, picture, folder)
+            if later:
+                add_dead_letters(url)
+            for picture in later:
                 take(browser, url, picture, folder)
         browser.close()
 

@@ -15,7 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 SPARK = "tests/pipeline/"
-OWN_SPARK = ("_executors.py", "_kills.py", "_spark_submit.py")
+OWN_SPARK = ("_executors.py", "_kills.py", "_secrets.py", "_spark_submit.py")
 """How files are called whose tests start Spark themselves, in processes of their own."""
 SIMULATION = "tests/simulation/"
 CAMPAIGN = f"{SIMULATION}test_campaign.py"

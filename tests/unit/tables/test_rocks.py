@@ -70,6 +70,29 @@ async def test_a_write_long_after_the_last_flush_is_flushed_with_all_before_it(
     store.close()
 
 
+async def test_no_flush_begins_because_of_the_time_where_it_would_wait_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(rocks, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(rocks, "MOST_FILES", 2)
+    store = RocksStore(tmp_path / "store")
+    for number in range(rocks.MOST_FILES):
+        store.write({b"%d" % number: b""})
+        await store.flush()
+    now = rocks.FLUSH_S + 1
+    store.write({b"a": b"1"})
+    await store.flush()  # had one begun, there would be nothing left to flush but a file more for it
+    assert store._db.property_int_value("rocksdb.num-entries-active-mem-table") == 0
+    assert len(store._db.live_files()) == rocks.MOST_FILES + 1
+    store.write({b"b": b"2"})
+    assert store._db.property_int_value("rocksdb.num-entries-active-mem-table") == 1
+    store._db.compact_range(None, None)
+    store.write({b"c": b"3"})
+    await eventually(lambda: store._db.property_int_value("rocksdb.num-entries-active-mem-table") == 0)
+    store.close()
+
+
 WRITER = """
 import os, sys
 from pathlib import Path

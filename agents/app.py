@@ -16,12 +16,14 @@ from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.errors import ConfigurationError, SchedulerError
 from light_scheduler.kafka.connection import HEARTBEAT_S
 from light_scheduler.lanes.assigned import Lanes
+from light_scheduler.lanes.rate_exchange import RateExchange
 from light_scheduler.lanes.tenancy import FixedTenancy, Tenancy
 from light_scheduler.logs import logging_config
 from light_scheduler.processes import Process, unused_folders
 from light_scheduler.settings import Settings
 
 from .assembly import Assembly, Host, TimerFactory
+from .assigned_peers import AssignedPeers
 from .assignor import LaneAssignor
 from .credentials import credentials_of
 from .faust_worker import PlainWorker, without_banner
@@ -51,6 +53,8 @@ class SchedulerApp(faust.App):
     settings: Settings
     lanes: Lanes
     clock: Clock
+    exchange: RateExchange
+    """Carries what lanes say to those that they share no log with."""
     process: Process | None
     """The process of a node that it is for, if it is for one."""
     refusal: SchedulerError | None = None
@@ -134,7 +138,8 @@ def create_app(
         assert isinstance(app.consumer, LaneConsumer)
         return app.consumer
 
-    host = Host(settings, app.clock, app.conf.id, consumer, app.crash, log_name)
+    app.exchange = RateExchange(AssignedPeers(app), [source.name for source in settings.inputs])
+    host = Host(settings, app.clock, app.conf.id, consumer, app.crash, app.exchange, log_name)
     assembly = Assembly(host, new_timer, secret, tenants or FixedTenancy())
     app.add_dependency(assembly.placements)
     app.lanes = Lanes(

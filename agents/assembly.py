@@ -23,6 +23,8 @@ from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.lane import Lane
+from light_scheduler.lanes.rate_exchange import RateExchange
+from light_scheduler.lanes.rate_post import NoPost, RatePost
 from light_scheduler.lanes.staging import Staging
 from light_scheduler.lanes.tenancy import Tenancy
 from light_scheduler.lanes.tenant_firings import TenantFirings
@@ -51,6 +53,7 @@ class Host:
     """The application that lanes run in.
 
     `group` is that of its consumer, which `consumer` returns once there is one. `fail` ends the worker with an error.
+    `exchange` carries what lanes say to those that they share no log with.
     `log_name` marks the lines of its log; None: there is nothing to tell them from.
     """
 
@@ -59,6 +62,7 @@ class Host:
     group: str
     consumer: Callable[[], LaneConsumer]
     fail: Callable[[BaseException], Awaitable[None]]
+    exchange: RateExchange
     log_name: str | None
 
 
@@ -87,6 +91,7 @@ class Assembly:
         self.placements = TopicPlacements(tenants_topic, self._commands_ids, self._partitions_of)
         schemas = None if self._registry is None else self._registry.schemas
         self._dialects = {source.name: dialect_named(source.dialect, schemas) for source in settings.inputs}
+        self._exchange = host.exchange
         self._limits = Limits(
             settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
         )
@@ -103,6 +108,7 @@ class Assembly:
             shares=self._settings.shares,
             staging=self._staging,
             secret=self._secret,
+            rate_post=self._rate_post(place),
             tenants=self._tenants,
             tenant_firings=self.tenant_firings,
             topic_totals=self.topic_totals[place.topic],
@@ -146,6 +152,11 @@ class Assembly:
             rebuilding=rebuilding if processes else None,
             schema_registry=self._registry,
         )
+
+    def _rate_post(self, place: TopicPartition) -> RatePost:
+        if len(self._dialects) == 1 and self._dialects[place.topic].forwards:
+            return NoPost()
+        return self._exchange.post_of((place.topic, place.partition))
 
     def _state_path(self, place: TopicPartition) -> Path:
         return self._settings.data_dir / self._settings.app_id / f"{place.topic}-{place.partition}"

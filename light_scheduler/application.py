@@ -74,6 +74,7 @@ def build(
         tenants=tenants.store,
         examine=partial(_examined, settings),
         process=process,
+        exchange=app.exchange,
     )
     web.attach(WebServer(app), worker, shared)
     return app

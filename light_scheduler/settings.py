@@ -418,8 +418,8 @@ class Settings:
     firing_rate: float | None = _setting(
         None,
         read.rate,
-        "Maximum number of firings a second for each commands topic, all tenants together. Its partitions share it "
-        "evenly. Firings above it wait.",
+        "Maximum number of firings a second, all tenants and commands topics together. Partitions share it evenly, and "
+        "lend what they do not need. Firings above it wait.",
         "N|unlimited",
     )
     tenant_firing_rates: tuple[tuple[str, float | None], ...] = _setting(

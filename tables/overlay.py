@@ -35,6 +35,7 @@ from light_scheduler.wire.state import (
     POSITION_KEY,
     PROGRESS_KIND,
     SCHEDULE_KIND,
+    bulk_offset_of,
     bulk_total_key,
     decode_bulk_part,
     decode_bulk_total,
@@ -46,6 +47,7 @@ from light_scheduler.wire.state import (
     decode_progress,
     identity_of,
 )
+from light_scheduler.wire.state_format import GROWING
 
 from . import layout
 from .counts import CellChanges
@@ -193,6 +195,11 @@ class Overlay:
         """Return the total of a bulk command by its offset, as it was before this cycle."""
         record = self._stored(layout.OTHERS + bulk_total_key(offset))
         return None if record is None else decode_bulk_total(record)
+
+    def spread_totals(self) -> list[int]:
+        """Return of which offsets there were totals, before this cycle, of bulk commands that follow schedules."""
+        stored = self._table.store.scan(layout.OTHERS + BULK_TOTAL_KIND, layout.OTHERS + EMPTIED_KIND)
+        return [bulk_offset_of(key[len(layout.OTHERS) :]) for key, value in stored if value[:1] == GROWING]
 
     def keep(self, key: bytes, record: bytes | None) -> None:
         """Store a record that is no schedule's by its changelog key; None removes it."""

@@ -1,9 +1,9 @@
-"""Lending tokens of rates between the partitions of a topic: what a lane needs, whom it asks, and what it lends. Pure.
+"""Lending tokens of rates between partitions: what a lane needs, whom it asks, and what it lends. Pure.
 
-Each lane earns an equal part of a rate. One that has to hold back asks others for tokens, again and again while it has
-to; one that is asked lends what it does not need soon. Tokens only move, so all lanes together never carry out more
-than their buckets allow. Nothing is stored: a lane that begins learns what it needs, and tokens under way when it ends
-are lost.
+Each commands topic has an equal part of a rate, and each lane an equal part of that of its topic. One that has to hold
+back asks others for tokens, again and again while it has to; one that is asked lends what it does not need soon. Tokens
+only move, so all lanes together never carry out more than their buckets allow. Nothing is stored: a lane that begins
+learns what it needs, and tokens under way when it ends are lost.
 
 A lane asks for little at first, and for twice as much in each further round, so a moment over its part takes next to
 nothing from others. It asks those first that it has not asked for longest, and as many as it takes to have enough: what
@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from light_scheduler.model.place import Place
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateName
 
 MEMORY_MS = 1_000
@@ -56,21 +58,19 @@ REST_MS = 10_000
 THOUSANDTHS = 1_000
 
 
-class OwnPartition(NamedTuple):
-    """A lane's own `partition`, among the `partitions` of its topic; those in `left_alone` are not asked."""
+class OwnPart(NamedTuple):
+    """The `share` of each rate, 0 to 1, that a lane earns at its own `place`.
 
-    partition: int
-    partitions: int
-    left_alone: frozenset[int] = frozenset()
+    `others` are the places that may be asked, and their shares. Those come first that are to be asked first.
+    """
 
-    @property
-    def others(self) -> list[int]:
-        """All other partitions that may be asked."""
-        return [each for each in range(self.partitions) if each != self.partition and each not in self.left_alone]
+    place: Place
+    share: float
+    others: Mapping[Place, float]
 
 
 class Other:
-    """What a lane knows of another partition: when it asked that last, and may again; the ask that is not answered."""
+    """What a lane knows of another one: when it asked that last, and may again; the ask that is not answered."""
 
     __slots__ = ("ask_at", "asked_at", "open", "pause_ms")
 
@@ -89,7 +89,7 @@ class Demand:
         self._used_at = 0
         self._held_at = self._needed_since = self._needed_at = -HELD_MS
         self._needed_in = -HELD_MS
-        self._others: defaultdict[int, Other] = defaultdict(Other)
+        self._others: defaultdict[Place, Other] = defaultdict(Other)
         self._number = 0
         self.asked_at = 0
 
@@ -116,18 +116,18 @@ class Demand:
         """Return how many of its tokens a lane keeps when it lends."""
         return math.inf if 0 <= now - self._held_at < HELD_MS else self._use_at(now) * KEPT_S
 
-    def ask(self, name: RateName, rate: float, place: OwnPartition, now: int) -> dict[int, RateAsk]:
-        """Begin a round, if it is time for one: return what to ask which other partitions of a topic, of a whole rate.
+    def ask(self, name: RateName, rate: float, part: OwnPart, now: int) -> dict[Place, RateAsk]:
+        """Begin a round, if it is time for one: return what to ask which others, of a whole rate.
 
         Their buckets have about what they earned since they were asked last.
         """
         if 0 <= now - self.asked_at < ROUND_MS:
             return {}
-        wanted = self._wanted(rate, place.partitions, now)
+        wanted = self._wanted(rate, part.share, now)
         to, expected = [], 0.0
-        for partition in self._ready(place, now):
-            to.append(partition)
-            expected += rate / place.partitions * min(EARNED_S, (now - self._others[partition].asked_at) / 1_000)
+        for place in self._ready(part, now):
+            to.append(place)
+            expected += rate * part.others[place] * min(EARNED_S, (now - self._others[place].asked_at) / 1_000)
             if expected >= wanted:
                 break
         if not to:
@@ -135,15 +135,15 @@ class Demand:
         self.asked_at = now
         self._number = number = max(now, self._number + 1)
         each = math.ceil(THOUSANDTHS * wanted * MARGIN / len(to))
-        for partition in to:
-            other = self._others[partition]
+        for place in to:
+            other = self._others[place]
             other.asked_at, other.open = now, number
             other.ask_at = now + LAST_PAUSE_MS
-        return {partition: RateAsk(name, place.partition, number, each) for partition in to}
+        return {place: RateAsk(name, part.place[1], number, each) for place in to}
 
-    def answered(self, grant: RateGrant, now: int) -> float:
+    def answered(self, sender: Place, grant: RateGrant, now: int) -> float:
         """Return how many tokens an answer brings: none if it is not the one to the last ask, or was taken already."""
-        other = self._others[grant.partition]
+        other = self._others[sender]
         if other.open != grant.number:
             return 0.0
         other.open = None
@@ -151,28 +151,26 @@ class Demand:
         other.ask_at = now if grant.amount else now + other.pause_ms
         return grant.amount / THOUSANDTHS
 
-    def ask_at(self, place: OwnPartition) -> int:
+    def ask_at(self, part: OwnPart) -> int:
         """Return when there is somebody to ask next."""
-        return max(self.asked_at + ROUND_MS, min(self._others[each].ask_at for each in place.others))
+        return max(self.asked_at + ROUND_MS, min(self._others[each].ask_at for each in part.others))
 
     def is_at_rest(self, now: int) -> bool:
         """Tell whether nothing would be lost with it."""
         return max(self._held_at, self._used_at, self.asked_at) < now - REST_MS
 
-    def _wanted(self, rate: float, partitions: int, now: int) -> float:
+    def _wanted(self, rate: float, share: float, now: int) -> float:
         doublings = min(30, max(0, now - self._needed_since) // ROUND_MS)
         most = min(EARNED_S, max(MOST_WANTED_S, 2 * (now - self.asked_at) / 1_000))
-        return min(max(1.0, rate * most), (1 + rate / partitions * FIRST_WANTED_S) * (1 << doublings))
+        return min(max(1.0, rate * most), (1 + rate * share * FIRST_WANTED_S) * (1 << doublings))
 
-    def _ready(self, place: OwnPartition, now: int) -> list[int]:
-        ready = [each for each in place.others if self._may_ask(each, now)]
-        return sorted(
-            ready, key=lambda each: (self._others[each].asked_at, (each - place.partition) % place.partitions)
-        )
+    def _ready(self, part: OwnPart, now: int) -> list[Place]:
+        ready = [each for each in part.others if self._may_ask(each, now)]
+        return sorted(ready, key=lambda each: self._others[each].asked_at)
 
-    def _may_ask(self, partition: int, now: int) -> bool:
+    def _may_ask(self, place: Place, now: int) -> bool:
         """Tell whether it is time to ask another one. A clock that was set back makes nobody wait for it."""
-        ask_at = self._others[partition].ask_at
+        ask_at = self._others[place].ask_at
         return ask_at <= now or ask_at > now + LAST_PAUSE_MS
 
     def _use_at(self, now: int) -> float:

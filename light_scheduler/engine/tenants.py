@@ -148,8 +148,11 @@ class CommandRates:
         """
         bucket, at = self._begun[tenant] = self._bucket(tenant, rate, min(recorded_at, now), now)
         lent = bucket.lend(most, kept, at)
-        if lent:
-            self._committed[tenant][0].spend(lent)
+        if lent:  # what was earned until now has to count as earned, or it would be once more
+            kept_anyway, _ = self._committed[tenant]
+            kept_anyway.available(at)
+            kept_anyway.spend(lent)
+            self._committed[tenant] = kept_anyway, at
         return lent
 
     def borrow(self, tenant: str, tokens: float, until: int) -> None:
@@ -159,6 +162,12 @@ class CommandRates:
             bucket = copy(known[0])
             bucket.borrow(tokens, until)
             self._begun[tenant] = bucket, known[1]
+
+    def receive(self, tenant: str, tokens: float, until: int) -> None:
+        """Do so outside of transactions: the tokens stay even if the one that has begun fails."""
+        for buckets in (self._committed, self._begun):
+            if tenant in buckets:
+                buckets[tenant][0].borrow(tokens, until)
 
     def commit(self) -> None:
         """Count what the transaction has taken."""

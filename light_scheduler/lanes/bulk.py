@@ -7,6 +7,12 @@
     3. A part that is done reports its count to the partition that the command was sent to.
     4. When all have reported, the total is the answer.
 
+While a topic grows, schedules move, so that a part for each partition could miss some and meet others twice. Then only
+the partitions that there were before get copies of 1. Each of them copies the command to all partitions that its
+schedules may move to, behind the last one that it has handed over before, and has a total for itself and these. A part
+deals with schedules of one former partition only (`Governing`): those that it still had when it read the command are
+dealt with there, before they move; those that it had handed over by then, where they are.
+
 Each step is part of a lane's transaction: nothing is done or counted twice, whatever is killed in between.
 """
 
@@ -18,8 +24,9 @@ from light_scheduler.engine import concerns, decide_bulk
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import BulkCommand, BulkPart, BulkTotal, Entry, EventType
+from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal
 from light_scheduler.wire import CommandRecord
-from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM, Count, Origin
+from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM, Count, Origin, ReachKind
 from light_scheduler.wire.state import (
     bulk_part_key,
     bulk_total_key,
@@ -31,6 +38,7 @@ from light_scheduler.wire.state import (
 
 from .answers import Answers
 from .forwarding import Forwarding
+from .governing import Governing
 from .settling import settle
 from .transaction import Transaction
 
@@ -43,6 +51,7 @@ class BulkCommands:
     """The bulk commands that are at work in a partition, for the length of one cycle."""
 
     def __init__(self, transaction: Transaction, forwarding: Forwarding, answers: Answers) -> None:
+        self._governing = Governing(forwarding.placement, transaction.context.partition)
         context = transaction.context
         self._transaction = transaction
         self._forwarding = forwarding
@@ -71,30 +80,73 @@ class BulkCommands:
         """Whether any were at work before this cycle: `advance` carries those on."""
         return bool(self._before)
 
-    def begin(self, record: CommandRecord, command: BulkCommand, origin: Origin | None) -> None:
-        """1. Take a bulk command, or a copy of one. Raises InvalidCommand."""
-        requester = self._history.requester
+    @property
+    def any_spread(self) -> bool:
+        """Whether a bulk command was sent to this partition that follows schedules, and is not answered."""
+        begun = {offset for offset, total in self._totals.items() if isinstance(total, SubTotal)}
+        stored = {offset for offset in self._overlay.spread_totals() if offset not in self._totals}
+        return any(offset < SUB_TOTAL for offset in begun | stored)
+
+    def begin(
+        self, record: CommandRecord, command: BulkCommand, origin: Origin | None, *, are_moving: bool = False
+    ) -> None:
+        """1. Take a bulk command, or a copy of one, while schedules `are_moving` or not. Raises InvalidCommand."""
         if origin is None:
-            others = self._forwarding.others
-            token = self._new_token()
-            total = BulkTotal(command, (self._partition, *others), token=token, requester=requester)
-            part = BulkPart(command, self._partition, command.offset, token=token, requester=requester)
-            if max(len(encode_bulk_total(total)), len(encode_bulk_part(part))) > self._room:
-                raise InvalidCommand("schedule-id", TOO_LARGE)
-            try:
-                for partition in others:
-                    self._forwarding.copy(record, partition, token)
-            except RecordTooLargeError as error:
-                raise InvalidCommand("payload", f"is too large to be passed on to all partitions: {error}") from error
-            self._totals[command.offset] = total
-        elif origin.token:
-            part = BulkPart(command, origin.partition, origin.offset, token=origin.token, requester=requester)
-            if len(encode_bulk_part(part)) > self._room:
-                raise InvalidCommand("schedule-id", TOO_LARGE)
-        else:
+            self._begin_all(record, command, are_moving=are_moving)
+        elif not origin.token:
             raise InvalidCommand(FORWARDED_FROM, "is not that of a bulk command: no worker has written it")
-        self._at_work[command.offset] = part
-        self._moved.add(command.offset)
+        elif origin.reach is not None and origin.reach.kind == "part":
+            number, former = SUB_TOTAL + origin.offset, origin.partition
+            self._begin_part(ScopedPart(command, former, number, token=origin.token, former=former))
+        elif self._governing.spreads(origin.reach):
+            self._spread(record, command, origin)
+        else:
+            self._begin_part(BulkPart(command, origin.partition, origin.offset, token=origin.token))
+
+    def _begin_all(self, record: CommandRecord, command: BulkCommand, *, are_moving: bool) -> None:
+        token = self._new_token()
+        others = [each for each in self._forwarding.others if not are_moving or self._governing.was_there(each)]
+        is_own = not are_moving or self._governing.was_there(self._partition)
+        awaited = (self._partition, *others) if is_own else tuple(others)
+        kind = SubTotal if are_moving else BulkTotal
+        total = kind(command, awaited, token=token, requester=self._history.requester)
+        if len(encode_bulk_total(total)) > self._room:
+            raise InvalidCommand("schedule-id", TOO_LARGE)
+        if are_moving and is_own:
+            self._spread(record, command, Origin(self._partition, command.offset, command.recorded_at, token))
+        elif is_own:
+            self._begin_part(BulkPart(command, self._partition, command.offset, token=token))
+        self._copy(record, others, token, self._governing.reach(is_tree=are_moving))
+        self._totals[command.offset] = total
+
+    def _spread(self, record: CommandRecord, command: BulkCommand, parent: Origin) -> None:
+        """1. Begin a part here, and others wherever schedules of this partition may be by now."""
+        token, number, homes = self._new_token(), SUB_TOTAL + command.offset, self._governing.homes
+        above = parent.partition, parent.offset, parent.token
+        total = SubTotal(command, (self._partition, *homes), 0, token, self._history.requester, *above)
+        if len(encode_bulk_total(total)) > self._room:
+            raise InvalidCommand("schedule-id", TOO_LARGE)
+        self._begin_part(ScopedPart(command, self._partition, number, token=token, former=self._partition))
+        self._copy(record, homes, token, "part")
+        self._totals[number] = total
+
+    def _begin_part(self, part: BulkPart) -> None:
+        part = replace(part, requester=self._history.requester)
+        if len(encode_bulk_part(part)) > self._room:
+            raise InvalidCommand("schedule-id", TOO_LARGE)
+        self._at_work[part.command.offset] = part
+        self._moved.add(part.command.offset)
+
+    def _copy(self, record: CommandRecord, partitions: list[int], token: str, kind: ReachKind | None) -> None:
+        try:
+            for partition in partitions:
+                if kind is None:
+                    self._forwarding.copy(record, partition, token)
+                else:
+                    self._forwarding.spread(record, partition, token, kind)
+        except RecordTooLargeError as error:
+            self._at_work.pop(record.offset, None)
+            raise InvalidCommand("payload", f"is too large to be passed on to all partitions: {error}") from error
 
     def report_none(self, origin: Origin) -> None:
         """1. Report nothing of a copy that is not understood here, in case a total waits for it.
@@ -102,13 +154,15 @@ class BulkCommands:
         So it would be of one that a worker of another version has made.
         """
         if origin.token:
-            self._forwarding.report(Count(origin.offset, self._partition, 0, origin.token), origin.partition)
+            is_part = origin.reach is not None and origin.reach.kind == "part"
+            number = SUB_TOTAL + origin.offset if is_part else origin.offset
+            self._forwarding.report(Count(number, self._partition, 0, origin.token), origin.partition)
 
     def catch_up(self, name: bytes, entry: Entry) -> Entry | None:
         """2. Deal with a schedule before something else happens to it; return how it stands then."""
         current: Entry | None = entry
         for offset, part in list(self._at_work.items()):
-            if current is not None and concerns(part, current):
+            if current is not None and self._concerns(part, current):
                 current = self._deal_with(offset, name, current)
         return current
 
@@ -142,7 +196,7 @@ class BulkCommands:
                 entry = self._overlay.get(name)
                 if entry is not None:
                     max_bytes -= len(entry.schedule.payload or b"")
-                    if concerns(part, entry):
+                    if self._concerns(part, entry):
                         self._deal_with(offset, name, entry)
             self._end(offset)
         return bool(self._before)
@@ -156,7 +210,12 @@ class BulkCommands:
         awaited = tuple(partition for partition in total.awaited if partition != count.partition)
         total = replace(total, awaited=awaited, changed=total.changed + count.changed)
         self._totals[count.offset] = total if awaited else None
-        if not awaited:
+        if awaited:
+            return
+        if isinstance(total, SubTotal) and total.parent_token:
+            count = Count(total.parent_offset, self._partition, total.changed, total.parent_token)
+            self._report(count, total.parent_partition)  # 3.
+        else:
             self._answers.add_bulk(total)  # 4.
 
     def keep(self) -> None:
@@ -186,8 +245,15 @@ class BulkCommands:
     def _end(self, offset: int) -> None:
         part = self._at_work.pop(offset)
         self._moved.add(offset)
-        count = Count(part.origin_offset, self._partition, part.changed, part.token)
-        if part.origin_partition == self._partition:
+        self._report(Count(part.origin_offset, self._partition, part.changed, part.token), part.origin_partition)
+
+    def _report(self, count: Count, to: int) -> None:
+        if to == self._partition:
             self.add_count(count)
         else:
-            self._forwarding.report(count, part.origin_partition)
+            self._forwarding.report(count, to)
+
+    def _concerns(self, part: BulkPart, entry: Entry) -> bool:
+        if not concerns(part, entry):
+            return False
+        return not isinstance(part, ScopedPart) or self._governing.of(entry) == part.former

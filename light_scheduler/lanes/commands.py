@@ -30,11 +30,6 @@ from .routing import Routing
 from .settling import settle
 from .transaction import Transaction
 
-WHILE_MOVING = (
-    "of many schedules, while some move to partitions that were added: wait until `light-scheduler topics grow` says "
-    "that they have, and send it again"
-)
-
 log = logging.getLogger(__name__)
 
 
@@ -222,11 +217,9 @@ class Commands:
             raise InvalidCommand("schedule-id", "of many schedules: send it to a topic of the dialect native or json")
         if origin is None:
             check_bulk(command, self._now, self._limits)
-            if self._moving.is_active:
-                raise InvalidCommand("schedule-id", WHILE_MOVING)
             if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
                 self._quotas.take(command, tenant)
-        self._bulk.begin(record, command, origin)
+        self._bulk.begin(record, command, origin, are_moving=self._moving.may_move)
 
     def _carry_out(
         self, record: CommandRecord, command: Command, origin: Origin | None, read: CommandRecord | None

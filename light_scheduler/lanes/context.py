@@ -21,11 +21,13 @@ from light_scheduler.wire.state import identity
 
 from .placements import Placements
 from .probe import LaneProbe
+from .rate_post import NoPost, RatePost
 from .staging import NO_STAGING, Staging
 from .tenancy import FixedTenancy, Tenancy
 from .tenant_firings import TenantFirings
 from .topic_totals import TopicTotals
 from .tracing import Tracing
+from .waited import Waited
 
 OriginKey = tuple[str, str | None, int | None, int]
 
@@ -61,6 +63,8 @@ class LaneContext:
     """Rates of the rate-limited commands that this lane has carried out."""
     demand: RateDemand = field(default_factory=RateDemand)
     """How much of rates this lane needs, and whom it asks for it."""
+    rate_post: RatePost = field(default_factory=NoPost)
+    """The way to lanes that this one shares no log with, and rates with."""
     tenants: Tenancy = field(default_factory=FixedTenancy)
 
     short_ways: bool = True
@@ -68,6 +72,9 @@ class LaneContext:
 
     placements: Placements | None = None
     """How many partitions keys belong to; None: as many as there are, and the topic never grows."""
+
+    waited: Waited = field(default_factory=Waited)
+    """What waited when nothing more was to be moved here."""
 
     probe: LaneProbe = field(default_factory=LaneProbe)
     """The probes of the partition."""
@@ -90,8 +97,14 @@ class LaneContext:
 
     @property
     def rate_part(self) -> RatePart:
-        """The part of each rate that this lane earns."""
-        return self.placement.rate_part(self.partition)
+        """The part of each rate that this lane earns: commands topics have equal parts."""
+        part = self.placement.rate_part(self.partition)
+        return part._replace(share=part.share / self.rate_post.topics)
+
+    @property
+    def writes_rates(self) -> bool:
+        """Whether lanes of the topic lend each other tokens by way of its log."""
+        return self.dialect.forwards and bool(self.placement.secret)
 
     @cached_property
     def throttle(self) -> Throttle:

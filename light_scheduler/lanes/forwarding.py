@@ -6,7 +6,7 @@ A command that arrived in the wrong partition is copied to the partition of its 
 
 from __future__ import annotations
 
-from light_scheduler.errors import InvalidCommand
+from light_scheduler.errors import InvalidCommand, LaneError
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.handover import adoption_headers, emptied_headers
@@ -15,10 +15,12 @@ from light_scheduler.wire.lane_marks import (
     Count,
     Grown,
     Origin,
+    ReachKind,
     count_headers,
     forwarded,
     relayed,
     require_relayed,
+    spread,
 )
 from light_scheduler.wire.partitioner import chooser
 
@@ -48,12 +50,16 @@ class Forwarding:
         return self.home_of(key) == self._partition
 
     def require_passed_on(self, record: CommandRecord, origin: Origin) -> None:
-        """Raise InvalidCommand unless what was sent to that partition may have been passed on to this one.
+        """Raise InvalidCommand unless what was sent to that partition may have been passed on to this one; LaneError if
+        this lane does not know enough.
 
         In a topic that has grown that may be this one: what it has passed on comes back.
         """
-        if origin.partitions:
+        if origin.partitions or origin.reach is not None:
             require_relayed(record, self._topic, self.placement.secret)
+            if origin.reach is not None and origin.reach.partitions > self._partitions:
+                known = f"{origin.reach.partitions}, this one of {self._partitions}"
+                raise LaneError(f"a bulk command was copied by a partition that knows of {known}")
         elif origin.partition >= self._partitions or (
             self.placement.former is None and origin.partition == self._partition
         ):
@@ -62,6 +68,11 @@ class Forwarding:
     def copy(self, record: CommandRecord, partition: int, token: str = "") -> None:  # nosec B107 # none
         """Pass a command on; `token` is given if it is a bulk command. Raises RecordTooLargeError."""
         self._batches.add((self._topic, partition), record.key, record.value, forwarded(record, token))
+
+    def spread(self, record: CommandRecord, partition: int, token: str, kind: ReachKind) -> None:
+        """Copy a bulk command in a topic that has grown. Raises RecordTooLargeError."""
+        headers = spread(record, token, kind, Grown(self._topic, self._partitions, self.placement.secret))
+        self._batches.add((self._topic, partition), record.key, record.value, headers)
 
     def relay(
         self,

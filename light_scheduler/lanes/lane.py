@@ -144,6 +144,7 @@ class Lane:
         self._warm = warm
         for listeners in self._listeners:
             listeners.append(self._alarm.ring)
+        self.context.rate_post.open(self._alarm.ring)
         self._supervision.start(self._live, self._failed, self._services.fail, predecessor)
 
     async def close(self) -> None:
@@ -152,6 +153,7 @@ class Lane:
         self.intake.close()
         self.readable.close()
         self._alarm.close()
+        self.context.rate_post.close()
         await self._supervision.end()
         for listeners in self._listeners:
             if self._alarm.ring in listeners:

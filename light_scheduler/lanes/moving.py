@@ -67,14 +67,20 @@ class Moving:
         self._overlay = transaction.overlay
         self._dialect = context.dialect
         self._partition = context.partition
+        self._waited = context.waited
         self.placement = placement = forwarding.placement
         self._has_grown = placement.former is not None and context.dialect.forwards
+        self._has_lent = False
         self.is_active = self._has_grown and context.partition not in placement.settled
 
     def adopt(self, record: CommandRecord) -> None:
         """Take over the schedule of a record. Raises InvalidCommand, FormatTooNew."""
         entry = transplanted(adopted_entry(record, self.placement.secret), bulk_offset=record.offset)
         name = identity_of(entry)
+        if (key := entry.schedule.key) is not None and self.belongs_elsewhere(key):
+            raise LaneError(
+                "another partition hands schedules over since the topic has grown, of which this one has not heard"
+            )
         if self._overlay.get(name) is not None:
             raise InvalidCommand(ADOPTED_FROM, "moves a schedule to where there is one of its id")
         if entry.schedule.tenant in self._transaction.tenants.deleted:  # the removal may be over here
@@ -145,7 +151,7 @@ class Moving:
         try:
             if home != self._partition:
                 return self._pass_home(record, command, current, origin, key)
-            if origin is None and former != home and (not self._is_emptied(former) or self._lent(name) > 0):
+            if origin is None and former != home and (self._may_have(former) or self._lent(name) > 0):
                 self._forwarding.relay(record, None, former, asks=True)
                 self._lend(name, self._lent(name) + 1)
                 self._transaction.relayed += 1
@@ -191,7 +197,20 @@ class Moving:
     def is_settled(self) -> bool:
         """5. Tell whether nothing is left to be moved here, to here, or to come back; as it was before this cycle."""
         former = self.placement.former or 0
-        return all(map(self._is_emptied, range(former))) and not self._overlay.any_lent
+        ends = self._waited.ends(self.placement.partitions)
+        if ends is None or self._delaying.waits_before(ends) or not all(map(self._is_emptied, range(former))):
+            return False
+        return not (self._overlay.any_lent or self._has_lent or self._bulk.any_spread)
+
+    def note_waits(self) -> None:
+        """5. Note which delayed commands wait when nothing more is to be moved here: bulk commands may be for all."""
+        if all(map(self._is_emptied, range(self.placement.former or 0))):
+            self._waited.note(self.placement.partitions, self._delaying.ends)
+
+    @property
+    def may_move(self) -> bool:
+        """Whether schedules may be left to be moved, as far as this partition knows."""
+        return self.is_active and not self.is_settled()
 
     def has_handed_over(self) -> bool:
         """Tell whether this partition has handed over everything."""
@@ -244,6 +263,13 @@ class Moving:
             return True
         return self._overlay.kept(emptied_key(self.placement.partitions, partition)) is not None
 
+    def _may_have(self, former: int) -> bool:
+        """Tell whether a partition is to be asked first, since it has schedules, or is to hear of a bulk command.
+
+        A command behind a bulk command takes the same way, so as not to overtake it.
+        """
+        return not self._is_emptied(former) or (self.is_active and self._bulk.any_spread)
+
     def _is_back(self, origin: Origin) -> bool:
         return not origin.asks and origin.partitions > 0 and origin.partition == self._partition
 
@@ -252,6 +278,7 @@ class Moving:
         return 0 if record is None else decode_lent(record)
 
     def _lend(self, name: bytes, count: int) -> None:
+        self._has_lent |= count > 0
         self._transaction.store_record(lent_key(name), encode_lent(count) if count else None)
 
 

@@ -120,21 +120,22 @@ class Holding:
         else:
             self._markers.failed(attempt.places, attempt.transactional_id, attempt.written)
 
-    async def decide(self, untouched: Untouched) -> None:
-        """Learn what became of a transaction whose commit was not answered, if there is one.
+    async def decide(self, untouched: Untouched) -> bool:
+        """Learn what became of a transaction whose commit was not answered; tell whether there is one that counts.
 
         `untouched` tells of the changelog, to which each transaction writes, and where this one has its marker by now.
         What it raises leaves that open: it is to be asked again before anything is settled.
         """
         if (attempt := self._undecided) is None:
-            return
+            return False
         changelog = attempt.written[self._context.changelog]
-        if await untouched(changelog.end - changelog.records, changelog.end):
+        if is_lost := await untouched(changelog.end - changelog.records, changelog.end):
             self.failed(attempt)
         else:
             ends = {place: written.end for place, written in attempt.written.items()}
             self.committed(ends, attempt.transactional_id)
         self._undecided = None
+        return not is_lost
 
     def stuck(self) -> None:
         """Have the topics be watched that the last transaction touched: it does not end where a leader is lost."""

@@ -1,4 +1,4 @@
-"""Lending tokens of rates between the partitions of a commands topic (see `engine.rate_lending`).
+"""Lending tokens of rates between the partitions of all commands topics (see `engine.rate_lending`).
 
     1. A lane that has to hold back, since it has no token of a rate left, asks other lanes.
     2. A lane that is asked takes what it lends from its bucket, in the transaction that answers. Of the asks of another
@@ -9,15 +9,19 @@
 
 Nobody waits for an answer: without one, a lane goes on with the tokens that it earns. Whether a lane answers does not
 depend on clocks.
+
+Lanes of one topic write that to its log, if workers may write there. Others reach each other by `rate_post`, which has
+no part in transactions: what it brings counts from the moment when it is taken, and what it carries away is gone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from light_scheduler.engine.rate_lending import LAST_PAUSE_MS, THOUSANDTHS, Demand, OwnPartition
+from light_scheduler.engine.rate_lending import LAST_PAUSE_MS, THOUSANDTHS, Demand, OwnPart
 from light_scheduler.engine.token_bucket import BORROWED_MS
+from light_scheduler.model.place import Place
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.lending import require_ours
@@ -46,7 +50,7 @@ class RateLending:
         self._cycle = self._demand.cycle
         self._needed: dict[RateName, tuple[Demand, float]] = {}
         self._used: Counter[RateName] = Counter()
-        self._asks: dict[tuple[RateName, int], tuple[RateAsk, int]] = {}
+        self._asks: dict[tuple[RateName, Place], tuple[RateAsk, int]] = {}
         self.ask_at: int | None = None
 
     def hold(self, name: RateName, rate: float) -> None:
@@ -66,50 +70,53 @@ class RateLending:
 
     def ask(self) -> None:
         """1. Ask for what is needed."""
-        context, place = self._context, self._place
-        if not (self._needed and context.dialect.forwards and place.partitions > 1 and context.placement.secret):
+        if not self._needed:
             return
-        if not place.others:  # one of them may be back by then
-            self.ask_at = self._now + LAST_PAUSE_MS
+        part = self._part
+        if not part.others:
+            if self._left_alone:  # one of them may be back by then
+                self.ask_at = self._now + LAST_PAUSE_MS
             return
         left = MOST_ASKS
         for name, (demand, rate) in sorted(self._needed.items(), key=lambda needed: needed[1][0].asked_at):
             if left <= 0:
                 self.ask_at = self._now + 1
                 return
-            asks = demand.ask(name, rate, place, self._now)
+            asks = demand.ask(name, rate, part, self._now)
             left -= len(asks)
             for to, ask in asks.items():
                 self._send(ask, to)
-            at = max(self._now + 1, min(demand.ask_at(place), self._now + LAST_PAUSE_MS))
+            at = max(self._now + 1, min(demand.ask_at(part), self._now + LAST_PAUSE_MS))
             self.ask_at = at if self.ask_at is None else min(at, self.ask_at)
 
     def note(self, record: CommandRecord, ask: RateAsk) -> None:
         """2. Note what another partition asks for. Raises InvalidCommand."""
         self._require_ours(record)
         if ask.partition not in self._left_alone:
-            self._asks[ask.name, ask.partition] = ask, record.timestamp
+            self._asks[ask.name, (self._context.commands_topic, ask.partition)] = ask, record.timestamp
 
     def answer(self) -> None:
         """2. Lend what is not needed here soon, once the commands of the cycle have had their tokens."""
-        for ask, recorded_at in self._asks.values():
+        for (_, sender), (ask, recorded_at) in self._asks.items():
             kept = self._demand.of(ask.name, self._now).kept(self._now)
             lent = self._lend(ask.name, ask.wanted / THOUSANDTHS, kept, recorded_at)
             grant = RateGrant(ask.name, self._context.partition, ask.number, int(lent * THOUSANDTHS))
-            self._send(grant, ask.partition)
+            self._send(grant, sender)
         self._asks.clear()
 
     def take(self, record: CommandRecord, grant: RateGrant) -> None:
         """3. Take what another partition lends. Raises InvalidCommand."""
         self._require_ours(record)
-        tokens = self._demand.of(grant.name, self._now).answered(grant, self._now)
-        if not tokens:
-            return
-        until = self._now + BORROWED_MS
-        if grant.name.kind is RateKind.FIRINGS:
-            self._context.throttle.borrow(grant.name.tenant, tokens, until)
-        else:
-            self._context.rates.borrow(grant.name.tenant, tokens, until)
+        self._borrow((self._context.commands_topic, grant.partition), grant, self._context.rates.borrow)
+
+    def receive(self) -> None:
+        """2. and 3. Take what others say that share no log with this lane. To be called before commands are taken."""
+        for message in self._context.rate_post.received():
+            said, sender = message.said, message.sender
+            if isinstance(said, RateAsk):
+                self._asks[said.name, sender] = said, self._now
+            else:
+                self._borrow(sender, said, self._context.rates.receive)
 
     def commit(self) -> None:
         """Count the commands of this cycle, once they are committed."""
@@ -117,8 +124,31 @@ class RateLending:
             self._demand.of(name, self._now).use(count, self._now)
 
     @property
-    def _place(self) -> OwnPartition:
-        return OwnPartition(self._context.partition, self._context.placement.partitions, self._left_alone)
+    def _part(self) -> OwnPart:
+        """This lane's part of rates, and those of all others that may be asked."""
+        context = self._context
+        post = context.rate_post
+        share = 1 / max(1, context.placement.partitions) / post.topics
+        others = dict.fromkeys(self._neighbours(), share)
+        others |= {place: each for place, each in post.others().items() if not self._shares_log_with(place)}
+        return OwnPart((context.commands_topic, context.partition), share, others)
+
+    def _neighbours(self) -> Iterator[Place]:
+        """Yield who reads the same log, those first that follow this one."""
+        context = self._context
+        partitions = context.placement.partitions if context.writes_rates else 1
+        for step in range(1, partitions):
+            if (partition := (context.partition + step) % partitions) not in self._left_alone:
+                yield context.commands_topic, partition
+
+    def _shares_log_with(self, other: Place) -> bool:
+        return other[0] == self._context.commands_topic and self._context.writes_rates
+
+    def _borrow(self, sender: Place, grant: RateGrant, for_commands: Callable[[str, float, int], None]) -> None:
+        tokens = self._demand.of(grant.name, self._now).answered(sender, grant, self._now)
+        borrow = self._context.throttle.borrow if grant.name.kind is RateKind.FIRINGS else for_commands
+        if tokens:
+            borrow(grant.name.tenant, tokens, self._now + BORROWED_MS)
 
     def _need(self, name: RateName, rate: float) -> Demand:
         demand = self._demand.of(name, self._now)
@@ -135,9 +165,12 @@ class RateLending:
             return 0.0
         return self._context.rates.lend(name.tenant, rate, most, kept, recorded_at, self._now)
 
-    def _send(self, said: RateAsk | RateGrant, to: int) -> None:
-        topic, secret = self._context.commands_topic, self._context.placement.secret
-        self._transaction.batches.add((topic, to), None, None, rate_headers(said, topic, to, secret))
+    def _send(self, said: RateAsk | RateGrant, to: Place) -> None:
+        if self._shares_log_with(to):
+            headers = rate_headers(said, *to, self._context.placement.secret)
+            self._transaction.batches.add(to, None, None, headers)
+        else:
+            self._context.rate_post.send(to, said)
 
     def _require_ours(self, record: CommandRecord) -> None:
         require_ours(record, self._context.commands_topic, self._context.placement.secret)

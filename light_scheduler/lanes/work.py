@@ -135,6 +135,7 @@ class LaneWork:
         self._removal = Removal()
         self._handover = HandoverPass()
         self._attempt = Attempt()
+        self._uncharged: tuple[Cycle, int] | None = None  # of the last transaction, and when it was decided
         self._followed = _Followed()
         self._neighbours = Neighbours(*self._tp)
         self._failed_places: list[Place] = []
@@ -171,8 +172,16 @@ class LaneWork:
         return attempt.is_begun and self._caution.is_getting_on
 
     async def decide(self, untouched: Untouched) -> None:
-        """Learn what became of a transaction whose commit was not answered; see `Holding.decide`."""
-        await self._holding.decide(untouched)
+        """Learn what became of a transaction whose commit was not answered; see `Holding.decide`.
+
+        No cycle has begun since, so the rates of commands still know what that one took.
+        """
+        uncharged = self._uncharged
+        if await self._holding.decide(untouched) and uncharged is not None:
+            cycle, now = uncharged
+            self._charge_commands(cycle)
+            self._budget.charge(cycle.delivered, now)
+        self._uncharged = None
 
     def stalled(self, error: TargetsStalledError) -> list[Place]:
         """Learn that targets do not answer; return which to suspect."""
@@ -234,6 +243,7 @@ class LaneWork:
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
         self._follow_rules(cycle)
+        cycle.rates.receive()
         is_behind = not self._intake.backlog_taken
         room = most
         if Kind.COMMAND in kinds and not is_behind:
@@ -291,6 +301,7 @@ class LaneWork:
             topic, partition = self._tp.topic, self._tp.partition
             if partition not in moving.placement.running:
                 placements.report(topic, partition, moving.placement.partitions, Stage.RUNNING)
+            moving.note_waits()
             if moving.is_settled():
                 placements.report(topic, partition, moving.placement.partitions, Stage.SETTLED)
 
@@ -325,11 +336,15 @@ class LaneWork:
             self._context.targets.doubt([self._tp.topic])  # one that loses its leader is to be known soon
         offsets = {} if made.position is None else {self._tp: made.position}
         checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
+        self._uncharged = cycle, made.now
         ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
-        self._context.rates.commit()  # also if the table cannot be written
-        made.cycle.rates.commit()
+        self._charge_commands(cycle)  # also if the table cannot be written
         made.overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=made.now)  # 4.
         self._learn(made, ends)
+
+    def _charge_commands(self, cycle: Cycle) -> None:
+        self._context.rates.commit()
+        cycle.rates.commit()
 
     async def _check_input(self, known: CommandsLog | None) -> None:
         """Raise InputInDoubt unless what was taken comes from the log that was to be read."""
@@ -450,6 +465,7 @@ class LaneWork:
 
     def _count(self, cycle: Cycle, lost_results: int, now: int) -> None:
         throttled = self._budget.charge(cycle.delivered, now)
+        self._uncharged = None
         visible_at = self._services.clock.now()
         self._trace(cycle, visible_at)
         self.counters.committed(cycle, lost_results, throttled, visible_at)

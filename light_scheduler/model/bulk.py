@@ -48,3 +48,27 @@ class BulkTotal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     """A report has to carry it to be counted."""
     requester: Requester | None = None
     """Who asked for it over HTTP."""
+
+
+class ScopedPart(BulkPart, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A part for the schedules that were in the partition `former` before the topic grew.
+
+    That partition has the total of all such parts (`SubTotal`), and is their origin.
+    """
+
+    former: int = 0
+
+
+class SubTotal(BulkTotal, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What a former partition counts for its schedules, wherever they are. It reports that to the total.
+
+    In the partition that the command was sent to it is the total, and has no parent.
+    """
+
+    parent_partition: int = 0
+    parent_offset: int = 0
+    parent_token: str = ""
+
+
+SUB_TOTAL = 1 << 62
+"""Added to the offset of a bulk command: the number of the `SubTotal` beside its total."""

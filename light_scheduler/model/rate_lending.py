@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from .place import Place
+
 ALL = ""
 """In place of a tenant: all together."""
 
@@ -49,3 +51,15 @@ class RateGrant(NamedTuple):
     partition: int
     number: int
     amount: int
+
+
+class RateMessage(NamedTuple):
+    """What a lane says to one that it does not share a log with; `topic` is the commands topic of who says it."""
+
+    topic: str
+    said: RateAsk | RateGrant
+
+    @property
+    def sender(self) -> Place:
+        """The commands topic and partition of who says it."""
+        return self.topic, self.said.partition

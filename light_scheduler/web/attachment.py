@@ -86,3 +86,4 @@ def install(application: web.Application, worker: Worker) -> None:
             yield
 
     application.cleanup_ctx.append(peer_client)
+    application.cleanup_ctx.append(handlers.rates.carrying)

@@ -56,6 +56,8 @@ from .parameters import checked, list_query, read_parameters
 from .peer_client import PEER_CLIENT
 from .preview import PreviewHandlers
 from .problems import Extension, ProblemError
+from .rate_courier import PATH as RATES_PATH
+from .rate_courier import RateCourier
 from .readiness import why_not_ready
 from .redrive import Redrive
 from .request_limits import request_turns
@@ -128,7 +130,8 @@ class Handlers:
             dashboard,
         )
         self._handlers = {operation.name: self._handler(operation.name) for operation in self._operations}
-        self._pages = _pages(dashboard, LoginHandlers(worker.access, worker.clock))
+        self.rates = RateCourier(worker)
+        self._pages = _pages(dashboard, LoginHandlers(worker.access, worker.clock), self.rates)
         self._tenants = TenantCollector(worker.lanes)
         self._registry = registry_of(
             worker.lanes, self._tenants, worker.delays, app_id=worker.settings.app_id, version=VERSION
@@ -303,11 +306,14 @@ def _json(document: msgspec.Struct, headers: Mapping[str, str] | None = None) ->
     return web.Response(body=msgspec.json.encode(document), headers=headers, content_type=JSON_MEDIA_TYPE)
 
 
-def _pages(dashboard: DashboardHandlers, logins: LoginHandlers) -> tuple[tuple[str, str, str, Handler], ...]:
-    """Return what is for people: method, path, name and handler."""
+def _pages(
+    dashboard: DashboardHandlers, logins: LoginHandlers, rates: RateCourier
+) -> tuple[tuple[str, str, str, Handler], ...]:
+    """Return what is for people, or for workers only: method, path, name and handler."""
     return (
         ("GET", DASHBOARD_PATH, "dashboard_file", dashboard.dashboard_file),
         ("GET", LOGIN_PATH, "login", logins.login),
         ("POST", LOGIN_PATH, "log_in", logins.log_in),
         ("POST", LOG_OUT_PATH, "log_out", logins.log_out),
+        ("GET", RATES_PATH, "take_rates", rates.take_rates),
     )

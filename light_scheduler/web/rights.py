@@ -77,6 +77,8 @@ RIGHTS: Mapping[str, Right] = {
     "list_tenants": _READ_ALL,
     "list_delays": _READ_ALL,
     "get_delay": _READ_ALL,
+    # What workers say to each other; the handler takes it from nobody else.
+    "take_rates": OPEN,
     # The read API of etf1 counts the schedules of all tenants.
     "etf1_planned": _READ_ALL,
     "etf1_stats": _READ_ALL,

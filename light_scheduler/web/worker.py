@@ -8,6 +8,7 @@ from typing import Any
 
 from light_scheduler.clock import Clock
 from light_scheduler.doctor.check import Check
+from light_scheduler.lanes.rate_exchange import RateExchange
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 from light_scheduler.tenants import TenantStore
@@ -22,7 +23,8 @@ Blocks."""
 
 @dataclass(frozen=True)
 class Worker:
-    """All that the handlers know of the worker they run in. `process` is None if it is the only one of its node."""
+    """All that the handlers know of the worker they run in. `process` is None if it is the only one of its node,
+    `exchange` if its lanes lend to none that they share no log with."""
 
     lanes: Lanes
     delays: Delays
@@ -34,6 +36,7 @@ class Worker:
     tenants: TenantStore
     examine: Examine
     process: Process | None = None
+    exchange: RateExchange | None = None
 
     @property
     def topics(self) -> frozenset[str]:

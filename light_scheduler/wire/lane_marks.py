@@ -1,7 +1,8 @@
 """Records that lanes forward to each other through their commands topic, each with a header that only lanes write.
 
     schedule-forwarded-from    partition:offset:timestamp of the original record: this one is a copy of it in another
-                               partition, for a schedule that may be there; with a :token, a bulk command; with
+                               partition, for a schedule that may be there; with a :token, a bulk command, and
+                               with :kind and partitions:signature behind that one in a topic that has grown; with
                                :?partitions:signature, :=partitions:signature or :.partitions:signature, a command that
                                is forwarded because the topic has grown
     schedule-bulk-count        offset:partition:count:token: the number of schedules in a partition that were changed
@@ -25,7 +26,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from secrets import token_hex
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import msgspec
 
@@ -43,7 +44,9 @@ FORWARDED_FROM = "schedule-forwarded-from"
 BULK_COUNT = "schedule-bulk-count"
 
 _ORIGIN = re.compile(
-    r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})(?::(?:([0-9a-f]{32})|([?=.])(\d{1,10}):[0-9a-f]{64}))?", re.ASCII
+    r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})"
+    r"(?::(?:([0-9a-f]{32})(?::(flat|tree|part)(\d{1,10}):[0-9a-f]{64})?|([?=.])(\d{1,10}):[0-9a-f]{64}))?",
+    re.ASCII,
 )
 _COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19}):([0-9a-f]{32})", re.ASCII)
 
@@ -51,11 +54,26 @@ Loan = RoomAsk | RoomGrant | RateAsk | RateGrant
 """What partitions ask each other for, and lend, of tenants' quotas."""
 
 
+ReachKind = Literal["flat", "tree", "part"]
+
+
+class BulkReach(NamedTuple):
+    """For which partitions a bulk command was copied, by a lane that knew of so many `partitions`.
+
+    `flat` is for all; `tree` for those that there were before the topic grew, which copy it to others as `part`: for
+    their schedules there.
+    """
+
+    kind: ReachKind
+    partitions: int
+
+
 class Origin(NamedTuple):
     """The record that was sent: where it is, and its timestamp (UTC epoch ms); `token` only if it is a bulk command.
 
     `partitions` is how many the one that passed it on knew of, if the topic had grown, else 0; with `asks` it wants to
-    know whether the schedule is here. If it `is_elsewhere`, the command is not to be carried out here.
+    know whether the schedule is here. If it `is_elsewhere`, the command is not to be carried out here. Of a bulk
+    command, `reach` says for what this copy is; None: the one that made it knew of no growth.
     """
 
     partition: int
@@ -65,6 +83,7 @@ class Origin(NamedTuple):
     asks: bool = False
     partitions: int = 0
     is_elsewhere: bool = False
+    reach: BulkReach | None = None
 
 
 class Count(NamedTuple):
@@ -98,6 +117,13 @@ def forwarded(record: CommandRecord, token: str = "") -> Headers:  # nosec B107 
     return [*record.headers, (FORWARDED_FROM, origin.encode())]
 
 
+def spread(record: CommandRecord, token: str, kind: ReachKind, to: Grown) -> Headers:
+    """Return the headers of the copy of a bulk command in a topic that has grown."""
+    mark = f"{record.partition}:{record.offset}:{record.timestamp}:{token}:{kind}{to.partitions}"
+    content = _content(to.topic, record, record.headers)
+    return [*record.headers, signed(FORWARDED_FROM, mark, content, to.secret)]
+
+
 def relayed(
     record: CommandRecord, origin: Origin | None, to: Grown, *, asks: bool = False, is_elsewhere: bool = False
 ) -> Headers:
@@ -109,7 +135,7 @@ def relayed(
 
 
 def require_relayed(copy: CommandRecord, topic: str, secret: bytes) -> None:
-    """Raise InvalidCommand unless a worker has passed a record on in a topic that has grown."""
+    """Raise InvalidCommand unless a worker has passed a record on, or copied it, in a topic that has grown."""
     (_, mark), *others = [header for header in copy.headers if header[0] == FORWARDED_FROM]
     if others or not is_signed(FORWARDED_FROM, mark, _content(topic, copy, _without_mark(copy)), secret):
         raise not_ours(FORWARDED_FROM)
@@ -124,9 +150,10 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan
     """Return what a lane's header says; None for a record that was sent. Raises InvalidCommand for one of no lane's."""
     for name, value in record.headers:
         if name == FORWARDED_FROM:
-            partition, offset, timestamp, token, way, partitions = _parts(_ORIGIN, name, value)
+            partition, offset, timestamp, token, kind, known, way, partitions = _parts(_ORIGIN, name, value)
             place = int(partition), int(offset), int(timestamp)
-            return Origin(*place, token, way == "?", int(partitions or 0), way == ".")
+            reach = BulkReach(cast(ReachKind, kind), int(known)) if kind else None
+            return Origin(*place, token, way == "?", int(partitions or 0), way == ".", reach)
         if name in (ADOPTED_FROM, EMPTIED):
             return handed_over(name, value)
         if name in (ROOM_ASKED, ROOM_GIVEN):

@@ -21,6 +21,7 @@ Changelog value   version u8 | body
     part       version 1 to 5: MessagePack of an array of its fields in the model's order; its command is a map
                (2: `reply_to` may have a partition; 3: who asked for it)
     total      version 1: the same
+               (both also with version 128, and more fields, while a topic grows: `ScopedPart`, `SubTotal`)
     emptied    version 4 and 5: nothing else
     lent       version 4 and 5: how many u32 big-endian
     delayed    version 5: see `delayed_state`
@@ -43,8 +44,9 @@ import msgspec
 
 from light_scheduler.errors import FormatError
 from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, Schedule, State, state_of
+from light_scheduler.model.bulk import ScopedPart, SubTotal
 
-from .state_format import FORMAT_VERSION, READABLE, VERSION, decoded, wrong_version
+from .state_format import FORMAT_VERSION, GROWING, READABLE, VERSION, decoded, wrong_version
 
 POSITION_KEY = b"\x00"
 SCHEDULE_KIND = b"\x01"
@@ -63,6 +65,8 @@ _decode = msgspec.msgpack.Decoder(Entry).decode
 _decode_progress = msgspec.msgpack.Decoder(Progress).decode
 _decode_bulk_part = msgspec.msgpack.Decoder(BulkPart).decode
 _decode_bulk_total = msgspec.msgpack.Decoder(BulkTotal).decode
+_decode_scoped_part = msgspec.msgpack.Decoder(ScopedPart).decode
+_decode_sub_total = msgspec.msgpack.Decoder(SubTotal).decode
 
 _BEFORE_PRIORITY = Schedule.__struct_fields__[: Schedule.__struct_fields__.index("priority")]
 _NOTHING = msgspec.Raw(b"\xc0")
@@ -180,11 +184,13 @@ def bulk_part_key(offset: int) -> bytes:
 
 def encode_bulk_part(part: BulkPart) -> bytes:
     """Encode a bulk command at work."""
-    return VERSION + _encode(part)
+    return (GROWING if isinstance(part, ScopedPart) else VERSION) + _encode(part)
 
 
 def decode_bulk_part(value: bytes) -> BulkPart:
     """Decode a bulk command at work. Raises FormatTooNew or FormatError."""
+    if value[:1] == GROWING:
+        return decoded(_decode_scoped_part, VERSION + value[1:], "a record of a bulk command")
     return decoded(_decode_bulk_part, value, "a record of a bulk command")
 
 
@@ -193,13 +199,21 @@ def bulk_total_key(offset: int) -> bytes:
     return BULK_TOTAL_KIND + _OFFSET.pack(offset)
 
 
+def bulk_offset_of(key: bytes) -> int:
+    """Return the offset in the changelog key of a bulk command at work, or of a total."""
+    offset: int = _OFFSET.unpack_from(key, 1)[0]
+    return offset
+
+
 def encode_bulk_total(total: BulkTotal) -> bytes:
     """Encode a total."""
-    return VERSION + _encode(total)
+    return (GROWING if isinstance(total, SubTotal) else VERSION) + _encode(total)
 
 
 def decode_bulk_total(value: bytes) -> BulkTotal:
     """Decode a total. Raises FormatTooNew or FormatError."""
+    if value[:1] == GROWING:
+        return decoded(_decode_sub_total, VERSION + value[1:], "a total")
     return decoded(_decode_bulk_total, value, "a total")
 
 

@@ -12,6 +12,9 @@ from light_scheduler.errors import FormatError, FormatTooNew
 FORMAT_VERSION = 5
 
 VERSION = bytes([FORMAT_VERSION])
+GROWING = b"\x80"
+"""Version of records that exist only while bulk commands are at work in a topic that grows: older workers refuse them,
+and read all others."""
 READABLE = frozenset(bytes([version]) for version in range(1, FORMAT_VERSION + 1))
 
 T = TypeVar("T")

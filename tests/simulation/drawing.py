@@ -230,6 +230,27 @@ def draw_growth(seed: int) -> History:
     )
 
 
+def draw_bulk_growth(seed: int) -> History:
+    """Make a history up as `draw_growth` does, in which bulk commands come while schedules move."""
+    random, history = Random(-1 - seed), draw_growth(seed)
+    assert history.growth is not None
+    begin, sends = history.growth.at, list(history.sends)
+    for _ in range(random.randint(1, 4)):
+        at = begin + random.choice((-1.0, 0.0, 0.0, 0.5, 2.0)) + 3 * random.random()
+        kind, id = (
+            random.choice(("cancel-many", "pause-many", "resume-many")),
+            random.choice(("*", "*", GROWN_IDS[0][0] + "*")),
+        )
+        partition = random.randrange(history.growth.partitions if at > begin else history.partitions)
+        sends.append(Send(max(0.0, at), partition, kind, id, 0, None, random.choice((None, None, False))))
+        if random.random() < 0.5:  # right behind it, in the same partition
+            homes = [each for each in GROWN_IDS if partition_for(each.encode(), history.growth.partitions) == partition]
+            kind = random.choice(("schedule", "resume", "cancel"))
+            payload = b"x" if kind == "schedule" else None
+            sends += [Send(max(0.0, at), partition, kind, each, 15_000, payload, None) for each in homes[:1]]
+    return replace(history, sends=tuple(sorted(sends, key=lambda send: send.at)))
+
+
 def draw_lending(seed: int) -> History:
     """Make a history up in which a tenant sends about as many schedules as it may have, with any ids.
 
@@ -292,9 +313,19 @@ def draw_rates(seed: int) -> History:
     return _rates(seed, (2.0, 4.0, 4.0, 8.0))
 
 
-def _rates(seed: int, rates: tuple[float, ...]) -> History:
+def draw_rates_of_topics(seed: int) -> History:
+    """Make a history up as `draw_rates` does, with several commands topics, or with one of another scheduler."""
+    topics = ((True, False), (False,), (True, True), (False, False), (True, False, False))[seed % 5]
+    history = _rates(seed, (4.0, 8.0, 8.0), topics)
+    return replace(history, clocks=() if seed % 3 else history.clocks)
+
+
+def _rates(seed: int, rates: tuple[float, ...], topics: tuple[bool, ...] = (True,)) -> History:
     random = Random(seed)
-    partitions, rate = random.choice((2, 3, 3, 4)), random.choice(rates)
+    each_has, rate = random.choice((2, 3, 3, 4)), random.choice(rates)
+    if len(topics) > 1:
+        each_has = max(1, each_has - 1)
+    partitions = each_has * len(topics)
     rule, is_of_firings = seed % 4, seed % 4 > 1
     number, seconds = random.randint(int(3 * rate), int(6 * rate)), random.choice((1.5, 3.0, 6.0))
     begun, sends = random.choice((0.5, 2.5)), []
@@ -302,7 +333,7 @@ def _rates(seed: int, rates: tuple[float, ...]) -> History:
         at = begun + seconds * each / number
         busy = int(2 * each / number) % partitions if random.random() < 0.8 else random.randrange(partitions)
         ids = (f"r{random.randrange(10_000)}" for _ in count())
-        id = next(id for id in ids if partition_for(id.encode(), partitions) == busy)
+        id = next(id for id in ids if partition_for(id.encode(), each_has) == busy % each_has)
         if is_of_firings:
             due = begun + 3.0 * (1 + int(2 * each / number)) + random.choice((0.0, 0.0, random.random()))
             sends.append(Send(random.random() * begun, busy, "schedule", id, 100 * int(10 * due), b"x", None))
@@ -322,10 +353,11 @@ def _rates(seed: int, rates: tuple[float, ...]) -> History:
     return History(
         seed,
         machines,
-        partitions,
+        each_has,
         tuple(sorted(sends, key=lambda send: send.at)),
         tuple(sorted(faults)),
         (),
+        topics=topics,
         shares=shares.get(rule, EQUAL_SHARES),
         changes=(rules[rule],) if rule in rules else (),
         lends=True,

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiokafka import TopicPartition
 
+from light_scheduler.model import TopicNames
+
 if TYPE_CHECKING:
     from .kafka import Clients
     from .node import Node
 
+NAMES = TopicNames("app")
 SESSION_TIMEOUT_S = 6.0
 HEARTBEAT_S = 0.3
 
@@ -91,7 +94,7 @@ class Group:
         """A lane becomes the owner of a transactional id."""
         former, node = self._fences.get(transactional_id), lane.node
         owner = next(
-            (owner for tp, owner in self.owners.items() if transactional_id.endswith(f"-{tp.partition}")), None
+            (owner for tp, owner in self.owners.items() if transactional_id == NAMES.transactional_id(*tp)), None
         )
         if former is not None and former.node is owner is not node and self._superseded.get(lane) == former.number:
             self.usurped = f"{node} fenced {owner}, by which it had been fenced, without being given {transactional_id}"

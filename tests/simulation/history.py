@@ -64,6 +64,9 @@ class History:
     late_markers: float = 0.0
     """In how many transactions some partitions get the marker seconds after the others."""
     growth: Growth | None = None
+    topics: tuple[bool, ...] = (True,)
+    """Of each commands topic whether workers may write to it, or it is of another scheduler; the topics have equally
+    many partitions, which are numbered through."""
     lends: bool = False
     """Whether partitions lend each other room for pending schedules."""
     news_s: float = 3.0

@@ -7,41 +7,48 @@ around it, the commits of a partition must be those of a scheduler that nothing 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-import msgspec
 from aiokafka import TopicPartition
 
 from light_scheduler.engine.transplant import ANOTHER_LOG
+from light_scheduler.model import TopicNames
 from light_scheduler.model.placement import Placement
 from light_scheduler.wire import partition_for
-from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
-from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
-from light_scheduler.wire.probe import is_of_probe
+from light_scheduler.wire.handover import ADOPTED_FROM
 from light_scheduler.wire.state import decode_entry
 
 from .kafka import POISON, Record, Transaction
-from .lending import Quota, is_lending
+from .lending import Quota
+from .many import CHANGES, Many, Owed, Sizes, kind_of, many_by_copy, many_of
 from .rates import Pace
+from .records import (
+    Sent,
+    counts,
+    header,
+    is_for_many,
+    is_handover,
+    is_relayed,
+    json,
+    place,
+    recorded_at,
+    sent,
+    text,
+    to,
+)
 from .ruled import Change, Timeline
 from .violation import Violation
 from .waiting import Step, Waiting, steps_of
 
-Sent = tuple[int, int]
-"""(partition, offset) of a record that was sent."""
-
 TOLD = {"scheduled", "updated", "cancelled", "paused", "resumed", "rejected", "fired", "dead_lettered", "moved"}
 """Events that history must have, each as often as it happened."""
 
-CHANGES = {"cancel": "cancelled", "pause": "paused", "resume": "resumed"}
-"""What commands that a bulk command may be do to a schedule."""
-
 
 TARGET, FRAIL = "targets", "frail"
-CHANGELOG = "app-schedules-changelog"
+NAMES = TopicNames("app")
 
 
 class Pending(NamedTuple):
@@ -56,17 +63,8 @@ class Pending(NamedTuple):
     paused: bool = False
     target: str = TARGET
     partition: int | None = None
-
-
-@dataclass
-class Many:
-    """A bulk command: what it has changed, by partition, and the partitions that have said so."""
-
-    verb: str
-    id: str
-    changed: Counter[int] = field(default_factory=Counter)
-    done: set[int] = field(default_factory=set)
-    answered: bool = False
+    adopted: int = -1
+    """The offset of the record that moved it here; -1: none did."""
 
 
 @dataclass
@@ -80,9 +78,19 @@ class Moves:
     answered: set[Sent] = field(default_factory=set)
     last: dict[tuple[str, int], int] = field(default_factory=dict)
     """(id, partition that a command was sent to) -> offset of the command that was carried out last."""
+    models: Sequence[Partition] = ()
+    """All partitions."""
 
-    def answer(self, command: Record, partitions: int) -> None:
-        """A command is carried out: once, and after those that were sent before it to the partition of its key."""
+    def pending(self) -> dict[str, Pending]:
+        """Return all schedules, wherever they are."""
+        found = {text_id: pending for model in self.models for text_id, pending in model.pending.items()}
+        return found | {id: self.moved[at] for id, at in self.holders.items() if not isinstance(at, int)}
+
+    def answer(self, command: Record, partitions: int, many: Iterable[Many] = ()) -> None:
+        """A command is carried out: once, and after those that were sent before it to the partition of its key.
+
+        So it is before those of `many` that were sent there after it.
+        """
         id, origin = text(command.key), sent(command)
         if origin in self.answered:
             raise Violation(f"{origin} was carried out twice")
@@ -90,6 +98,8 @@ class Moves:
         if partition_for(id.encode(), partitions) == origin[0]:
             if self.last.get((id, origin[0]), -1) > origin[1]:
                 raise Violation(f"{origin} of {id} was carried out after {self.last[id, origin[0]]}")
+            if late := [each.origin for each in many if each.overtakes(id, origin)]:
+                raise Violation(f"{origin} of {id} was carried out after {late}")
             self.last[id, origin[0]] = origin[1]
 
     def hold(self, id: str, number: int, pending: dict[str, Pending]) -> None:
@@ -109,7 +119,7 @@ class Moves:
             place(command)
             for model in models
             for command in model.commands
-            if header(command, "kind") and sent(command) == place(command)
+            if header(command, "kind") and sent(command) == place(command) and not is_for_many(command)
         } - self.answered
         if missing:
             raise Violation(f"never carried out: {missing}")
@@ -132,6 +142,7 @@ class Partition:
     partitions: int
     commands: Sequence[Record]
     many: dict[Sent, Many]
+    """Bulk commands, by the record that was sent; copies of that count as it."""
     refusing: str | None = None
     """A topic that may refuse what it is sent."""
     rules: Timeline = field(default_factory=lambda: Timeline((), 0))
@@ -142,20 +153,30 @@ class Partition:
     """None: partitions lend no room to each other."""
     partitions_at_first: int = 1 << 31
     """Partitions from that number on were added."""
+    topic: str = NAMES.commands
+    forwards: bool = True
+    """Whether workers pass commands on that were sent to the wrong partition."""
     pace: Pace = field(default_factory=Pace)
     waiting: Waiting = field(default_factory=Waiting)
     pending: dict[str, Pending] = field(default_factory=dict)
-    owed: list[tuple[str, str, Sent]] = field(default_factory=list)
+    owed: list[Owed] = field(default_factory=list)
     taken: int = 0
     fired: int = 0
     decided_at: int = 0
     """When (ms) what is being committed was decided, or is to be visible if it was prepared ahead of that."""
     _backlog_end: int = 0
     """Commands before that one waited when the lane of the commit took over, if it has not read them all."""
+    _leaving: list[Record] = field(default_factory=list)
+    """Records of the commit by which schedules are moved, as far as they are not yet."""
     _counts_at: int = 0
     """When (ms) the command that is being carried out counts as recorded."""
     _last: dict[tuple[int, str], tuple[tuple[int, int], int]] = field(default_factory=dict)
     """(target partition, tenant, or "" for any) -> what was delivered last, by which commit."""
+
+    @property
+    def changelog(self) -> str:
+        """The topic of its state."""
+        return NAMES.changelog(self.topic)
 
     def follow(self, number: int, commit: Transaction, now: int) -> None:
         """Take one commit, made at `now` (ms); raise Violation if it is not what must follow."""
@@ -163,24 +184,24 @@ class Partition:
         events = [json(record) for record in commit.records if record.topic == "app-history"]
         self.decided_at = max((record.timestamp for record in commit.records), default=now)
         self._note_quota()
-        results, written = [json(record) for record in to(commit, "replies")], to(commit, "app-commands")
+        results, written = [json(record) for record in to(commit, "replies")], to(commit, self.topic)
         passed_on = [record for record in written if not is_handover(record)]
-        for record in written:
-            if header(record, ADOPTED_FROM):
-                happened["moved", self._hand_over(record)] += 1
+        self._leaving = [record for record in written if header(record, ADOPTED_FROM)]
+        if not any(kind_of(record) == "part" for record in written):
+            self._hand_over_all(happened)
         said = [((r["partition"], r["offset"]), str(r["outcome"])) for r in results if "count" not in r]
         said += [
             (sent(record), "relayed" if is_relayed(record) else "forwarded")
             for record in passed_on
             if not is_for_many(record)
         ]
-        copies = Counter((r.partition, sent(r)) for r in passed_on if is_for_many(r) and not counts(r))
+        copies = [record for record in passed_on if is_for_many(record) and not counts(record)]
         self.pace.begin(commit.owner, self.decided_at)
         self._backlog_end = self._backlog_end_of(commit)
-        steps = deque(steps_of(commit, CHANGELOG))
+        steps = deque(steps_of(commit, self.changelog))
         take = partial(self._take, number=number, now=now, happened=happened, said=said, copies=copies)
         self._leave(steps, take)
-        position = commit.group_offsets.get(TopicPartition("app-commands", self.number), -1)
+        position = commit.group_offsets.get(TopicPartition(self.topic, self.number), -1)
         while self.taken < len(self.commands) and self.commands[self.taken].offset < position:
             command = self.commands[self.taken]
             self.taken += 1
@@ -194,9 +215,10 @@ class Partition:
                 raise Violation(f"the command at {command.offset} overtakes {self.waiting.queues[tenant]}")
             self._counts_at = recorded_at(command)
             take(command)
+        self._hand_over_all(happened)
         if steps:
             raise Violation(f"{steps} were delayed, and were not read")
-        if said or any(copies.values()):
+        if said or copies:
             raise Violation(f"{said} were said of commands that there are not; copies missing or too many: {copies}")
         self._deliver(commit, number, now, happened)
         self._check_history(events, happened, number)
@@ -216,7 +238,7 @@ class Partition:
             if firing.topic == "app-dead-letters" and self._take_dead_letter(firing):
                 happened["dead_lettered", header(firing, "dead-letter-id")] += 1
         if any(event == "fired" for event, _ in happened):
-            self._check_backlog(commit.backlog_end["app-commands", self.number])
+            self._check_backlog(commit.backlog_end[self.topic, self.number])
 
     def _check_history(self, events: Sequence[Any], happened: Counter[tuple[str, str]], number: int) -> None:
         """History tells what happened, as often; besides, deletions with a tenant and what bulk commands changed."""
@@ -238,7 +260,7 @@ class Partition:
 
     def _backlog_end_of(self, commit: Transaction) -> int:
         """Return where the backlog ends of which a commit is; 0: it is of none."""
-        end = commit.backlog_end.get(("app-commands", self.number), 0)
+        end = commit.backlog_end.get((self.topic, self.number), 0)
         return end if self.taken < len(self.commands) and self.commands[self.taken].offset < end else 0
 
     def _leaves_at(self, tenant: str) -> int:
@@ -255,7 +277,7 @@ class Partition:
         now: int,
         happened: Counter[tuple[str, str]],
         said: list[tuple[Sent, str]],
-        copies: Counter[tuple[int, Sent]],
+        copies: list[Record],
     ) -> None:
         """Carry out a command that was read, or was delayed; what is said of it is taken out of `said`."""
         if is_handover(command):
@@ -265,20 +287,29 @@ class Partition:
             said.remove((sent(command), "relayed"))
             return
         if is_for_many(command):
-            copies.subtract(self._take_for_many(command))
+            self._take_for_many(command, copies, happened)
             return
         is_forwarded = (sent(command), "forwarded") in said
         is_rejected = (sent(command), "rejected") in said
         outcome = self._outcome(command, number, happened, is_forwarded=is_forwarded, is_rejected=is_rejected)
         answer = sent(command), outcome
         if self.moves is not None and answer[1] != "forwarded":
-            self.moves.answer(command, self.partitions)
+            begun = (each for each in self.many.values() if each.has_begun(id_of(command), self.number, self.growth))
+            self.moves.answer(command, self.partitions, begun)
             self.moves.hold(text(command.key), self.number, self.pending)
         if answer not in said:
             raise Violation(f"{answer} has to come next, and is not among {said}")
         said.remove(answer)
         if outcome not in ("forwarded", "rejected"):
             self.pace.note(header(command, "schedule-tenant"), self._counts_at, self.decided_at)
+
+    def _hand_over_all(
+        self, happened: Counter[tuple[str, str]], is_next: Callable[[Record], bool] = lambda _: True
+    ) -> None:
+        """Schedules are moved, all or those that are next: some are before a bulk command is carried out."""
+        for record in filter(is_next, list(self._leaving)):
+            self._leaving.remove(record)
+            happened["moved", self._hand_over(record)] += 1
 
     def _hand_over(self, record: Record) -> str:
         """A schedule is moved, as it is; return its id."""
@@ -301,22 +332,46 @@ class Partition:
         if pending is None or self.moves.holders.get(id) != place(record) or id in self.pending:
             raise Violation(f"{id} was taken over, and is {self.moves.holders.get(id)}")
         self.moves.holders[id] = self.number
-        self.pending[id] = pending._replace(offset=pending.offset - ANOTHER_LOG, accepted=number)
+        self.pending[id] = pending._replace(offset=pending.offset - ANOTHER_LOG, accepted=number, adopted=record.offset)
 
-    def _take_for_many(self, command: Record) -> list[tuple[int, Sent]]:
-        """Do what a bulk command does, and return the copies that it makes: (partition, record that was sent)."""
+    def _take_for_many(self, command: Record, copies: list[Record], happened: Counter[tuple[str, str]]) -> None:
+        """Do what a bulk command does, and take the copies that it makes out of `copies`."""
         if counts(command):
-            return []
-        origin, verb, id = sent(command), header(command, "schedule-command"), header(command, "schedule-id")
-        self.many.setdefault(origin, Many(verb, id))
+            return
+        made = [copy for copy in copies if sent(copy) == place(command)]
+        copies[:] = [copy for copy in copies if copy not in made]
+        follows = {copy.partition: copy.offset for copy in made if kind_of(copy) == "part"}
+        self._hand_over_all(happened, lambda leaving: leaving.offset < follows.get(leaving.partition, 0))
+        many = many_of(self.many, command)
+        verb, tenant = many.verb, header(command, "schedule-tenant")
+        begun = many.begin(command, made, self.growth, self.number)
+        if sent(command) == place(command) and self.moves is not None:
+            many.due = {
+                id: pending
+                for id, pending in self.moves.pending().items()
+                if pending.tenant == tenant and many.names(id) and changes(pending, verb)
+            }
+        if begun is None:
+            return
         for each, pending in list(self.pending.items()):
-            if pending.tenant != header(command, "schedule-tenant") or not each.startswith(id.removesuffix("*")):
+            if pending.tenant != tenant or not many.names(each) or pending.adopted > command.offset:
                 continue
+            if begun.former is not None and self.growth.former_of(each, self.number) != begun.former:
+                continue
+            if self.moves is not None and self.moves.last.get((each, many.origin[0]), -1) > many.origin[1]:
+                raise Violation(f"{many.origin} changes {each} after a later command")
             if self._change(each, verb):
-                self.owed.append((CHANGES[verb], each, origin))
-        if origin != place(command):
-            return []
-        return [(partition, origin) for partition in range(self.partitions) if partition != self.number]
+                for other in self.many.values():
+                    if other is not many:
+                        other.due.pop(each, None)
+                if self.moves is not None:
+                    self.moves.hold(each, self.number, self.pending)
+                self.owed.append(Owed(CHANGES[verb], each, many.origin, begun.former))
+
+    @property
+    def growth(self) -> Sizes:
+        """How many partitions the topic has at first and at last."""
+        return Sizes(min(self.partitions_at_first, self.partitions), self.partitions)
 
     def _change(self, id: str, verb: str) -> bool:
         """Cancel, pause or resume what is pending; tell whether that changes it."""
@@ -328,34 +383,36 @@ class Partition:
         return self.pending[id] != current
 
     def _pay(self, event: str, id: str, number: int) -> None:
-        origin = next((origin for owed, each, origin in self.owed if (owed, each) == (event, id)), None)
-        if origin is None:
+        owed = next((owed for owed in self.owed if (owed.event, owed.id) == (event, id)), None)
+        if owed is None:
             raise Violation(f"history says {event} of {id}, which did not happen")
-        self.owed.remove((event, id, origin))
-        self.many[origin].changed[self.number] += 1
+        self.owed.remove(owed)
+        self.many[owed.origin].change(id, self.number, owed.former)
         if id in self.pending:
             self.pending[id] = self.pending[id]._replace(accepted=number)
 
-    def _check_done(self, origin: Sent, changed: int) -> None:
-        many = self.many[origin]
-        if self.number in many.done or changed != many.changed[self.number] or any(o == origin for *_, o in self.owed):
-            raise Violation(f"partition {self.number} says {changed} of {many}, and owes {self.owed}")
-        many.done.add(self.number)
+    def _check_done(self, to: Sent, changed: int) -> None:
+        many = self.many[to] if to in self.many else many_by_copy(self.many, to)
+        many.report(to, self.number, changed, self.owed)
 
     def _check_total(self, result: dict[str, Any]) -> tuple[str, str, int]:
-        origin = result["partition"], result["offset"]
-        many, total = self.many[origin], result["count"]
-        self._check_done(origin, many.changed[self.number])
+        many = self.many[result["partition"], result["offset"]]
         expected = (CHANGES[many.verb], many.id, many.changed.total())
-        if many.answered or len(many.done) != self.partitions or (result["outcome"], many.id, total) != expected:
+        if (result["outcome"], many.id, result["count"]) != expected:
             raise Violation(f"{result} was answered of {many}")
-        many.answered = True
+        many.answer(self.number, self.owed)
+        left = {} if self.moves is None else self.moves.pending()
+        still = {id: left[id] for id, was in many.due.items() if id in left and left[id].version == was.version}
+        if missed := [id for id, pending in still.items() if changes(pending, many.verb)]:
+            raise Violation(f"{missed} were there before {many.origin}, and it has missed them")
         return expected
 
     def _outcome(
         self, command: Record, number: int, happened: Counter[tuple[str, str]], *, is_forwarded: bool, is_rejected: bool
     ) -> str:
         id, kind = text(command.key), header(command, "kind")
+        for many in self.many.values():
+            many.touched(id)
         current = self.pending.get(id)
         outcome = told = "rejected"
         target = header(command, "schedule-target-topic") if kind in ("schedule", "keep", "fail") else None
@@ -364,7 +421,7 @@ class Partition:
             target = rule.default_target
         if target == "" or (rule is not None and rule.rejects(target, command.value)):
             kind = "invalid"
-        is_home = partition_for(command.key or b"", self.partitions) == self.number
+        is_home = not self.forwards or partition_for(command.key or b"", self.partitions) == self.number
         if self.moves is not None:  # what a lane knows of partitions that were added is its own affair
             is_home = not is_forwarded
         if is_rejected and kind != "invalid" and rule is not None and rule.rejected_above is not None:
@@ -434,7 +491,7 @@ class Partition:
         self.fired += 1
         if firing.topic == FRAIL:  # some of its partitions wait, and others go on
             return
-        goes_on = any((event, each) == ("resumed", id) for event, each, _ in self.owed)  # with this commit
+        goes_on = any((owed.event, owed.id) == ("resumed", id) for owed in self.owed)  # with this commit
         for tenant in ("", header(firing, "schedule-tenant")):
             last, last_number = self._last.get((firing.partition, tenant), ((0, 0), 0))
             late = order < last and due.accepted <= last_number and due.payload != POISON and not goes_on
@@ -491,56 +548,10 @@ class Partition:
             raise Violation(f"never done: {self.owed}, {self.many}")
 
 
-def to(commit: Transaction, topic: str) -> list[Record]:
-    return [record for record in commit.records if record.topic == topic]
+def id_of(command: Record) -> str:
+    return text(command.key)
 
 
-def is_handover(record: Record) -> bool:
-    return bool(header(record, ADOPTED_FROM) or header(record, EMPTIED)) or is_lending(record) or is_of_probe(record)
-
-
-def is_relayed(record: Record) -> bool:
-    _, _, _, *way = header(record, FORWARDED_FROM).split(":")
-    return bool(way) and way[0][:1] in ("?", "=", ".")
-
-
-def is_for_many(record: Record) -> bool:
-    return header(record, "kind").endswith("-many") or counts(record) is not None
-
-
-def counts(record: Record) -> tuple[int, int, int] | None:
-    """Return what a record says of a bulk command: its offset, its partition, and how many it has changed.
-
-    None for a record that was sent: what such a one says is forged, and has to be rejected.
-    """
-    count = header(record, BULK_COUNT) if not header(record, "kind") else ""
-    return (int(count.split(":")[0]), record.partition, int(count.split(":")[2])) if count else None
-
-
-def place(record: Record) -> Sent:
-    return record.partition, record.offset
-
-
-def sent(command: Record) -> Sent:
-    """Return where a command was sent to, and its offset there, if it was passed on."""
-    origin = header(command, FORWARDED_FROM)
-    return (int(origin.split(":")[0]), int(origin.split(":")[1])) if origin else place(command)
-
-
-def recorded_at(command: Record) -> int:
-    """Return when (UTC epoch ms) a command was recorded where it was sent to."""
-    origin = header(command, FORWARDED_FROM)
-    return int(origin.split(":")[2]) if origin else command.timestamp
-
-
-def text(value: bytes | None) -> str:
-    return (value or b"").decode()
-
-
-def header(record: Record, name: str) -> str:
-    return text(next((value for key, value in record.headers if key == name), b""))
-
-
-def json(record: Record) -> dict[str, Any]:
-    value: dict[str, Any] = msgspec.json.decode(record.value or b"null")
-    return value
+def changes(pending: Pending, verb: str) -> bool:
+    """Tell whether a command changes a schedule."""
+    return verb == "cancel" or pending.paused != (verb == "pause")

@@ -32,6 +32,8 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.probe import LaneProbe
+from light_scheduler.lanes.rate_exchange import RateExchange
+from light_scheduler.lanes.rate_post import NoPost
 from light_scheduler.lanes.staging import Staging
 from light_scheduler.model import TopicNames
 from light_scheduler.model.place import Place
@@ -41,8 +43,10 @@ from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.tables.standby import Standby
 from light_scheduler.tables.usable_copy import ChangelogFacts
 from light_scheduler.wire import dialect_named
+from light_scheduler.wire.native import NativeDialect
 
 from .kafka import INTERNAL, MAX_BATCH_BYTES, Clients, Killed, Record
+from .letters import NodeOwners, NodePost, carry
 from .placements import NodePlacements
 from .probes import SECRET
 
@@ -51,12 +55,15 @@ if TYPE_CHECKING:
 
 NAMES = TopicNames("app")
 COMMANDS = NAMES.commands
+TOPICS = (COMMANDS, "other-commands", "third-commands")
+"""Commands topics; most histories have the first only."""
 TARGET = "targets"
 FRAIL = "frail"
 """Another target: the one that is in trouble in histories of that kind."""
 TARGET_PARTITIONS = 2
 REPLIES = "replies"
-EXISTING = {TARGET, FRAIL, REPLIES, COMMANDS, NAMES.changelog(COMMANDS), NAMES.history, NAMES.dead_letters, *INTERNAL}
+EXISTING = {TARGET, FRAIL, REPLIES, *TOPICS, *map(NAMES.changelog, TOPICS)}
+EXISTING |= {NAMES.history, NAMES.dead_letters, *INTERNAL}
 TICK_MS = 20_000
 TOMBSTONES_KEPT_MS = 30_000
 FLUSH_S = 10.0
@@ -66,6 +73,12 @@ LOST_BATCH_S = 1.0
 COUNTED = {layout.INDEX_START, layout.DEFINITION, GROUPS, CHANGES}
 """What keys begin with of what is counted, and of the counts."""
 POLL_S = 0.05
+
+
+class Foreign(NativeDialect):
+    """Commands of a topic that workers do not write to."""
+
+    forwards = False
 
 
 class Fault(NamedTuple):
@@ -229,8 +242,8 @@ class KnownTopics:
             refusal, until = self._denied[topic]
             if self._node.world.loop.time() < until:
                 return TargetTopic(0, 0, refusal, 0.0)
-        if topic == COMMANDS:
-            return _existing(len(self._node.world.partitions))
+        if topic in TOPICS:
+            return _existing(sum(tp.topic == topic for tp in self._node.world.partitions))
         return _existing(TARGET_PARTITIONS if topic in (TARGET, FRAIL) else 1)
 
     async def resolve(self, topics: set[str]) -> None:
@@ -294,10 +307,12 @@ class Node:
         self._room = asyncio.Event()
         self._feeds: dict[Lane, _Feed] = {}
         self._rebalances: asyncio.Queue[tuple[int, set[TopicPartition], set[TopicPartition]]] = asyncio.Queue()
-        self._commands = dialect_named("native")
         self.placements = NodePlacements(self)
+        self.exchange = RateExchange(NodeOwners(self), TOPICS[: len(world.history.topics)])
         self.lanes = Lanes(self._new_lane, self._new_standby, release=self._release)
         self._tasks = [asyncio.create_task(self._follow_group()), asyncio.create_task(self._fetch())]
+        if world.history.topics != (True,):
+            self._tasks.append(asyncio.create_task(carry(self)))
         world.group.join(self)
 
     def __repr__(self) -> str:
@@ -437,10 +452,12 @@ class Node:
         return Path(f"{tp.topic}-{tp.partition}")
 
     def _new_lane(self, tp: TopicPartition) -> Lane:
+        history, services = self.world.history, self._services(tp)
+        is_ours = history.topics[TOPICS.index(tp.topic)]
         context = LaneContext(
             tp.topic,
             tp.partition,
-            self._commands,
+            dialect_named("native") if is_ours else Foreign(),
             NAMES,
             self.world.limits,
             FiringRules(retries=0),
@@ -452,11 +469,15 @@ class Node:
             probe=LaneProbe(self.world.new_token),
             tenants=self.world.tenants,
             short_ways=self.world.history.seed % 5 != 2,  # without, plain work goes the general way
-            placements=self.placements if self.world.history.growth is not None or self.world.history.lends else None,
+            placements=self.placements if is_ours and (history.growth is not None or history.lends) else None,
+            rate_post=NoPost() if history.topics == (True,) else self._post_of(tp, services),
         )
-        lane = self.world.lane_type(context, self._services(tp), self._state_path(tp))
+        lane = self.world.lane_type(context, services, self._state_path(tp))
         self._feeds[lane] = _Feed()
         return lane
+
+    def _post_of(self, tp: TopicPartition, services: LaneServices) -> NodePost:
+        return NodePost(self.exchange, (tp.topic, tp.partition), self.world.ledger, services.clients)
 
     def _new_timer(self, tick: Callable[[], None]) -> Timer:
         return DueTimer(self.clock, TICK_MS, tick)

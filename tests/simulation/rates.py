@@ -1,6 +1,6 @@
 """Rates of tenants over all partitions, as commits tell of them: whatever is lent, no window has more than its bound.
 
-In a window of `W` seconds a topic carries out at most
+In a window of `W` seconds all commands topics together carry out at most
 
     rate x W + saved + borrowed + renewed
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf
@@ -26,11 +26,12 @@ from light_scheduler.model import Shares
 from light_scheduler.model.rate_lending import ALL, RateGrant, RateKind, RateName
 from light_scheduler.wire.rate_lending import RATE_LENT, rate_in
 
-from .kafka import Transaction
+from .kafka import Place, Transaction
 from .violation import Violation
 
 if TYPE_CHECKING:
     from .history import History
+    from .letters import Ledger
 
 BORROWED_S = 0.5
 """What may be borrowed at once, in seconds of a rate; and how long borrowed tokens are kept for what waits."""
@@ -39,33 +40,43 @@ EXACT = 1e-6
 """What sums of fractions may be off by."""
 
 
+class _Lane(NamedTuple):
+    """Who commits, when its first commit was decided, and when a tenant's first command after it counts."""
+
+    owner: object
+    now: int
+    firsts: dict[str, int]
+
+
 @dataclass
 class Pace:
     """When commands of one partition count for the rate of their tenant (UTC epoch ms)."""
 
     counted: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Tenant -> instants."""
-    renewals: list[tuple[int, dict[str, int]]] = field(default_factory=list)
-    """For each further lane: when its first commit was decided, and when a tenant's first command after it counts."""
-    _owner: object = None
+    _lanes: list[_Lane] = field(default_factory=list)
 
     def begin(self, owner: object, now: int) -> None:
         """A commit of a lane follows."""
-        if self._owner is not None and owner is not self._owner:
-            self.renewals.append((now, {}))
-        self._owner = owner
+        if not self._lanes or owner is not self._lanes[-1].owner:
+            self._lanes.append(_Lane(owner, now, {}))
 
-    def renewed(self, tenant: str) -> list[int]:
-        """Return from when on each further lane had its own: commands of a backlog count before its first commit."""
-        return [min(now, firsts.get(tenant, now)) for now, firsts in self.renewals]
+    def renewed(self, tenant: str, lent: Mapping[object, int]) -> list[int]:
+        """Return from when on each further lane had its own: commands of a backlog count before its first commit.
+
+        A lane may have `lent` some before that.
+        """
+        begun = [(lane.now, lane.owner, lane.firsts.get(tenant, lane.now)) for lane in self._lanes]
+        begun += [(at, owner, at) for owner, at in lent.items() if owner not in {lane.owner for lane in self._lanes}]
+        begun.sort(key=lambda each: each[0])
+        return [min(now, first, lent.get(owner, now)) for now, owner, first in begun[1:]]
 
     def note(self, tenant: str, recorded_at: int, now: int) -> None:
         """A command is carried out: it counts when it was recorded, unless that goes back or is ahead of the clock."""
         times = self.counted[tenant]
         before = min(times[-1], now) if times else 0
         times.append(max(before, min(recorded_at, now)))
-        if self.renewals:
-            self.renewals[-1][1].setdefault(tenant, times[-1])
+        self._lanes[-1].firsts.setdefault(tenant, times[-1])
 
 
 class _Loan(NamedTuple):
@@ -80,45 +91,54 @@ class _Commit(NamedTuple):
     """A commit of a partition, and when its cycle decided (UTC epoch ms, by the brokers' clock)."""
 
     transaction: Transaction
-    partition: int
+    place: Place
     now: int
 
 
 def check_rates(
     history: History,
     commits: Sequence[Transaction],
-    paces: Sequence[Pace],
+    paces: Mapping[Place, Pace],
+    ledger: Ledger,
     *,
-    commands: str,
-    changelog: str,
+    changelogs: Mapping[str, str],
     targets: frozenset[str],
 ) -> None:
-    """Raise Violation if a rate of a history was passed in any window."""
+    """Raise Violation if a rate of a history was passed in any window.
+
+    `changelogs` have the commands topic of each changelog.
+    """
     rates = dict(_rates_of(history))
     if not rates:
         return
-    decided = list(_decided(commits, changelog))
-    renewed = sorted(_renewed(decided))
-    loans = _loans(decided, commands)
+    decided = list(_decided(commits, changelogs))
+    renewed = sorted(_renewed(decided, ledger))
+    loans = _loans(decided, frozenset(changelogs.values()))
+    for taken in ledger.taken:
+        ends = taken.taken_at + 1_000 * BORROWED_S
+        loans[taken.name].append(_Loan(taken.lent_at, ends, taken.amount / 1_000))
     fired = _fired(decided, targets)
     spread_s = (max(history.clocks) - min(history.clocks)) / 1_000 if history.clocks else 0.0
     for name, rate in rates.items():
-        grown = history.partitions if history.growth is None else history.growth.partitions
-        bound = _Bound(rate, history.partitions, grown, renewed, loans[name])
+        partitions = history.partitions * len(history.topics)
+        grown = partitions if history.growth is None else history.growth.partitions
+        bound = _Bound(rate, partitions, grown, renewed, loans[name])
         if name.kind is RateKind.FIRINGS:
             bound.check(name, sorted(fired[name.tenant]))
         else:
             bound = bound._replace(
-                unsure_s=spread_s, renewed=sorted(at for pace in paces for at in pace.renewed(name.tenant))
+                unsure_s=spread_s,
+                renewed=sorted(
+                    at for place, pace in paces.items() for at in pace.renewed(name.tenant, ledger.first[place])
+                ),
             )
-            bound.check(name, sorted(at for pace in paces for at in pace.counted[name.tenant]))
+            bound.check(name, sorted(at for pace in paces.values() for at in pace.counted[name.tenant]))
 
 
 class _Bound(NamedTuple):
-    """What a topic may carry out of so many partitions, which has `grown` to so many or not. `renewed` are the instants
-    at which one got another lane.
+    """What all topics together may carry out of so many partitions, which have `grown` to so many or not.
 
-    Commands may count by clocks that are `unsure_s` apart.
+    `renewed` are the instants at which one got another lane. Commands may count by clocks that are `unsure_s` apart.
     """
 
     rate: float
@@ -166,39 +186,41 @@ def _rates_of(history: History) -> Iterator[tuple[RateName, float]]:
             yield RateName(RateKind.COMMANDS, tenant), rules[0].commands_per_second
 
 
-def _decided(commits: Iterable[Transaction], changelog: str) -> Iterator[_Commit]:
+def _decided(commits: Iterable[Transaction], changelogs: Mapping[str, str]) -> Iterator[_Commit]:
     for commit in commits:
-        partition = next((number for topic, number in commit.places if topic == changelog), None)
-        if partition is not None and commit.records:
-            yield _Commit(commit, partition, max(record.timestamp for record in commit.records) - commit.clock_ahead)
+        place = next(((changelogs[topic], number) for topic, number in commit.places if topic in changelogs), None)
+        if place is not None and commit.records:
+            yield _Commit(commit, place, max(record.timestamp for record in commit.records) - commit.clock_ahead)
 
 
-def _renewed(commits: Iterable[_Commit]) -> Iterator[int]:
-    """Yield when partitions got another lane, as its first commit tells: before that it lends nothing either."""
-    owners: dict[int, object] = {}
+def _renewed(commits: Iterable[_Commit], ledger: Ledger) -> Iterator[int]:
+    """Yield when partitions got another lane, as its first commit tells, or what it has lent by letter before that."""
+    lanes: defaultdict[Place, dict[object, int]] = defaultdict(dict)
+    for place, first in ledger.first.items():
+        lanes[place] |= first
     for commit in commits:
-        owner = commit.transaction.owner
-        if owners.setdefault(commit.partition, owner) is not owner:
-            owners[commit.partition] = owner
-            yield commit.now
+        owner, known = commit.transaction.owner, lanes[commit.place]
+        known[owner] = min(commit.now, known.get(owner, commit.now))
+    for begun in lanes.values():
+        yield from sorted(begun.values())[1:]
 
 
-def _loans(commits: Iterable[_Commit], commands: str) -> defaultdict[RateName, list[_Loan]]:
+def _loans(commits: Iterable[_Commit], topics: Collection[str]) -> defaultdict[RateName, list[_Loan]]:
     """Return what was lent of each rate, until whoever asked has read it and may not use it for what waits any more."""
     loans: defaultdict[RateName, list[_Loan]] = defaultdict(list)
-    unread: defaultdict[int, list[tuple[int, int, RateGrant]]] = defaultdict(list)
+    unread: defaultdict[Place, list[tuple[int, int, RateGrant]]] = defaultdict(list)
     for commit in commits:
-        position = commit.transaction.group_offsets.get(TopicPartition(commands, commit.partition), -1)
-        waiting = unread[commit.partition]
+        position = commit.transaction.group_offsets.get(TopicPartition(*commit.place), -1)
+        waiting = unread[commit.place]
         for lent_at, offset, grant in waiting:
             if offset < position:
                 ends = commit.now + 1_000 * BORROWED_S
                 loans[grant.name].append(_Loan(lent_at, ends, grant.amount / 1_000))
-        unread[commit.partition] = [each for each in waiting if each[1] >= position]
+        unread[commit.place] = [each for each in waiting if each[1] >= position]
         for record in commit.transaction.records:
-            for header, value in record.headers if record.topic == commands else ():
+            for header, value in record.headers if record.topic in topics else ():
                 if header == RATE_LENT and isinstance(said := rate_in(header, value), RateGrant):
-                    unread[record.partition].append((commit.now, record.offset, said))
+                    unread[record.topic, record.partition].append((commit.now, record.offset, said))
     for left in unread.values():
         for lent_at, _, grant in left:
             loans[grant.name].append(_Loan(lent_at, inf, grant.amount / 1_000))

@@ -23,6 +23,7 @@ from simulation import loop as simulated
 from simulation.campaign import POINTS
 from simulation.drawing import (
     draw,
+    draw_bulk_growth,
     draw_doubt,
     draw_frozen_standby,
     draw_growth,
@@ -33,6 +34,7 @@ from simulation.drawing import (
     draw_rates,
     draw_rates_growth,
     draw_rates_in_doubt,
+    draw_rates_of_topics,
     draw_tenants,
     draw_trouble,
 )
@@ -105,6 +107,16 @@ def test_the_topic_gets_more_partitions_and_every_command_finds_its_schedule(pyt
 
 
 @pytest.mark.timeout(1_800)
+def test_bulk_commands_meet_each_schedule_once_while_the_topic_gets_more_partitions(
+    pytestconfig: pytest.Config,
+) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 10)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_bulk_growth(seed)).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
 def test_probes_come_back_and_change_nothing_whatever_happens(pytestconfig: pytest.Config) -> None:
     seeds = range(max(4, pytestconfig.getoption("--histories") // 100))
     violations = {seed: violation for seed in seeds if (violation := play(draw_probes(seed)).violation)}
@@ -165,7 +177,9 @@ def test_room_is_lent_while_the_topic_gets_more_partitions_and_every_command_fin
 
 
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("draw", [draw_rates, draw_rates_in_doubt, draw_rates_growth, draw_loaded_growth])
+@pytest.mark.parametrize(
+    "draw", [draw_rates, draw_rates_in_doubt, draw_rates_growth, draw_loaded_growth, draw_rates_of_topics]
+)
 def test_no_rate_is_passed_over_all_partitions_whatever_they_lend_to_each_other(
     draw: Callable[[int], History], pytestconfig: pytest.Config
 ) -> None:

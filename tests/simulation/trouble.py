@@ -23,7 +23,7 @@ from aiokafka.errors import (
 )
 
 from .kafka import Log, Transaction
-from .model import header, json, to
+from .records import header, json, to
 from .violation import Violation
 
 ERRORS: tuple[type[KafkaError], ...] = (

@@ -16,11 +16,14 @@ from .group import SESSION_TIMEOUT_S, Group
 from .history import History, Send, Verdict
 from .kafka import Kafka, Place
 from .lending import Quota
-from .model import Many, Moves, Partition, Sent
-from .node import COMMANDS, FRAIL, NAMES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
+from .letters import Ledger
+from .many import Many
+from .model import Moves, Partition
+from .node import COMMANDS, FRAIL, NAMES, TARGET, TOMBSTONES_KEPT_MS, TOPICS, Disk, Fault, Node
 from .placements import Facts
 from .probes import send_probes, wrong_with_probes
 from .rates import check_rates
+from .records import Sent
 from .ruled import SimulatedTenancy, Timeline
 from .sending import Command
 from .trouble import Trouble, check_others
@@ -49,7 +52,8 @@ class World:
         self.tenants = SimulatedTenancy(history.changes, EPOCH_MS, self.clock.now)
         self.kafka = Kafka(self.random, self.clock.now, late_markers=history.late_markers)
         self.kafka.changed = self._wake_fetchers
-        self.partitions = [TopicPartition(COMMANDS, number) for number in range(history.partitions)]
+        topics = TOPICS[: len(history.topics)]
+        self.partitions = [TopicPartition(topic, number) for topic in topics for number in range(history.partitions)]
         self.group = Group(self.random, self.partitions, with_standbys=history.seed % 3 == 0)
         self.outage_until = 0.0
         self.steps = 0
@@ -62,6 +66,7 @@ class World:
         self.failure: str | None = None
         self._tokens = count(1)
         self.facts = Facts(self, history.partitions)
+        self.ledger = Ledger(self)
 
     async def play(self) -> Verdict:
         """Let it all happen; then compare with the model."""
@@ -73,7 +78,7 @@ class World:
         models = [
             Partition(
                 tp.partition,
-                len(self.partitions),
+                len(self.partitions) // len(self.history.topics),
                 self.kafka.log((tp.topic, tp.partition)).committed(0, 1 << 40),
                 many,
                 FRAIL if self.history.trouble is not None and self.history.trouble.kind == "refuses" else None,
@@ -82,11 +87,15 @@ class World:
                 moves,
                 quota,
                 self.history.partitions,
+                topic=tp.topic,
+                forwards=self.history.topics[TOPICS.index(tp.topic)],
             )
             for tp in self.partitions
         ]
         if quota is not None:
             quota.models = models
+        if moves is not None:
+            moves.models = models
         return Verdict(
             self._violation(models), frozenset(self.struck), sum(model.fired for model in models), self.steps
         )
@@ -104,10 +113,13 @@ class World:
             self._lasts_until(change.at / 1_000)
             if change.delayed_above is not None:
                 grown = history.partitions if history.growth is None else history.growth.partitions
-                self._lasts_until(max(last, change.at / 1_000) + len(history.sends) * grown / change.delayed_above)
+                self._lasts_until(
+                    max(last, change.at / 1_000)
+                    + len(history.topics) * len(history.sends) * grown / change.delayed_above
+                )
         if history.lends and (caps := [*filter(None, (history.shares.rate, *history.shares.rates.values()))]):
             due = max((send.at + send.wait / 1_000 for send in history.sends), default=0.0)
-            self._lasts_until(due + len(history.sends) * history.partitions / min(caps))
+            self._lasts_until(due + len(history.topics) * len(history.sends) * history.partitions / min(caps))
         if history.growth is not None:
             self.loop.call_at(history.growth.at, self._grow, history.growth.partitions)
             self._lasts_until(history.growth.at)
@@ -180,7 +192,7 @@ class World:
 
     def _send(self, send: Send) -> None:
         due = self.clock.now() + send.wait
-        self.kafka.send((COMMANDS, send.partition), [Command(send, due)], aborted=send.aborted)
+        self.kafka.send(tuple(self.partitions[send.partition]), [Command(send, due)], aborted=send.aborted)
 
     def _grow(self, partitions: int) -> None:
         self.partitions += [TopicPartition(COMMANDS, number) for number in range(len(self.partitions), partitions)]
@@ -188,7 +200,7 @@ class World:
 
     def _compact(self) -> None:
         for tp in self.partitions:
-            log = self.kafka.log((NAMES.changelog(COMMANDS), tp.partition))
+            log = self.kafka.log((NAMES.changelog(tp.topic), tp.partition))
             log.compact(self.clock.now(), TOMBSTONES_KEPT_MS)
 
     # -- judgement ----------------------------------------------------------------------------------------------------
@@ -196,18 +208,19 @@ class World:
     def _violation(self, models: list[Partition]) -> str | None:
         if self.failure or self.group.usurped:
             return self.failure or self.group.usurped
-        changelog = NAMES.changelog(COMMANDS)
+        by_changelog = {
+            (model.changelog, tp.partition): model for tp, model in zip(self.partitions, models, strict=True)
+        }
         if self.history.probes and (wrong := wrong_with_probes(self)) is not None:
             return wrong
         try:
             for number, commit in enumerate(self.kafka.commits):
                 if not (commit.records or commit.group_offsets):
                     continue  # it was for its markers
-                partition = next((place[1] for place in commit.places if place[0] == changelog), None)
-                if partition is None:
+                model = next((by_changelog[place] for place in commit.places if place in by_changelog), None)
+                if model is None:
                     raise Violation(f"a commit of {commit.transactional_id} changes no state")
-                now = EPOCH_MS + int(commit.decided_at * 1_000) + commit.clock_ahead
-                models[partition].follow(number, commit, now)
+                model.follow(number, commit, EPOCH_MS + int(commit.decided_at * 1_000) + commit.clock_ahead)
             for tp, model in zip(self.partitions, models, strict=True):
                 model.finish(self.clock.now())
                 offset = self.kafka.group_offsets.get(tp, 0)
@@ -224,9 +237,10 @@ class World:
         return None
 
     def _check_rates(self, models: list[Partition]) -> None:
-        paces, changelog = [model.pace for model in models], NAMES.changelog(COMMANDS)
+        paces = {(model.topic, model.number): model.pace for model in models}
+        changelogs = {model.changelog: model.topic for model in models}
         targets = frozenset((TARGET, FRAIL))
-        check_rates(self.history, self.kafka.commits, paces, commands=COMMANDS, changelog=changelog, targets=targets)
+        check_rates(self.history, self.kafka.commits, paces, self.ledger, changelogs=changelogs, targets=targets)
 
 
 class _Clock:

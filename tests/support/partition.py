@@ -19,10 +19,12 @@ from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.probe import LaneProbe
+from light_scheduler.lanes.rate_post import NoPost, RatePost
 from light_scheduler.lanes.readable import CanRead, all_can_be_read
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.restrictions import Restrictions
 from light_scheduler.lanes.tenancy import FixedTenancy
+from light_scheduler.lanes.waited import Waited
 from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
@@ -104,6 +106,7 @@ class Partition:
         self.tenants = FixedTenancy()
         self.rates = CommandRates()
         self.demand = RateDemand()
+        self.rate_post: RatePost = NoPost()
         self.lost_results = 0
         self.most_bulk = 1_000
         self.most_bulk_bytes = 1 << 30
@@ -112,6 +115,7 @@ class Partition:
         self.can_read: CanRead = all_can_be_read
         self.placements: Any = None
         self.probe = LaneProbe()
+        self.waited = Waited()
         self.handover: HandoverPass | None = None
         self.fair = FairQueue()
         self.left_alone: frozenset[int] = frozenset()
@@ -132,10 +136,12 @@ class Partition:
             secret=lambda: SECRET,
             rates=self.rates,
             demand=self.demand,
+            rate_post=self.rate_post,
             tenants=self.tenants,
             short_ways=self.short_ways,
             placements=self.placements,
             probe=self.probe,
+            waited=self.waited,
         )
 
     async def run(
@@ -151,12 +157,13 @@ class Partition:
         holding: Any = None,
         removal: Removal | None = None,
         is_behind: bool = False,
+        commits: bool = True,
     ) -> Cycle:
         """Run one cycle as a lane does, and forget what cycles before it sent.
 
         Without `applies` it is committed and never reaches the table: what a crash between the two leaves behind.
         With a `handover`, schedules are handed over. `waits` is asked after everything due was taken: a target that was
-        lost in between. With `is_behind` the commands are of a backlog.
+        lost in between. With `is_behind` the commands are of a backlog. Unless it `commits`, nothing came of it.
         """
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
@@ -164,6 +171,7 @@ class Partition:
         if self.follows_rules:
             cycle.lending.follow_rules()
         self.follows_rules = False
+        cycle.rates.receive()
         if not is_behind:
             cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
         cycle.take_all([*reversed(commands)], limit if is_behind else 0, self.most_delayed_bytes)
@@ -179,12 +187,15 @@ class Partition:
         if self.handover is not None and self.handover.is_due(cycle.moving, now):
             slice = self.handover.advance(cycle.moving, overlay, limit)
         cycle.keep_bulk()
+        if not commits:
+            return cycle
         await batches.send(self.producer)
         self._keep()
         self.rates.commit()
         cycle.rates.commit()
         if applies:
             overlay.apply(changelog_offset=self._end, complete_at=now)
+            cycle.moving.note_waits()
         if self.handover is not None and slice is not None:
             self.handover.learn(slice, now)
         return cycle

@@ -101,7 +101,11 @@ function draw(rows, mayChange) {
   const columns = mayChange ? [...COLUMNS, { name: "Action" }] : COLUMNS;
   return [
     table("Tenants", columns, rows.map((each) => [...row(each), ...(mayChange ? [action(each)] : [])])),
-    h("p", { class: "note" }, "Set rules with light-scheduler tenants set. A quota holds for each commands topic."),
+    h(
+      "p",
+      { class: "note" },
+      "Set rules with light-scheduler tenants set. max_pending holds for each commands topic, rates for all of them together.",
+    ),
   ];
 }
 

@@ -10,8 +10,10 @@ import msgspec
 from light_scheduler.engine import Decision, concerns, decide_bulk
 from light_scheduler.lanes import bulk as bulk_module
 from light_scheduler.lanes.bulk import BulkCommands
+from light_scheduler.lanes.governing import Governing
 from light_scheduler.model import BulkPart, Entry
 from light_scheduler.wire.lane_marks import Count
+from simulation.drawing import draw_bulk_growth
 
 from .planting import mutant, replaced
 
@@ -57,4 +59,27 @@ def _tally_is_answered_too_soon() -> Iterator[Any]:
         add_count(self, count)
 
     with replaced(BulkCommands, "add_count", first_is_enough):
+        yield None
+
+
+@mutant(2, "A bulk command does not follow schedules that have been handed over.", 200, draw_bulk_growth)
+def _bulk_commands_follow_nothing() -> Iterator[Any]:
+    with replaced(Governing, "spreads", lambda *_: False):
+        yield None
+
+
+@mutant(2, "Each part is for all schedules of its partition, though the topic grows.", 400, draw_bulk_growth)
+def _parts_are_for_all() -> Iterator[Any]:
+    with replaced(BulkCommands, "_concerns", lambda _, part, entry: concerns(part, entry)):
+        yield None
+
+
+@mutant(
+    2,
+    "Commands behind a bulk command overtake it, as its former partitions have nothing left.",
+    3_000,
+    draw_bulk_growth,
+)
+def _bulk_commands_are_overtaken() -> Iterator[Any]:
+    with replaced(BulkCommands, "any_spread", False):
         yield None

@@ -9,10 +9,11 @@ from light_scheduler.engine.rate_lending import Demand
 from light_scheduler.engine.tenants import CommandRates
 from light_scheduler.engine.throttle import Throttle
 from light_scheduler.engine.token_bucket import TokenBucket
+from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.work import LaneWork
 from light_scheduler.model.placement import Placement
 from light_scheduler.model.rate_lending import RatePart
-from simulation.drawing import draw_loaded_growth, draw_rates, draw_rates_in_doubt
+from simulation.drawing import draw_loaded_growth, draw_rates, draw_rates_in_doubt, draw_rates_of_topics
 
 from .planting import mutant, replaced
 
@@ -103,4 +104,10 @@ def _former_partitions_go_on_earning() -> Iterator[Any]:
         return rate_part(self, partition)
 
     with replaced(Placement, "rate_part", as_before):
+        yield None
+
+
+@mutant(1, "Each commands topic has a rate to itself.", 100, draw_rates_of_topics)
+def _topics_do_not_share() -> Iterator[Any]:
+    with replaced(LaneContext, "rate_part", property(lambda self: self.placement.rate_part(self.partition))):
         yield None

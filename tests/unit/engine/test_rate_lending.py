@@ -20,7 +20,7 @@ from light_scheduler.engine.rate_lending import (
     ROUND_MS,
     THOUSANDTHS,
     Demand,
-    OwnPartition,
+    OwnPart,
     RateDemand,
 )
 from light_scheduler.engine.token_bucket import BORROWED_MS, TokenBucket
@@ -29,6 +29,14 @@ from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, Rat
 AT = 1_767_225_600_000
 NAME = RateName(RateKind.FIRINGS, "shop")
 STEP_MS = 10
+TOPIC = "commands"
+
+
+def own_part(number: int, partitions: int) -> OwnPart:
+    """Return the part of one of the partitions of the only topic."""
+    others = [(number + step) % partitions for step in range(1, partitions)]
+    return OwnPart((TOPIC, number), 1 / partitions, {(TOPIC, other): 1 / partitions for other in others})
+
 
 Demanded = Callable[[int, float], float]
 """Tells how many commands a second a partition is sent, at a time (s since the beginning)."""
@@ -37,9 +45,10 @@ Demanded = Callable[[int, float], float]
 class Lane:
     """A partition of a model of a topic: real decisions, and work that arrives at random."""
 
-    def __init__(self, place: OwnPartition, rate: float, saved_s: float) -> None:
-        self.place = place
-        self.bucket = TokenBucket(rate / place.partitions, AT, saved_s, 1 - saved_s)
+    def __init__(self, part: OwnPart, rate: float, saved_s: float) -> None:
+        self.part = part
+        self.number = part.place[1]
+        self.bucket = TokenBucket(rate * part.share, AT, saved_s, 1 - saved_s)
         self.demand = Demand()
         self.backlog = 0.0
         self.cycle = 0
@@ -53,7 +62,7 @@ class Topic:
 
     def __init__(self, rate: float, partitions: int, *, delays: bool, saved_s: float = 1.0, seed: int = 1) -> None:
         self.rate, self.delays = rate, delays
-        self.lanes = [Lane(OwnPartition(number, partitions), rate, saved_s) for number in range(partitions)]
+        self.lanes = [Lane(own_part(number, partitions), rate, saved_s) for number in range(partitions)]
         self.random = Random(seed)
         self.under_way: list[tuple[int, int, int, RateAsk | RateGrant]] = []
         self.number = count()
@@ -71,7 +80,7 @@ class Topic:
             self.done.append(sum(self.carry_out(lane, demanded) for lane in self.lanes))
 
     def carry_out(self, lane: Lane, demanded: Demanded) -> int:
-        wanted = demanded(lane.place.partition, (self.now - AT) / 1_000) * STEP_MS / 1_000
+        wanted = demanded(lane.number, (self.now - AT) / 1_000) * STEP_MS / 1_000
         arrived = int(wanted) + (self.random.random() < wanted % 1)
         lane.backlog = arrived + (lane.backlog if self.delays else 0)
         if not lane.backlog:
@@ -86,17 +95,17 @@ class Topic:
             lane.demand.hold(self.now)
         if lane.backlog or is_low:
             lane.demand.need(self.now, lane.cycle)
-            for to, ask in lane.demand.ask(NAME, self.rate, lane.place, self.now).items():
+            for (_, to), ask in lane.demand.ask(NAME, self.rate, lane.part, self.now).items():
                 self.send(to, ask)
         return done
 
     def read(self, lane: Lane, said: RateAsk | RateGrant) -> None:
         if isinstance(said, RateAsk):
             lent = lane.bucket.lend(said.wanted / THOUSANDTHS, lane.demand.kept(self.now), self.now)
-            grant = RateGrant(NAME, lane.place.partition, said.number, int(lent * THOUSANDTHS))
+            grant = RateGrant(NAME, lane.number, said.number, int(lent * THOUSANDTHS))
             self.send(said.partition, grant)
         else:
-            lane.bucket.borrow(lane.demand.answered(said, self.now), self.now + BORROWED_MS)
+            lane.bucket.borrow(lane.demand.answered((TOPIC, said.partition), said, self.now), self.now + BORROWED_MS)
 
     def send(self, to: int, said: RateAsk | RateGrant) -> None:
         self.messages += 1
@@ -227,37 +236,37 @@ def test_borrowed_tokens_are_spent_first_and_fill_the_bucket_up_when_they_are_ol
 
 
 def test_an_ask_is_answered_once_and_one_without_tokens_is_left_alone_for_longer_each_time() -> None:
-    demand, place, now, waits = Demand(), OwnPartition(0, 2), AT, []
+    demand, part, now, waits = Demand(), own_part(0, 2), AT, []
     for _ in range(6):
         demand.need(now, 1)
-        ((to, ask),) = demand.ask(NAME, 10, place, now).items()
-        assert to == 1
-        assert demand.answered(RateGrant(NAME, 1, ask.number - 1, 5_000), now) == 0
-        assert demand.answered(RateGrant(NAME, 1, ask.number, 0), now) == 0
-        assert demand.answered(RateGrant(NAME, 1, ask.number, 5_000), now) == 0
-        waits.append(demand.ask_at(place) - now)
-        now = demand.ask_at(place)
+        ((to, ask),) = demand.ask(NAME, 10, part, now).items()
+        assert to == (TOPIC, 1)
+        assert demand.answered((TOPIC, 1), RateGrant(NAME, 1, ask.number - 1, 5_000), now) == 0
+        assert demand.answered((TOPIC, 1), RateGrant(NAME, 1, ask.number, 0), now) == 0
+        assert demand.answered((TOPIC, 1), RateGrant(NAME, 1, ask.number, 5_000), now) == 0
+        waits.append(demand.ask_at(part) - now)
+        now = demand.ask_at(part)
     assert waits == [1_000, 2_000, 4_000, 4_000, 4_000, 4_000]
-    ask = demand.ask(NAME, 10, place, now)[1]
-    assert demand.answered(RateGrant(NAME, 1, ask.number, 1_500), now) == 1.5
-    assert demand.ask_at(place) == now + ROUND_MS
+    ask = demand.ask(NAME, 10, part, now)[TOPIC, 1]
+    assert demand.answered((TOPIC, 1), RateGrant(NAME, 1, ask.number, 1_500), now) == 1.5
+    assert demand.ask_at(part) == now + ROUND_MS
 
 
 def test_one_that_does_not_answer_is_asked_again_after_the_longest_pause() -> None:
-    demand, place = Demand(), OwnPartition(1, 2)
+    demand, part = Demand(), own_part(1, 2)
     demand.need(AT, 1)
-    assert demand.ask(NAME, 10, place, AT)
-    assert demand.ask_at(place) == AT + LAST_PAUSE_MS
-    assert demand.ask(NAME, 10, place, AT + LAST_PAUSE_MS - 1) == {}
-    assert demand.ask(NAME, 10, place, AT + LAST_PAUSE_MS)
+    assert demand.ask(NAME, 10, part, AT)
+    assert demand.ask_at(part) == AT + LAST_PAUSE_MS
+    assert demand.ask(NAME, 10, part, AT + LAST_PAUSE_MS - 1) == {}
+    assert demand.ask(NAME, 10, part, AT + LAST_PAUSE_MS)
 
 
 def test_what_is_wanted_doubles_while_each_cycle_needs_it_however_long_cycles_take() -> None:
-    demand, place, asked = Demand(), OwnPartition(0, 2), []
+    demand, part, asked = Demand(), own_part(0, 2), []
     for cycle, at in ((1, 0), (2, 700), (3, 1_400), (5, 2_100)):
         demand.need(AT + at, cycle)
-        ask = demand.ask(NAME, 1_000, place, AT + at)[1]
-        demand.answered(RateGrant(NAME, 1, ask.number, 1), AT + at)
+        ask = demand.ask(NAME, 1_000, part, AT + at)[TOPIC, 1]
+        demand.answered((TOPIC, 1), RateGrant(NAME, 1, ask.number, 1), AT + at)
         asked.append(ask.wanted / THOUSANDTHS)
     first = 1.25 * 51
     assert asked == [first, 8 * first, 1.25 * 1_000, first]
@@ -274,11 +283,11 @@ def test_rates_at_rest_are_forgotten() -> None:
 
 
 def test_a_clock_that_is_set_back_keeps_nobody_from_asking_or_lending() -> None:
-    demand, place, back = Demand(), OwnPartition(0, 2), AT - 600_000
+    demand, part, back = Demand(), own_part(0, 2), AT - 600_000
     demand.use(100, AT)
     demand.need(AT, 1)
-    assert demand.ask(NAME, 10, place, AT)
+    assert demand.ask(NAME, 10, part, AT)
     demand.need(back, 2)
-    assert demand.ask(NAME, 10, place, back)
+    assert demand.ask(NAME, 10, part, back)
     demand.use(1, back)
     assert demand.kept(back + 5 * MEMORY_MS) < 1

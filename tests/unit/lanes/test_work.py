@@ -154,3 +154,36 @@ async def test_the_metadata_of_the_topic_are_watched_while_others_are_asked_and_
     assert isinstance(partition.topics, Topics)
     assert partition.topics.doubted == {NAMES.commands}
     assert work._left_alone(AT) == {1}
+
+
+@pytest.mark.parametrize(("counts", "left"), [(True, 1), (False, 3)])
+async def test_commands_and_firings_count_for_their_rates_once_a_commit_without_an_answer_is_known_to_count(
+    partition: Partition, counts: bool, left: int
+) -> None:
+    rules = TenantRules(commands_per_second=8, firings_per_second=32)
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    await partition.run(command(due_at(AT + 1), *TO_REMINDERS, key=KEYS[0], offset=0))
+
+    class Unanswered:
+        transactional_id = "id"
+
+        async def commit(self, batches: Any, *_: Any, **__: Any) -> None:
+            await batches.send(partition.producer)
+            raise CycleTimeout("no answer")
+
+    work = work_on(partition, [schedule(offset) for offset in (1, 2)], clock := Clock())
+    clock.at += 1
+    work._budget.follow_tenants(clock.at)
+    made = await work._make(partition.table)
+    with pytest.raises(CycleTimeout) as error:
+        await work._commit(made, partition.table, cast(Any, Unanswered()))
+    work.failed(error.value, may_count=True)
+
+    async def untouched(_first: int, _end: int) -> bool:
+        return not counts
+
+    await work.decide(untouched)
+    rates, throttle = work._context.rates, work._context.throttle
+    rates.begin()
+    assert rates.take("default", 8, AT, clock.at)
+    assert (rates.left("default") + 1, throttle.allowed("default", clock.at)) == (left, 4 - counts)

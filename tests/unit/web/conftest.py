@@ -30,6 +30,7 @@ from light_scheduler.kafka import compacted
 from light_scheduler.kafka.atomic_writer import NewRecord
 from light_scheduler.kafka.compacted import Change
 from light_scheduler.kafka.log_reader import Span
+from light_scheduler.lanes.rate_exchange import RateExchange
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.lanes.topic_totals import TopicTotals
@@ -491,6 +492,7 @@ class MemoryWorker:
     """A worker's lanes behind its real HTTP server."""
 
     tenants: TenantStore
+    exchange: RateExchange
 
     def __init__(
         self,
@@ -581,6 +583,7 @@ class MemoryCluster:
                 tenants,
                 self.examine,
                 process,
+                (exchange := RateExchange(peers, [TOPIC])),
             )
             install(application, worker)
             client: Client = TestClient(TestServer(application))
@@ -590,6 +593,7 @@ class MemoryCluster:
             self.distribution[peers.own_url] = {TOPIC: partitions, "unrelated": [0]}
             self.workers.append(MemoryWorker(lanes, delays, commands, peers, access, client))
             self.workers[-1].tenants = tenants
+            self.workers[-1].exchange = exchange
         return self.workers
 
     def tables(self) -> dict[tuple[str, int], ScheduleTable]:

@@ -140,7 +140,7 @@ def operations(*tenants: str) -> Iterator[Asked]:
 
 
 def test_each_operation_has_one_right_and_each_right_an_operation() -> None:
-    pages = {"login", "log_in", "log_out", "dashboard_file"}
+    pages = {"login", "log_in", "log_out", "dashboard_file", "take_rates"}
     assert {each.name for each in (*OPERATIONS, *ETF1_OPERATIONS, *LIGHT4J_OPERATIONS)} | pages == RIGHTS.keys()
     known = OPEN | FOR_ANY_TENANT | OF_ONE_TENANT | FOR_ALL_TENANTS | FOR_ADMINS_OF_SOME | FOR_ADMINS | {"/metrics"}
     assert {path for path in PATHS if "{tenant}" not in path} == known

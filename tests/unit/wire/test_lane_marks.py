@@ -10,12 +10,16 @@ from light_scheduler.wire import record_id
 from light_scheduler.wire.lane_marks import (
     BULK_COUNT,
     FORWARDED_FROM,
+    BulkReach,
     Count,
+    Grown,
     Origin,
     as_sent,
     count_headers,
     forwarded,
     mark_of,
+    require_relayed,
+    spread,
 )
 from light_scheduler.wire.native import NATIVE
 
@@ -46,6 +50,18 @@ def test_a_copy_for_many_and_the_counts_that_answer_it_have_its_token() -> None:
 
     assert mark_of(record(*forwarded(record(*HEADERS), token))) == Origin(3, 42, AT, token)
     assert mark_of(record(*count_headers(Count(42, 1, 7, token)))) == Count(42, 1, 7, token)
+
+
+@pytest.mark.parametrize("reach", [BulkReach("flat", 12), BulkReach("tree", 12), BulkReach("part", 4)])
+def test_a_copy_for_many_in_a_topic_that_has_grown_says_for_what_it_is(reach: BulkReach) -> None:
+    token = "0f" * 16
+    copy = record(*spread(record(*HEADERS), token, reach.kind, Grown("c", reach.partitions, b"secret")))
+    mark = dict(copy.headers)[FORWARDED_FROM]
+    assert mark.rpartition(b":")[0] == f"3:42:{AT}:{token}:{reach.kind}{reach.partitions}".encode()
+    assert mark_of(copy) == Origin(3, 42, AT, token, reach=reach)
+    require_relayed(copy, "c", b"secret")
+    with pytest.raises(InvalidCommand):
+        require_relayed(copy, "c", b"another")
 
 
 def test_a_copy_has_the_generated_id_of_the_record_that_was_sent() -> None:

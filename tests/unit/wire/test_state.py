@@ -34,9 +34,11 @@ from light_scheduler.model import (
     Target,
     home_key_of,
 )
+from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal
 from light_scheduler.tables.table import CHECKPOINT_VERSION, RECORDS_IN
 from light_scheduler.wire.state import (
     CommandsLog,
+    bulk_offset_of,
     bulk_part_key,
     bulk_total_key,
     decode_bulk_part,
@@ -242,6 +244,19 @@ def test_a_total_golden() -> None:
     assert record[-17:] == bytes.fromhex("92000205a23766") + REQUESTER_BYTES  # [0, 2], 5, "7f"
     assert decode_bulk_total(record) == asked_for
     assert bulk_total_key(0x1267) == bytes.fromhex("040000000000001267")
+
+
+def test_parts_and_totals_in_a_topic_that_grows_are_of_a_format_that_older_workers_refuse() -> None:
+    part = ScopedPart(BULK.command, 1, SUB_TOTAL + 7, "a1", 300, "7f", REQUESTER, former=1)
+    total = SubTotal(TALLY.command, (0, 2), 5, "7f", None, 3, 9, "8e")
+    of_part, of_total = encode_bulk_part(part), encode_bulk_total(total)
+    assert (of_part[:2], of_total[:2]) == (b"\x80\x98", b"\x80\x98")
+    assert of_part[-1:] == b"\x01"
+    assert of_total[-6:] == bytes.fromhex("c00309a23865")
+    assert (decode_bulk_part(of_part), decode_bulk_total(of_total)) == (part, total)
+    assert bulk_offset_of(bulk_total_key(SUB_TOTAL + 7)) == SUB_TOTAL + 7
+    with pytest.raises(FormatTooNew):
+        decode_entry(of_part)
 
 
 @pytest.mark.parametrize("command", [BULK.command, TALLY.command])

@@ -1,0 +1,61 @@
+"""Which former partition speaks for a schedule when a bulk command arrives while a commands topic grows.
+
+It is the one that the schedule was in before the topic grew: whatever happens to the schedule until all of them have
+moved passes that partition's log, and its order counts (see `moving`).
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from light_scheduler.model import Entry
+from light_scheduler.model.placement import Placement
+from light_scheduler.wire import partition_for
+from light_scheduler.wire.lane_marks import BulkReach, ReachKind
+
+
+class Governing:
+    """As a partition of a topic knows it."""
+
+    def __init__(self, placement: Placement, partition: int) -> None:
+        self.placement = placement
+        self.partition = partition
+        self._former = placement.former or placement.partitions
+
+    def of(self, entry: Entry) -> int:
+        """Return the former partition for a schedule that is here."""
+        key = entry.schedule.key
+        if key is not None and partition_for(key, self.placement.partitions) == self.partition:
+            return partition_for(key, self._former)
+        return self.partition % self._former  # it is where it was, or its key has changed since
+
+    @property
+    def homes(self) -> list[int]:
+        """All other partitions that schedules of this one may move to."""
+        step = gcd(self._former, self.placement.partitions)
+        first = self.partition % step
+        return [each for each in range(first, self.placement.partitions, step) if each != self.partition]
+
+    def was_there(self, partition: int) -> bool:
+        """Tell whether there was a partition before the topic grew."""
+        return partition < self._former
+
+    def reach(self, *, is_tree: bool) -> ReachKind | None:
+        """Return how far the copies of a bulk command go that is sent to this partition; None: the topic never grew."""
+        if self.placement.former is None:
+            return None
+        return "tree" if is_tree else "flat"
+
+    def spreads(self, reach: BulkReach | None) -> bool:
+        """Tell whether this partition is to copy a bulk command that was copied so far.
+
+        Who made the copy may not know yet that the topic has grown, or that nothing moves any more.
+        """
+        placement = self.placement
+        if placement.former is None or not self.was_there(self.partition):
+            return False
+        if reach is None:
+            return not placement.is_settled
+        if reach.partitions != placement.partitions:
+            return reach.partitions < placement.partitions
+        return reach.kind == "tree"

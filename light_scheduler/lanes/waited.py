@@ -1,0 +1,25 @@
+"""The delayed commands that waited when nothing more was to be moved to a partition: one may be a bulk command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class Waited:
+    """Where the queues of delayed commands of a lane ended then, by tenant, for each growth of its topic.
+
+    Only in memory: a lane that begins anew waits for those that wait by then.
+    """
+
+    def __init__(self) -> None:
+        self._partitions = 0
+        self._ends: Mapping[str, int] = {}
+
+    def note(self, partitions: int, ends: Mapping[str, int]) -> None:
+        """Note where queues end, the first time that it is called for a topic of so many partitions."""
+        if partitions != self._partitions:
+            self._partitions, self._ends = partitions, dict(ends)
+
+    def ends(self, partitions: int) -> Mapping[str, int] | None:
+        """Return what was noted; None: nothing."""
+        return self._ends if partitions == self._partitions else None

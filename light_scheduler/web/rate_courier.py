@@ -1,0 +1,129 @@
+"""Carrying letters about rates between workers (see `lanes.rate_exchange`): nobody waits for more than their arrival.
+
+    GET /peers/rates?letters=...    base64url of msgpack: [[to topic, to partition, from topic, form, kind, tenant,
+                                    partition, number, thousandths of a token], ...]; `form` is `ask` or `grant`
+
+A letter that cannot be delivered is lost. Only workers may send any, whether or not access is set up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Literal, NamedTuple
+
+import aiohttp
+import msgspec
+from aiohttp import web
+from yarl import URL
+
+from light_scheduler.access.peers import PEER_HEADER, is_signed
+from light_scheduler.lanes.rate_exchange import Letter, RateExchange
+from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateMessage, RateName
+
+from .peer_client import PEER_CLIENT, PeerClient, authority_of
+from .problems import ProblemError
+from .worker import Worker
+
+PATH = "/peers/rates"
+
+MOST_LETTERS = 40
+"""In one request: its path has to be short."""
+
+ARRIVES_S = 2.0
+"""How long a worker may take to answer."""
+
+
+class _Written(NamedTuple):
+    """A letter as it is sent."""
+
+    to_topic: str
+    to_partition: int
+    topic: str
+    form: Literal["ask", "grant"]
+    kind: RateKind
+    tenant: str
+    partition: int
+    number: int
+    amount: int
+
+
+class RateCourier:
+    """Of one worker: brings what its lanes have for others, and takes what others bring."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+
+    async def take_rates(self, request: web.Request) -> web.Response:
+        """Take letters for lanes of this worker."""
+        secret, exchange = self._worker.access.book.peer_secret, self._worker.exchange
+        authority = authority_of(URL(self._worker.peers.own_url))
+        signature = request.headers.get(PEER_HEADER, "")
+        if secret is None or not is_signed(signature, secret, authority, request.raw_path, self._worker.clock.now()):
+            raise ProblemError(HTTPStatus.FORBIDDEN, "Only the workers of this application may send this request.")
+        for letter in read_letters(request.query.get("letters", "")):
+            if exchange is not None:
+                exchange.deliver(letter)
+        return web.Response(status=HTTPStatus.NO_CONTENT)
+
+    async def carrying(self, application: web.Application) -> AsyncIterator[None]:
+        """Bring letters while the application runs."""
+        exchange = self._worker.exchange
+        if exchange is None:
+            yield
+            return
+        carrying = asyncio.create_task(self._carry(exchange, application[PEER_CLIENT]))
+        yield
+        tasks = [carrying, *self._under_way.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _carry(self, exchange: RateExchange, client: PeerClient) -> None:
+        while True:
+            for url in await exchange.addressees():
+                if url not in self._under_way:
+                    self._under_way[url] = asyncio.create_task(self._bring(exchange, client, url))
+
+    async def _bring(self, exchange: RateExchange, client: PeerClient, url: str) -> None:
+        """Bring all that there is for a worker; one that does not answer holds up nothing for others."""
+        timeout = aiohttp.ClientTimeout(total=ARRIVES_S)
+        while letters := exchange.take(url, MOST_LETTERS):
+            address = URL(f"{url}{PATH}?letters={write_letters(letters)}", encoded=True)
+            with suppress(TimeoutError, aiohttp.ClientError):
+                async with client.get(address, timeout):
+                    pass
+        del self._under_way[url]
+
+
+def write_letters(letters: Iterable[Letter]) -> str:
+    """Return letters as they stand in the path of a request."""
+    written = [_written(letter) for letter in letters]
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(written)).decode().rstrip("=")
+
+
+def read_letters(text: str) -> list[Letter]:
+    """Read letters. Raises ProblemError."""
+    try:
+        content = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        written = msgspec.msgpack.decode(content, type=list[_Written])
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"letters: cannot be read: {error}") from None
+    return [_read(each) for each in written]
+
+
+def _written(letter: Letter) -> _Written:
+    topic, said = letter.message
+    form: Literal["ask", "grant"] = "ask" if isinstance(said, RateAsk) else "grant"
+    return _Written(*letter.to, topic, form, said.name.kind, said.name.tenant, *said[1:])
+
+
+def _read(written: _Written) -> Letter:
+    said = RateName(written.kind, written.tenant), written.partition, written.number, written.amount
+    message = RateMessage(written.topic, RateAsk(*said) if written.form == "ask" else RateGrant(*said))
+    return Letter((written.to_topic, written.to_partition), message)

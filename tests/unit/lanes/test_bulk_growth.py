@@ -1,0 +1,162 @@
+"""Bulk commands while a commands topic grows: each schedule is met once, whichever partition has it just then."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+
+import pytest
+from aiokafka.structs import ConsumerRecord
+from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
+from support.producing import FakeProducer
+
+from light_scheduler.lanes.handover import HandoverPass
+from light_scheduler.model.placement import Placement
+from light_scheduler.wire import partition_for
+
+BEFORE, AFTER = 2, 4
+ALL = frozenset(range(AFTER))
+GROWING = Placement(AFTER, BEFORE, running=ALL, secret=SECRET)
+SETTLED = Placement(AFTER, BEFORE, ALL, ALL, SECRET)
+FORMER, HOME = 1, 3
+MOVES = next(key for key in map(b"%d".__mod__, count()) if partition_for(key, AFTER) == HOME)
+"""A key that moves from partition 1 to partition 3."""
+
+
+class Known:
+    """What a lane knows of the topic."""
+
+    def __init__(self, placement: Placement) -> None:
+        self.placement = placement
+
+    def of(self, topic: str) -> Placement:
+        return self.placement
+
+
+class Topic:
+    """All partitions, each with what waits in its log."""
+
+    def __init__(self) -> None:
+        self.partitions = [Partition(FakeProducer(), number=number, of=AFTER) for number in range(AFTER)]
+        self.waiting: list[list[ConsumerRecord]] = [[] for _ in range(AFTER)]
+        self.ends = [0] * AFTER
+        self.events: Counter[tuple[str, str]] = Counter()
+        self.counts: list[object] = []
+        self.rejected: list[str | None] = []
+        for partition in self.partitions:
+            partition.placements = Known(Placement(BEFORE, secret=SECRET))
+
+    def know(self, placement: Placement, *numbers: int) -> None:
+        for number in numbers or range(AFTER):
+            self.partitions[number].placements = Known(placement)
+
+    def send(
+        self, number: int, *headers: tuple[str, bytes | None], key: bytes | None, value: bytes | None = b""
+    ) -> None:
+        offset = self.ends[number]
+        self.ends[number] += 1
+        self.waiting[number].append(
+            command(*headers, key=key, value=value, offset=offset, partition=number, timestamp=AT)
+        )
+
+    def bulk(self, number: int, verb: bytes = b"trigger") -> None:
+        self.send(number, ("schedule-command", verb), ("schedule-id", b"*"), *ANSWER, key=b"bulk")
+
+    def schedule(self, number: int, key: bytes = MOVES) -> None:
+        self.send(number, due_at(AT + HOUR), *TO_REMINDERS, key=key)
+
+    async def run(self, *numbers: int, handing_over: bool = False) -> None:
+        """Run a cycle of partitions, one after the other, each with all that waits there."""
+        for number in numbers:
+            partition = self.partitions[number]
+            partition.handover = HandoverPass() if handing_over else None
+            taken, self.waiting[number] = self.waiting[number], []
+            await partition.run(*taken)
+            self.events.update((event.event.value, str(event.id)) for event in partition.history)
+            self.counts += [result.count for result in partition.results if result.id == "*"]
+            self.rejected += [letter.field for letter in partition.dead_letters]
+            for record in partition.sent(NAMES.commands):
+                self.send(record.partition, *record.headers, key=record.key, value=record.value)
+
+    async def settle(self) -> None:
+        for _ in range(12):
+            await self.run(*range(AFTER), handing_over=True)
+
+    def judge(self, changed: int) -> None:
+        """The schedule of `MOVES` was triggered once, and the answer counts it."""
+        id = MOVES.decode()
+        assert self.events["updated", id] == changed
+        assert (self.counts, self.rejected) == ([changed], [])
+
+
+@pytest.fixture
+def topic() -> Topic:
+    return Topic()
+
+
+@pytest.mark.parametrize("asked", range(AFTER))
+async def test_a_schedule_that_moved_before_its_partition_read_the_command_is_met_where_it_is(
+    topic: Topic, asked: int
+) -> None:
+    topic.schedule(FORMER)
+    await topic.run(FORMER)
+    topic.know(GROWING)
+    await topic.run(FORMER, handing_over=True)
+    topic.bulk(asked)
+    await topic.run(asked)
+    await topic.run(HOME)
+    await topic.settle()
+    topic.judge(1)
+
+
+@pytest.mark.parametrize("asked", range(AFTER))
+async def test_a_schedule_that_moves_after_its_partition_read_the_command_is_met_there(
+    topic: Topic, asked: int
+) -> None:
+    topic.schedule(FORMER)
+    await topic.run(FORMER)
+    topic.know(GROWING)
+    topic.bulk(asked)
+    await topic.run(asked, FORMER, FORMER)
+    await topic.run(FORMER, handing_over=True)
+    await topic.settle()
+    topic.judge(1)
+
+
+async def test_a_command_behind_a_bulk_command_in_its_partition_comes_after_it(topic: Topic) -> None:
+    topic.know(GROWING)
+    await topic.settle()
+    topic.know(GROWING)
+    topic.bulk(HOME, b"cancel")
+    topic.schedule(HOME)
+    await topic.run(HOME)
+    await topic.settle()
+    assert topic.events == {("scheduled", MOVES.decode()): 1} | {("cancelled", "*"): 1}
+    assert topic.partitions[HOME].table.pending == 1
+
+
+async def test_a_partition_that_knows_more_than_the_one_that_was_asked_reaches_what_it_has_handed_over(
+    topic: Topic,
+) -> None:
+    topic.schedule(FORMER)
+    await topic.run(FORMER)
+    topic.know(GROWING, FORMER, HOME)
+    await topic.run(FORMER, handing_over=True)
+    topic.bulk(0)
+    await topic.run(0)
+    topic.know(GROWING)
+    await topic.settle()
+    topic.judge(1)
+
+
+async def test_when_all_has_moved_each_partition_has_a_part_again(topic: Topic) -> None:
+    topic.schedule(FORMER)
+    await topic.run(FORMER)
+    topic.know(GROWING)
+    await topic.settle()
+    topic.know(SETTLED, 0, HOME)  # others have not heard of it
+    topic.bulk(0)
+    await topic.run(0)
+    assert [len(waiting) for waiting in topic.waiting] == [0, 1, 1, 1]
+    await topic.settle()
+    topic.judge(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from aiokafka import TopicPartition
@@ -182,11 +183,12 @@ class Delays(Service):
         """Do what follows from rules, topics and assignments, whenever one of them changed."""
         self._changed.clear()
         if self._log.is_loaded:
-            sources = {rule.source for rule in self._book.rules.values()}
+            rules = tuple(self._book.rules.values())  # those that come meanwhile are for the next turn
+            sources = {rule.source for rule in rules}
             await self._targets.resolve(sources)
             await self._membership.subscribe(frozenset(name for name in sources if not self._targets[name].refusal))
             self._match_lanes()
-            await self._warn()
+            await self._warn(rules)
         try:
             async with asyncio.timeout(LOOK_S):
                 await self._changed.wait()
@@ -212,10 +214,10 @@ class Delays(Service):
         self._closing[place] = task
         task.add_done_callback(lambda done: self._closing.pop(place) if self._closing.get(place) is done else None)
 
-    async def _warn(self) -> None:
+    async def _warn(self, rules: Iterable[DelayRule]) -> None:
         """Look once at the retention of each rule's source, and keep what is wrong with it for those who ask."""
         connection = self._settings.connection
-        for rule in self._book.rules.values():
+        for rule in rules:
             if rule not in self._warnings and not self._targets[rule.source].refusal:
                 problem = retention_problem(rule, await asyncio.to_thread(topic_configuration, connection, rule.source))
                 self._warnings[rule] = [] if problem is None else [problem]

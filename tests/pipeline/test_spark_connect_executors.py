@@ -24,7 +24,6 @@ MINUTE, ONE_SHOTS = 60_000, 50
 
 
 def test_jobs_forecast_export_load_and_audit_on_spark_connect(kafka: Kafka, prefix: str, tmp_path: Path) -> None:
-    pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio and grpcio-status")
     ledger = Ledger(prefix)
     for number in range(ONE_SHOTS):
         ledger.send(f"s-{number}", M + number, ("at", M + (number + 1) * MINUTE))

@@ -140,7 +140,7 @@ class RocksStore:
             raise _translated(error, path) from error
         self._get = self._db.get
         # Stores that a process opens together are not to be flushed together.
-        self._flushed_at = time.monotonic() - random.uniform(0, FLUSH_S)
+        self._flushed_at = time.monotonic() - random.uniform(0, FLUSH_S)  # nosec B311 # no secret
 
     def get(self, key: bytes) -> bytes | None:
         try:

@@ -67,6 +67,7 @@ from .sessions import LOG_OUT_PATH, LOGIN_PATH
 from .tenant_metrics import TenantCollector
 from .tenants import TenantHandlers
 from .tokens import TokenHandlers
+from .turns import Turns
 from .upcoming import UpcomingHandlers
 from .upcoming_groups import UpcomingGroupsHandlers
 from .why import WhyHandlers
@@ -105,17 +106,8 @@ class Handlers:
             self._light4j,
             CommandHandlers(dispatch, self._idempotency, worker),
             BatchHandlers(dispatch, worker, batches),
-            HistoryHandlers(worker.kafka.logs, worker.settings.topics.history, searches, worker.clock),
-            ChangeHandlers(worker.kafka.logs, worker.settings.topics.history, searches, worker.clock),
             WhyHandlers(worker, self._scatter, searches),
-            DeadLetterHandlers(
-                worker.kafka.logs,
-                worker.settings.topics.dead_letters,
-                searches,
-                worker.clock,
-                self._redrive,
-                self.decoding,
-            ),
+            *self._log_handlers(searches),
             UpcomingHandlers(worker.lanes, self._scatter, counts, worker.clock),
             UpcomingGroupsHandlers(worker.lanes, self._partitions, self._scatter, counts, worker.clock),
             PreviewHandlers(worker.clock, self._work),
@@ -140,6 +132,16 @@ class Handlers:
             self._registry.register(EventCollector(worker.lanes, self._etf1.topics))
         self._node = None if worker.process is None else Node(worker.process, self._registry)
         self._openapi: asyncio.Future[bytes] | None = None
+
+    def _log_handlers(self, searches: Turns) -> tuple[object, ...]:
+        """Return those who answer from what topics have."""
+        worker = self._worker
+        logs, topics, clock = worker.kafka.logs, worker.settings.topics, worker.clock
+        return (
+            HistoryHandlers(logs, topics.history, searches, clock),
+            ChangeHandlers(logs, topics.history, searches, clock),
+            DeadLetterHandlers(logs, topics.dead_letters, searches, clock, self._redrive, self.decoding),
+        )
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of all operations. An id takes all of the rest of its path, slashes included, unless that

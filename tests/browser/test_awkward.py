@@ -195,7 +195,7 @@ async def test_a_worker_that_is_away_is_said_of_a_form_whose_content_stays(dashb
     await page.context.set_offline(True)
     await page.get_by_role("button", name="Schedule", exact=True).click()
     alert = page.get_by_role("alert")
-    await expect(alert).to_contain_text("This worker does not answer. It may have made the change: look at it")
+    await expect(alert).to_contain_text("This worker does not answer. The change may have been made: check")
     await expect(alert.get_by_role("link")).to_have_count(0)
     for label, value in values.items():
         await expect(page.get_by_label(label)).to_have_value(value)

@@ -104,6 +104,33 @@ async def test_a_click_that_hardly_moves_opens_its_bar(in_utc: Page) -> None:
     await expect(page.get_by_text("1 schedule due from 2033-05-19 00:00 UTC to 2033-05-20 00:00 UTC")).to_be_visible()
 
 
+async def test_a_button_that_is_let_go_outside_of_the_chart_drags_over_nothing(in_utc: Page) -> None:
+    page = in_utc
+    (x, y), (other, _) = await across(page, 1, 2)
+    frame = await page.locator(".bars .frame").bounding_box()
+    assert frame is not None
+    await page.mouse.move(x, y)
+    await page.mouse.down()
+    await page.mouse.move(x, frame["y"] + frame["height"] + 10)
+    await page.mouse.up()
+    await page.mouse.move(x, y)
+    await page.mouse.move(other, y)
+    await expect(page.locator(".bars .chosen")).to_have_count(0)
+    await expect(page.get_by_text(HINT)).to_be_visible()
+
+
+async def test_an_arrow_leaves_what_is_selected_and_enter_opens_where_the_focus_is(in_utc: Page) -> None:
+    page = in_utc
+    await bars(page).nth(1).focus()
+    await page.keyboard.press("Shift+ArrowRight")
+    await expect(page.locator(".bars .chosen")).to_be_visible()
+    await page.keyboard.press("ArrowLeft")
+    await expect(bars(page).first).to_be_focused()
+    await expect(page.locator(".bars .chosen")).to_have_count(0)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("1 schedule due from 2033-05-18 00:00 UTC to 2033-05-19 00:00 UTC")).to_be_visible()
+
+
 async def test_a_keyboard_selects_bars_zooms_in_and_out_and_goes_back(in_utc: Page) -> None:
     page = in_utc
     await bars(page).first.focus()
@@ -139,6 +166,10 @@ async def test_a_range_can_be_typed(in_utc: Page) -> None:
     await page.get_by_label("Until").fill("2033-05-18T04:00Z")
     await page.keyboard.press("Enter")
     assert "after the beginning" in await page.get_by_label("Until").evaluate("input => input.validationMessage")
+    await page.get_by_label("From").fill("2033-05-18T03:00Z")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("0 schedules due from 2033-05-18 03:00 UTC to 2033-05-18 04:00 UTC")).to_be_visible()
+    await page.get_by_label("From").fill("2033-05-18T05:00Z")
     await page.get_by_label("Until").fill("2033-05-18T07:00Z")
     await page.keyboard.press("Enter")
     await expect(page.get_by_text("1 schedule due from 2033-05-18 05:00 UTC to 2033-05-18 07:00 UTC")).to_be_visible()

@@ -6,7 +6,7 @@
 /** @typedef {import("./types.d.ts").Problem} Problem */
 
 const NO_ANSWER = "This worker does not answer.";
-const IN_DOUBT = "It may have made the change: look at it before you try again.";
+const IN_DOUBT = "The change may have been made: check before you send it again.";
 
 /** Statuses of a worker that may answer later. */
 const LATER = [429, 503];

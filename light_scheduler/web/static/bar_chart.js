@@ -4,7 +4,7 @@
  */
 
 import { brief, labelsOf, linesTo } from "./axis.js";
-import { selectable } from "./bar_selection.js";
+import { BarSelection } from "./bar_selection.js";
 import { h, replace, svg } from "./elements.js";
 import { count, local, plural, utc } from "./format.js";
 import { heightsOf, inside } from "./intervals.js";
@@ -25,90 +25,98 @@ const LABEL_WIDTH = 58;
 const HINT =
   "Select a bar to see what is in it. Drag over bars to zoom in, or select them with Shift and an arrow key.";
 
-/**
- * Return an element for a chart, and a function that shows bars in it. It is drawn in pixels, and anew when its width changes.
- * @param {number} height
- */
-export function barChart(height) {
-  const caption = h("figcaption", {});
-  const frame = h("div", { class: "frame" });
-  const hint = h("p", { class: "note", "aria-live": "polite" }, HINT);
-  const node = h("figure", { class: "bars" }, caption, frame, hint);
-  const chosen = svg("rect", { class: "chosen", y: EDGES.top });
-  /** @type {Shown | null} */
-  let last = null;
-  let width = 0;
+/** A chart in `node`, drawn in pixels, and anew when its width changes. */
+export class BarChart {
+  /** @param {number} height */
+  constructor(height) {
+    this._height = height;
+    this._width = 0;
+    /** @type {Shown | null} */
+    this._last = null;
+    this._caption = h("figcaption", {});
+    this._frame = h("div", { class: "frame" });
+    this._hint = h("p", { class: "note", "aria-live": "polite" }, HINT);
+    this._chosen = svg("rect", { class: "chosen", y: EDGES.top, height: height - EDGES.top - EDGES.bottom });
+    this._selection = new BarSelection(this._frame, {
+      bars: () => this._bars,
+      indexAt: (clientX) => this._indexAt(clientX),
+      mark: (selected) => this._mark(selected),
+      choose: (selected) => this._choose(selected),
+    });
+    this.node = h("figure", { class: "bars" }, this._caption, this._frame, this._hint);
+    new ResizeObserver(([{ contentRect }]) => this._fit(Math.round(contentRect.width))).observe(this._frame);
+  }
 
-  const selection = selectable(frame, {
-    bars: () => last?.bars.length ?? 0,
-    indexAt: (clientX) => {
-      const bars = last?.bars.length ?? 0;
-      return indexAt(clientX - frame.getBoundingClientRect().left, {
-        left: EDGES.left,
-        step: stepOf(width, bars),
-        bars,
-      });
-    },
-    mark,
-    choose: ({ first, last: end }) => {
-      if (last) go(address("upcoming", { ...last.scope, ...parametersOf(zoomedInto(last.bars, first, end)) }));
-    },
-  });
+  /** @param {Shown} shown */
+  show(shown) {
+    const { by, bars } = shown;
+    if (!this._frame.isConnected) this._selection.clear(); // it was taken away while somebody dragged over it
+    if (this._selection.isDragging) return;
+    const most = Math.max(0, ...bars.map((bar) => bar.count));
+    const zone = by === "day" ? " Days are in UTC." : "";
+    this._caption.textContent = `Schedules due per ${by}, at most ${count(most)}.${zone}`;
+    const isOther = this._last?.by !== by || this._last.bars[0].from !== bars[0].from;
+    this._last = shown;
+    if (isOther) this._selection.clear();
+    this._draw();
+  }
 
-  function draw() {
-    if (last === null || width < 1 || selection.isDragging()) return;
+  get _bars() {
+    return this._last?.bars.length ?? 0;
+  }
+
+  /** @param {number} width */
+  _fit(width) {
+    if (width === this._width) return;
+    this._width = width;
+    this._draw();
+  }
+
+  _draw() {
+    if (this._last === null || this._width < 1 || this._selection.isDragging) return;
     const focused = document.activeElement?.closest(".frame a")?.getAttribute("href");
-    const links = drawn(last, width, height);
-    replace(frame, links);
-    mark(selection.selected());
+    const links = drawn(this._last, this._width, this._height);
+    replace(this._frame, links);
+    this._mark(this._selection.selected);
     if (focused) /** @type {SVGElement | null} */ (links.querySelector(`a[href="${CSS.escape(focused)}"]`))?.focus();
   }
 
+  /** @param {number} clientX */
+  _indexAt(clientX) {
+    const place = { left: EDGES.left, step: stepOf(this._width, this._bars), bars: this._bars };
+    return indexAt(clientX - this._frame.getBoundingClientRect().left, place);
+  }
+
+  /** @param {Selection} selected */
+  _choose({ first, last }) {
+    if (this._last === null) return;
+    const { bars, scope } = this._last;
+    go(address("upcoming", { ...scope, ...parametersOf(zoomedInto(bars, first, last)) }));
+  }
+
   /** @param {Selection | null} selected */
-  function mark(selected) {
-    chosen.remove();
-    if (last === null || selected === null) return say(HINT);
+  _mark(selected) {
+    this._chosen.remove();
+    if (this._last === null || selected === null) return this._say(HINT);
     const [begin, end] = [Math.min(selected.first, selected.last), Math.max(selected.first, selected.last)];
-    const step = stepOf(width, last.bars.length);
-    chosen.setAttribute("x", (EDGES.left + begin * step).toFixed(1));
-    chosen.setAttribute("width", ((end - begin + 1) * step).toFixed(1));
-    chosen.setAttribute("height", String(height - EDGES.top - EDGES.bottom));
-    frame.firstElementChild?.prepend(chosen);
-    const inside = last.bars.slice(begin, end + 1);
+    const step = stepOf(this._width, this._bars);
+    this._chosen.setAttribute("x", (EDGES.left + begin * step).toFixed(1));
+    this._chosen.setAttribute("width", ((end - begin + 1) * step).toFixed(1));
+    this._frame.firstElementChild?.prepend(this._chosen);
+    const inside = this._last.bars.slice(begin, end + 1);
     const due = plural(inside.reduce((sum, bar) => sum + bar.count, 0), "schedule");
     const range = `${moment(inside[0].from)} to ${moment(inside[inside.length - 1].to)}`;
-    const next = selection.isDragging() ? "Let go to zoom in." : "Enter zooms in, Escape clears the selection.";
-    say(`${due} from ${range}. ${next}`);
+    const next = this._selection.isDragging ? "Let go to zoom in." : "Enter zooms in, Escape clears the selection.";
+    this._say(`${due} from ${range}. ${next}`);
   }
 
   /**
    * Say something new: what is said again would be read out again.
    * @param {string} text
    */
-  function say(text) {
-    if (hint.textContent !== text) hint.textContent = text;
+  _say(text) {
+    if (this._hint.textContent !== text) this._hint.textContent = text;
   }
-
-  new ResizeObserver(([{ contentRect }]) => {
-    if (Math.round(contentRect.width) === width) return;
-    width = Math.round(contentRect.width);
-    draw();
-  }).observe(frame);
-
-  /** @param {Shown} shown */
-  function show(shown) {
-    const { by, bars } = shown;
-    const most = Math.max(0, ...bars.map((bar) => bar.count));
-    const zone = by === "day" ? " Days are in UTC." : "";
-    if (selection.isDragging()) return;
-    caption.textContent = `Schedules due per ${by}, at most ${count(most)}.${zone}`;
-    const isOther = last?.by !== by || last.bars[0].from !== bars[0].from;
-    last = shown;
-    if (isOther) selection.clear();
-    draw();
-  }
-
-  return { node, show };
 }
 
 /**

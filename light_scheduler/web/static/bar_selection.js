@@ -15,90 +15,113 @@
 /** A pointer that moves less than this, in pixels, does not drag. */
 const LEAST = 6;
 
-/**
- * Have bars selected in an element that has a link with `data-index` for each bar that can have the focus.
- * @param {HTMLElement} frame
- * @param {Chart} chart
- */
-export function selectable(frame, chart) {
-  /** @type {Selection | null} */
-  let selection = null;
-  /** @type {{ x: number, first: number } | null} */
-  let pressed = null;
-  let isDragging = false;
+/** What is selected in an element that has a link with `data-index` for each bar that can have the focus. */
+export class BarSelection {
+  /**
+   * @param {HTMLElement} frame
+   * @param {Chart} chart
+   */
+  constructor(frame, chart) {
+    this._frame = frame;
+    this._chart = chart;
+    /** @type {Selection | null} */
+    this.selected = null;
+    /** @type {{ x: number, first: number } | null} */
+    this._pressed = null;
+    this.isDragging = false;
+    frame.addEventListener("pointerdown", (event) => this._press(event));
+    frame.addEventListener("pointermove", (event) => this._move(event));
+    frame.addEventListener("pointerup", (event) => this._release(event));
+    frame.addEventListener("pointercancel", () => this.clear());
+    frame.addEventListener("click", (event) => this._click(event), { capture: true });
+    frame.addEventListener("keydown", (event) => this._key(event));
+    frame.addEventListener("dragstart", (event) => event.preventDefault());
+  }
+
+  clear() {
+    this._end();
+    this._select(null);
+  }
 
   /** @param {Selection | null} next */
-  function select(next) {
-    selection = next;
-    chart.mark(next);
+  _select(next) {
+    this.selected = next;
+    this._chart.mark(next);
   }
 
-  function end() {
-    pressed = null;
-    isDragging = false;
+  _end() {
+    this._pressed = null;
+    this.isDragging = false;
   }
 
   /** @param {PointerEvent} event */
-  function press({ button, isPrimary, clientX, ctrlKey, metaKey, shiftKey, altKey }) {
+  _press({ button, isPrimary, clientX, ctrlKey, metaKey, shiftKey, altKey }) {
     if (button !== 0 || !isPrimary || ctrlKey || metaKey || shiftKey || altKey) return;
-    end();
-    pressed = { x: clientX, first: chart.indexAt(clientX) };
+    this._end();
+    this._pressed = { x: clientX, first: this._chart.indexAt(clientX) };
   }
 
   /** @param {PointerEvent} event */
-  function move({ clientX, pointerId, isPrimary }) {
-    if (!pressed || !isPrimary) return;
-    if (!isDragging && Math.abs(clientX - pressed.x) < LEAST) return;
-    if (!isDragging) frame.setPointerCapture(pointerId);
-    isDragging = true;
-    select({ first: pressed.first, last: chart.indexAt(clientX) });
+  _move({ buttons, clientX, pointerId, isPrimary }) {
+    if (!this._pressed || !isPrimary) return;
+    if (!(buttons & 1)) return this.clear(); // it was let go elsewhere
+    if (!this.isDragging && Math.abs(clientX - this._pressed.x) < LEAST) return;
+    if (!this.isDragging) this._frame.setPointerCapture(pointerId);
+    this.isDragging = true;
+    this._select({ first: this._pressed.first, last: this._chart.indexAt(clientX) });
   }
 
   /** @param {PointerEvent} event */
-  function release({ isPrimary }) {
+  _release({ isPrimary }) {
     if (!isPrimary) return;
-    const chosen = isDragging ? selection : null;
-    pressed = null;
-    if (chosen) chart.choose(chosen);
+    const chosen = this.isDragging ? this.selected : null;
+    this._pressed = null;
+    if (chosen) this._chart.choose(chosen);
   }
 
   /**
    * A drag that ends on a link does not follow it.
    * @param {Event} event
    */
-  function click(event) {
-    if (!isDragging) return;
+  _click(event) {
+    if (!this.isDragging) return;
     event.preventDefault();
     event.stopPropagation();
-    end();
-  }
-
-  function clear() {
-    end();
-    select(null);
+    this._end();
   }
 
   /** @param {KeyboardEvent} event */
-  function key(event) {
+  _key(event) {
     const index = indexOf(event.target);
     if (index === null || event.ctrlKey || event.metaKey || event.altKey) return;
     const step = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
-    if (step && event.shiftKey) select(extended(selection ?? { first: index, last: index }, step, chart.bars()));
-    else if (step) focusNext(frame, index, step);
-    else if (event.key === "Enter" && selection) chart.choose(selection);
-    else if (event.key === "Escape" && selection) clear();
+    if (step && event.shiftKey) this._extend(index, step);
+    else if (step) this._go(index, step);
+    else if (event.key === "Enter" && this.selected) this._chart.choose(this.selected);
+    else if (event.key === "Escape" && this.selected) this.clear();
     else return;
     event.preventDefault();
   }
 
-  frame.addEventListener("pointerdown", press);
-  frame.addEventListener("pointermove", move);
-  frame.addEventListener("pointerup", release);
-  frame.addEventListener("pointercancel", clear);
-  frame.addEventListener("click", click, { capture: true });
-  frame.addEventListener("keydown", key);
-  frame.addEventListener("dragstart", (event) => event.preventDefault());
-  return { isDragging: () => isDragging, selected: () => selection, clear };
+  /**
+   * @param {number} index
+   * @param {number} step
+   */
+  _extend(index, step) {
+    this._select(extended(this.selected ?? { first: index, last: index }, step, this._chart.bars()));
+  }
+
+  /**
+   * Give the focus to the next link on a side, if there is one. Nothing is selected then: Enter opens that link.
+   * @param {number} index
+   * @param {number} step
+   */
+  _go(index, step) {
+    if (this.selected) this.clear();
+    const links = /** @type {NodeListOf<SVGAElement>} */ (this._frame.querySelectorAll("a[data-index]"));
+    const indices = [...links].map((link) => Number(link.dataset.index));
+    links[indices.indexOf(index) + step]?.focus();
+  }
 }
 
 /**
@@ -115,16 +138,4 @@ export function extended({ first, last }, step, bars) {
 function indexOf(target) {
   const index = target instanceof Element ? target.closest("a")?.dataset.index : undefined;
   return index === undefined ? null : Number(index);
-}
-
-/**
- * Give the focus to the next link on a side, if there is one.
- * @param {HTMLElement} frame
- * @param {number} index
- * @param {number} step
- */
-function focusNext(frame, index, step) {
-  const links = /** @type {NodeListOf<SVGAElement>} */ (frame.querySelectorAll("a[data-index]"));
-  const indices = [...links].map((link) => Number(link.dataset.index));
-  links[indices.indexOf(index) + step]?.focus();
 }

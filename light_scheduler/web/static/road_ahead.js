@@ -5,7 +5,7 @@
 
 import { countsOf, GROUPS, inOrder, pendingOf, question } from "./ahead.js";
 import { queryString, request } from "./api.js";
-import { barChart } from "./bar_chart.js";
+import { BarChart } from "./bar_chart.js";
 import { h, replace } from "./elements.js";
 import { barsOf, rangeFrom } from "./intervals.js";
 import { poll } from "./poll.js";
@@ -27,7 +27,7 @@ const ALL = "all";
  * @param {AbortSignal} signal
  */
 export function roadAhead(signal) {
-  const chart = barChart(HEIGHT);
+  const chart = new BarChart(HEIGHT);
   const body = h("div", {});
   const open = h("a", {}, "Details");
   const range = choice("Range", RANGES, "hour", { onchange: () => void show() });

@@ -6,7 +6,7 @@
 
 import { countsOf, GROUPS, intoGroup, pendingOf, question } from "./ahead.js";
 import { queryString, request } from "./api.js";
-import { barChart, moment } from "./bar_chart.js";
+import { BarChart, moment } from "./bar_chart.js";
 import { h, replace } from "./elements.js";
 import { count, plural } from "./format.js";
 import { instantOf, LATEST, parseInstant, typedInstant } from "./instants.js";
@@ -78,7 +78,7 @@ function rangeAsked(by, from, to) {
 
 /** @param {Context} context */
 function filters(context) {
-  const { scope: { tenant = "", target, partition }, group } = asked(context);
+  const { scope: { tenant = "", target, partition }, group, by } = asked(context);
   const { query } = context;
   const hidden = Object.entries({ target, partition }).map(([name, value]) =>
     value && h("input", { type: "hidden", name, value })
@@ -89,7 +89,7 @@ function filters(context) {
     tenantField(context.identity, tenant, true),
     hidden,
     !tenant && choice("Group by", GROUPS, group, { name: "group" }),
-    choice("Intervals", INTERVALS, query.get("by") ?? "", { name: "by" }),
+    choice("Intervals", INTERVALS, query.get("by") ? by : "", { name: "by" }),
     TIMES.map((name) => timeField(name, instantOf(query.get(name)))),
     h("button", { class: "main" }, "Show"),
   );
@@ -106,7 +106,7 @@ function timeField(name, at) {
     name,
     placeholder,
     value: at === null ? "" : typedInstant(at, timeMode() === "utc"),
-    oninput: (/** @type {Event} */ event) => /** @type {HTMLInputElement} */ (event.target).setCustomValidity(""),
+    oninput: (/** @type {Event} */ event) => accept(/** @type {HTMLInputElement} */ (event.target).form),
   });
 }
 
@@ -150,6 +150,14 @@ function refuse(form, name, why) {
 }
 
 /**
+ * Take back what was said at both ends of the range: each may be wrong because of the other.
+ * @param {HTMLFormElement | null} form
+ */
+function accept(form) {
+  if (form) TIMES.forEach((name) => inputOf(form, name).setCustomValidity(""));
+}
+
+/**
  * @param {HTMLFormElement} form
  * @param {string} name
  */
@@ -183,7 +191,7 @@ function report(answer, asked) {
   const { scope } = asked;
   const bars = barsOf(countsOf(answer), by, from, to);
   const due = bars.reduce((sum, bar) => sum + bar.count, 0);
-  const chart = barChart(HEIGHT);
+  const chart = new BarChart(HEIGHT);
   const shown = "groups" in answer ? { ...scope, group: answer.group } : scope;
   const now = Date.now();
   chart.show({ bars, by, scope: shown, now });

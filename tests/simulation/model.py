@@ -24,7 +24,7 @@ from light_scheduler.wire.state import decode_entry
 from .kafka import POISON, Record, Transaction
 from .lending import Quota
 from .many import CHANGES, Many, Owed, Sizes, kind_of, many_by_copy, many_of
-from .rates import Pace
+from .rates import Pace, answered_asks
 from .records import (
     Sent,
     counts,
@@ -32,6 +32,7 @@ from .records import (
     is_for_many,
     is_handover,
     is_relayed,
+    is_to_be_carried_out,
     json,
     place,
     recorded_at,
@@ -164,8 +165,6 @@ class Partition:
     fired: int = 0
     decided_at: int = 0
     """When (ms) what is being committed was decided, or is to be visible if it was prepared ahead of that."""
-    _backlog_end: int = 0
-    """Commands before that one waited when the lane of the commit took over, if it has not read them all."""
     _leaving: list[Record] = field(default_factory=list)
     """Records of the commit by which schedules are moved, as far as they are not yet."""
     _counts_at: int = 0
@@ -197,24 +196,32 @@ class Partition:
         ]
         copies = [record for record in passed_on if is_for_many(record) and not counts(record)]
         self.pace.begin(commit.owner, self.decided_at)
-        self._backlog_end = self._backlog_end_of(commit)
+        is_behind = self._is_behind(commit)
+        if not is_behind:
+            for tenant in self.waiting.queues:
+                self.pace.look(tenant, self.decided_at, self.decided_at)
         steps = deque(steps_of(commit, self.changelog))
         take = partial(self._take, number=number, now=now, happened=happened, said=said, copies=copies)
-        self._leave(steps, take)
+        self._leave(steps, take, is_behind=is_behind)
         position = commit.group_offsets.get(TopicPartition(self.topic, self.number), -1)
+        read: list[Record] = []
         while self.taken < len(self.commands) and self.commands[self.taken].offset < position:
             command = self.commands[self.taken]
             self.taken += 1
+            read.append(command)
             tenant = header(command, "schedule-tenant")
+            self._look(command, said)
             if steps and steps[0].joins == command.offset:
                 rule, is_added = self.rules.at(tenant, self.decided_at), self.number >= self.partitions_at_first
                 self.waiting.join(steps.popleft(), command, rule, is_added=is_added)
-                self._leave(steps, take)
+                self._leave(steps, take, is_behind=True)
                 continue
             if tenant in self.waiting.queues and (sent(command), "rejected") not in said:
                 raise Violation(f"the command at {command.offset} overtakes {self.waiting.queues[tenant]}")
             self._counts_at = recorded_at(command)
             take(command)
+        for tenant, asked_at in answered_asks(read, written):
+            self.pace.look(tenant, asked_at, self.decided_at)
         self._hand_over_all(happened)
         if steps:
             raise Violation(f"{steps} were delayed, and were not read")
@@ -252,21 +259,30 @@ class Partition:
         if history != happened:
             raise Violation(f"history says {dict(history)}; what happened is {dict(happened)}")
 
-    def _leave(self, steps: deque[Step], take: Callable[[Record], None]) -> None:
-        """Carry out what leaves its queue before the next command joins one."""
+    def _leave(self, steps: deque[Step], take: Callable[[Record], None], *, is_behind: bool) -> None:
+        """Carry out what leaves its queue before the next command joins one: after another only in a backlog."""
         while steps and steps[0].joins is None:
-            self._counts_at = self._leaves_at(steps[0].tenant)
+            self._counts_at = self._leaves_at(steps[0].tenant) if is_behind else self.decided_at
             take(self.waiting.leave(steps.popleft()))
 
-    def _backlog_end_of(self, commit: Transaction) -> int:
-        """Return where the backlog ends of which a commit is; 0: it is of none."""
+    def _look(self, command: Record, said: Sequence[tuple[Sent, str]]) -> None:
+        """A command is read. Where those above a rate wait, it is looked at the rate even if it is passed on then."""
+        tenant = header(command, "schedule-tenant")
+        rule = self.rules.at(tenant, self.decided_at)
+        if rule is None or rule.commands_per_second is None or tenant in self.waiting.queues:
+            return
+        is_passed_on = any((sent(command), outcome) in said for outcome in ("forwarded", "relayed"))
+        may_wait = rule.delayed_above is not None or self.number >= self.partitions_at_first
+        if is_to_be_carried_out(command) and (may_wait or not is_passed_on):
+            self.pace.look(tenant, recorded_at(command), self.decided_at)
+
+    def _is_behind(self, commit: Transaction) -> bool:
+        """Tell whether a lane still reads what waited when it took over."""
         end = commit.backlog_end.get((self.topic, self.number), 0)
-        return end if self.taken < len(self.commands) and self.commands[self.taken].offset < end else 0
+        return self.taken < len(self.commands) and self.commands[self.taken].offset < end
 
     def _leaves_at(self, tenant: str) -> int:
-        """Return when (ms) a command leaves its queue: in a backlog, when the next of its tenant was recorded."""
-        if not self._backlog_end:
-            return self.decided_at
+        """Return when (ms) a command leaves its queue in a backlog: when the next of its tenant was recorded."""
         following = (each for each in self.commands[self.taken :] if header(each, "schedule-tenant") == tenant)
         return next(map(recorded_at, following), self.decided_at)
 
@@ -338,6 +354,8 @@ class Partition:
         """Do what a bulk command does, and take the copies that it makes out of `copies`."""
         if counts(command):
             return
+        if sent(command) == place(command):
+            self.pace.note(header(command, "schedule-tenant"), self._counts_at, self.decided_at)
         made = [copy for copy in copies if sent(copy) == place(command)]
         copies[:] = [copy for copy in copies if copy not in made]
         follows = {copy.partition: copy.offset for copy in made if kind_of(copy) == "part"}

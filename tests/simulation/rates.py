@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from aiokafka import TopicPartition
 
 from light_scheduler.model import Shares
-from light_scheduler.model.rate_lending import ALL, RateGrant, RateKind, RateName
-from light_scheduler.wire.rate_lending import RATE_LENT, rate_in
+from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind, RateName
+from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT, rate_in
 
-from .kafka import Place, Transaction
+from .kafka import Place, Record, Transaction
 from .violation import Violation
 
 if TYPE_CHECKING:
@@ -55,11 +55,14 @@ class Pace:
     counted: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Tenant -> instants."""
     _lanes: list[_Lane] = field(default_factory=list)
+    _reached: dict[str, int] = field(default_factory=dict)
+    """Tenant -> the instant that commands count from at least: their time does not go back in a partition."""
 
     def begin(self, owner: object, now: int) -> None:
-        """A commit of a lane follows."""
+        """A commit of a lane follows. Another lane knows nothing of what the one before has only looked at."""
         if not self._lanes or owner is not self._lanes[-1].owner:
             self._lanes.append(_Lane(owner, now, {}))
+            self._reached = {tenant: times[-1] for tenant, times in self.counted.items() if times}
 
     def renewed(self, tenant: str, lent: Mapping[object, int]) -> list[int]:
         """Return from when on each further lane had its own: commands of a backlog count before its first commit.
@@ -71,12 +74,28 @@ class Pace:
         begun.sort(key=lambda each: each[0])
         return [min(now, first, lent.get(owner, now)) for now, owner, first in begun[1:]]
 
+    def look(self, tenant: str, recorded_at: int, now: int) -> int:
+        """It is looked whether a tenant may have one more command of some instant; return when that would count.
+
+        That is when it was recorded, unless that goes back or is ahead of the clock.
+        """
+        self._reached[tenant] = at = max(min(self._reached.get(tenant, 0), now), min(recorded_at, now))
+        return at
+
     def note(self, tenant: str, recorded_at: int, now: int) -> None:
-        """A command is carried out: it counts when it was recorded, unless that goes back or is ahead of the clock."""
-        times = self.counted[tenant]
-        before = min(times[-1], now) if times else 0
-        times.append(max(before, min(recorded_at, now)))
-        self._lanes[-1].firsts.setdefault(tenant, times[-1])
+        """A command is carried out, and counts."""
+        at = self.look(tenant, recorded_at, now)
+        self.counted[tenant].append(at)
+        self._lanes[-1].firsts.setdefault(tenant, at)
+
+
+def answered_asks(read: Sequence[Record], written: Sequence[Record]) -> Iterator[tuple[str, int]]:
+    """Yield whose tokens of commands were asked for, and when, in records that were read; answers were written."""
+    answers = {(to.partition, said.name, said.number) for to, said in _said(written) if isinstance(said, RateGrant)}
+    for record, said in _said(read):
+        is_of_commands = isinstance(said, RateAsk) and said.name.kind is RateKind.COMMANDS
+        if is_of_commands and (said.partition, said.name, said.number) in answers:
+            yield said.name.tenant, record.timestamp
 
 
 class _Loan(NamedTuple):
@@ -217,14 +236,21 @@ def _loans(commits: Iterable[_Commit], topics: Collection[str]) -> defaultdict[R
                 ends = commit.now + 1_000 * BORROWED_S
                 loans[grant.name].append(_Loan(lent_at, ends, grant.amount / 1_000))
         unread[commit.place] = [each for each in waiting if each[1] >= position]
-        for record in commit.transaction.records:
-            for header, value in record.headers if record.topic in topics else ():
-                if header == RATE_LENT and isinstance(said := rate_in(header, value), RateGrant):
-                    unread[record.topic, record.partition].append((commit.now, record.offset, said))
+        for record, said in _said(each for each in commit.transaction.records if each.topic in topics):
+            if isinstance(said, RateGrant):
+                unread[record.topic, record.partition].append((commit.now, record.offset, said))
     for left in unread.values():
         for lent_at, _, grant in left:
             loans[grant.name].append(_Loan(lent_at, inf, grant.amount / 1_000))
     return loans
+
+
+def _said(records: Iterable[Record]) -> Iterator[tuple[Record, RateAsk | RateGrant]]:
+    """Yield the records by which partitions ask each other for tokens, or answer."""
+    for record in records:
+        for header, value in record.headers:
+            if header in (RATE_ASKED, RATE_LENT):
+                yield record, rate_in(header, value)
 
 
 def _fired(commits: Iterable[_Commit], targets: frozenset[str]) -> defaultdict[str, list[int]]:

@@ -26,8 +26,13 @@ def is_handover(record: Record) -> bool:
 
 
 def is_relayed(record: Record) -> bool:
-    _, _, _, *way = header(record, FORWARDED_FROM).split(":")
-    return bool(way) and way[0][:1] in ("?", "=", ".")
+    return _way(record) in ("?", "=", ".")
+
+
+def is_to_be_carried_out(command: Record) -> bool:
+    """Tell whether a command is for the partition that reads it: not a question of another one, nor a copy for many."""
+    is_copy = is_for_many(command) and sent(command) != place(command)
+    return not is_copy and _way(command) not in ("?", ".")
 
 
 def is_for_many(record: Record) -> bool:
@@ -70,3 +75,7 @@ def header(record: Record, name: str) -> str:
 def json(record: Record) -> dict[str, Any]:
     value: dict[str, Any] = msgspec.json.decode(record.value or b"null")
     return value
+
+
+def _way(record: Record) -> str:
+    return ":".join(header(record, FORWARDED_FROM).split(":")[3:])[:1]

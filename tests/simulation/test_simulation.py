@@ -50,7 +50,6 @@ SLOW_TO_CATCH = {
     "a-failed-removal-is-forgotten",
     "aborted-transactions-fill-buckets",
     "added-partitions-begin-full",
-    "added-partitions-earn-at-once",
     "checkpoint-too-far",
     "counts-survive-an-abort",
     "done-too-soon",
@@ -150,6 +149,15 @@ def test_rules_of_tenants_change_and_hold_in_every_commit(pytestconfig: pytest.C
 
 def test_a_command_counts_for_its_rate_though_the_table_could_not_be_written_after_the_commit() -> None:
     assert play(draw_tenants(189)).violation is None
+
+
+def test_commands_of_a_commit_that_counts_without_an_answer_count_for_their_rate() -> None:
+    assert play(draw_rates_in_doubt(5021)).violation is None
+
+
+@pytest.mark.parametrize("history", [draw_bulk_growth(5310), draw_loaded_growth(5080)], ids=["few", "many"])
+def test_commands_that_took_a_long_way_count_when_those_do_that_were_read_before_them(history: History) -> None:
+    assert play(history).violation is None
 
 
 def test_a_lane_that_is_fenced_while_it_is_restored_decides_nothing_on_half_of_a_transaction() -> None:

@@ -83,14 +83,15 @@ def _added_partitions_begin_full() -> Iterator[Any]:
         yield None
 
 
-@mutant(1, "Partitions that were added earn what former ones still earn.", 200, draw_loaded_growth)
-def _added_partitions_earn_at_once() -> Iterator[Any]:
+@mutant(1, "Partitions that were added earn as much as former ones did before.", 20, draw_loaded_growth)
+def _added_partitions_earn_too_much() -> Iterator[Any]:
     rate_part = Placement.rate_part
 
-    def at_once(self: Placement, partition: int) -> RatePart:
-        return RatePart(1 / self.partitions, is_new=rate_part(self, partition).is_new)
+    def as_former_ones(self: Placement, partition: int) -> RatePart:
+        part = rate_part(self, partition)
+        return part._replace(share=1 / (self.former or 1)) if part.is_new else part
 
-    with replaced(Placement, "rate_part", at_once):
+    with replaced(Placement, "rate_part", as_former_ones):
         yield None
 
 

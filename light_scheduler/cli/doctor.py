@@ -40,8 +40,16 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
     type=click.Choice(JOBS),
     help="Check the rights that this job of the pipeline needs in Kafka, in place of all that a worker needs.",
 )
+@click.option(
+    "--target",
+    "targets",
+    metavar="TOPIC",
+    multiple=True,
+    help="Also check the rights on this target topic. Can be given several times. Without it, doctor knows only the "
+    "targets that rules of tenants name.",
+)
 @output_option()
-def command(settings: Settings, job: Job | None, output: Output) -> None:
+def command(settings: Settings, job: Job | None, targets: tuple[str, ...], output: Output) -> None:
     """Check broker, topics, rights, access, clock and disk, and print what to do.
 
     Exit code 1: a worker could not run here, or a job not with these rights.
@@ -50,7 +58,11 @@ def command(settings: Settings, job: Job | None, output: Output) -> None:
     from light_scheduler.doctor.job_checks import run_job_checks
 
     with status("Checking"):
-        checks = interruptible(lambda: list(run_checks(settings) if job is None else run_job_checks(settings, job)))
+        checks = interruptible(
+            lambda: list(
+                run_checks(settings, targets=targets) if job is None else run_job_checks(settings, job, targets)
+            )
+        )
     failed = any(check.status == "fail" for check in checks)
     if not output.is_table:
         output.print({"ok": not failed, "checks": checks}, rows="checks")

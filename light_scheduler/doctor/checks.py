@@ -49,8 +49,9 @@ _TIMEX_MAXERROR_OFFSET = 24
 _TIMEX_STATUS_OFFSET = 40
 
 
-def run_checks(settings: Settings, info: Info | None = None) -> Iterator[Check]:
+def run_checks(settings: Settings, info: Info | None = None, targets: Sequence[str] = ()) -> Iterator[Check]:
     """Yield what is found, as it is found. `info` is what the worker of these settings says; None: it is asked.
+    `targets` are topics that schedules are delivered to.
 
     Blocks. There must be no event loop in this thread.
     """
@@ -78,7 +79,7 @@ def run_checks(settings: Settings, info: Info | None = None) -> Iterator[Check]:
     try:
         yield from check_copies(facts.nodes, frail_topics(settings.connection, timeout=TIMEOUT_S))
         named = named_topics(settings, timeout=TIMEOUT_S)
-        missing = missing_rights(settings, named.rules, named.targets, timeout=TIMEOUT_S)
+        missing = missing_rights(settings, named.rules, [*named.targets, *targets], timeout=TIMEOUT_S)
         denied = {each.right.name for each in missing}
         topics = list(check_application_topics(settings, denied))
         yield from topics
@@ -211,7 +212,7 @@ def check_limits(settings: Settings, facts: BrokerFacts) -> Iterator[Check]:
     if not facts.knows_limits:
         right = Right("cluster", "kafka-cluster", ("DescribeConfigs",))
         detail = "cannot compare with the broker: no right DESCRIBE_CONFIGS on the cluster (workers do not need it)"
-        yield Check("time-outs", "warn", detail, _acl_line(settings, right))
+        yield Check("time-outs", "warn", detail, acl_line(settings, right))
         return
     problems = []
     low, high = facts.session_timeout_ms
@@ -269,12 +270,13 @@ def check_copies(nodes: int, frail: FrailTopics) -> Iterator[Check]:
 def check_rights(settings: Settings, missing: Sequence[MissingRight]) -> Iterator[Check]:
     """Name each right that is missing, with the command that gives it."""
     for each in missing:
-        yield Check("rights", "fail", each.problem, _acl_line(settings, each.right))
+        yield Check("rights", "fail", each.problem, acl_line(settings, each.right))
     if not missing:
         yield Check(
             "rights",
             "ok",
-            "topics, groups, transactional ids: no right is missing. Not checked: targets that only schedules name",
+            "topics, groups, transactional ids: no right is missing. Not checked: targets that only schedules name; "
+            "`light-scheduler doctor --target TOPIC` checks one",
         )
 
 
@@ -289,7 +291,8 @@ def check_security(settings: Settings) -> Iterator[Check]:
         yield Check("security", "warn", detail, "set up a listener with TLS, and set security_protocol to SASL_SSL")
 
 
-def _acl_line(settings: Settings, right: Right) -> str:
+def acl_line(settings: Settings, right: Right) -> str:
+    """Return the command that gives this user a right."""
     return acl_commands([right], principal_of(settings.connection), settings.bootstrap_servers)[0]
 
 

@@ -19,10 +19,14 @@ from light_scheduler.wire.tenants import tenant_book
 
 
 class NamedTopics(NamedTuple):
-    """The delay rules in force, the configuration's included, and the targets that rules of tenants name."""
+    """The delay rules in force, the configuration's included, and the targets that rules of tenants name.
+
+    `knows_tenants`: this user may read those rules.
+    """
 
     rules: list[DelayRule]
     targets: list[str]
+    knows_tenants: bool
 
 
 def named_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> NamedTopics:
@@ -33,15 +37,16 @@ def named_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> NamedTopi
     connection, names = settings.connection, settings.topics
     existing = partition_counts(admin_client(connection), connection, timeout)
 
-    def entries(topic: str) -> Mapping[bytes, bytes]:
+    def entries(topic: str) -> Mapping[bytes, bytes] | None:
         if topic in existing:
             with suppress(BrokerError):  # another check says so
                 return asyncio.run(stored_entries(connection, topic, timeout))
-        return {}
+        return None
 
-    book = rule_book(settings.delays, stored_rules(entries(names.delays)), settings.reserved_topics)
-    targets = targets_of(tenant_book(entries(names.tenants)), settings.internal_topics | settings.answers_only)
-    return NamedTopics([*book.rules.values()], targets)
+    book = rule_book(settings.delays, stored_rules(entries(names.delays) or {}), settings.reserved_topics)
+    tenants = entries(names.tenants)
+    targets = targets_of(tenant_book(tenants or {}), settings.internal_topics | settings.answers_only)
+    return NamedTopics([*book.rules.values()], targets, tenants is not None)
 
 
 def targets_of(book: TenantBook, refused: frozenset[str]) -> list[str]:

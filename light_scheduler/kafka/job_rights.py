@@ -15,6 +15,12 @@ JOBS: tuple[Job, ...] = get_args(Job)
 READERS = Right("group", "light-scheduler-pipeline", ("Describe",))
 """Whoever reads through our Kafka format looks up the coordinator of this group; nothing is stored in it."""
 
+SINCE_LAST = Right("group", "light-scheduler-audit-", ("Read",), "prefixed")
+"""Of the jobs, only `audit --since-last` needs it, and no other audit."""
+
+WITH_TARGETS: frozenset[Job] = frozenset({"import", "audit"})
+"""Jobs that need rights on targets."""
+
 LOAD_NAME = "light-scheduler-load"
 """The name of a load that has none of its own: its transactional ids begin with it."""
 
@@ -59,7 +65,7 @@ def _audit(settings: Settings, targets: Collection[str]) -> list[Right]:
     return [
         *_topics([*_commands(settings), names.history, names.dead_letters, *targets], "Read", "DescribeConfigs"),
         READERS,
-        Right("group", "light-scheduler-audit-", ("Read",), "prefixed"),
+        SINCE_LAST,
     ]
 
 

@@ -61,7 +61,7 @@ def missing_rights(
     return missing + _on_ids(settings, timeout, has_rules=bool(rules))
 
 
-def lacking_rights(settings: Settings, rights: Iterable[Right], *, timeout: float = TIMEOUT_S) -> list[MissingRight]:
+def missing_of(settings: Settings, rights: Iterable[Right], *, timeout: float = TIMEOUT_S) -> list[MissingRight]:
     """Return those of some rights that this user does not have. Of prefixed ones, a name that begins so is tried."""
     admin = admin_client(settings.connection)
     partition_counts(admin, settings.connection, timeout)  # its error says it if nothing answers

@@ -15,7 +15,7 @@ from support.ledger import Ledger
 from support.secured import SecuredKafka, secured_kafka
 
 from light_scheduler.cli import cli
-from light_scheduler.kafka.job_rights import JOBS, Job, job_rights
+from light_scheduler.kafka.job_rights import JOBS, WITH_TARGETS, Job, job_rights
 from light_scheduler.kafka.rights import Right, acl_commands
 from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
@@ -95,11 +95,13 @@ def exported(place: Place) -> None:
     assert CliRunner().invoke(cli, [*words, "--app-id", place.app_id("export")]).exit_code == 0
 
 
-def examined(place: Place, job: str) -> tuple[int, set[str]]:
+def examined(place: Place, job: str, *words: str) -> tuple[int, set[str]]:
     """Return the doctor's exit code, and the commands that give the rights that are missing."""
-    ran = place.run(job, "doctor", "--job", job, "--json")
+    ran = place.run(job, "doctor", "--job", job, "--json", *words)
     assert ran.stdout, ran.output
-    rights = [check for check in json.loads(ran.stdout)["checks"] if check["name"] == "rights"]
+    checks = json.loads(ran.stdout)["checks"]
+    assert ("targets" in {check["name"] for check in checks}) == (job in WITH_TARGETS and not words)
+    rights = [check for check in checks if check["name"] == "rights"]
     return ran.exit_code, {check["fix"] for check in rights} - {None}
 
 
@@ -120,8 +122,10 @@ def test_a_job_runs_with_exactly_its_rights_and_each_that_is_missing_is_named(
     if job == "import":
         request.getfixturevalue("exported")
     settings, principal = place.settings(job), place.kafka.principal(KIND)
-    missing = acl_commands([*one_by_one(job_rights(job, settings))], principal, settings.bootstrap_servers)
-    assert examined(place, job) == (1, set(missing))
+    for targets, words in (([], []), ([place.ledger.target], ["--target", place.ledger.target])):
+        rights = [*one_by_one(job_rights(job, settings, targets))]
+        missing = acl_commands(rights, principal, settings.bootstrap_servers)
+        assert examined(place, job, *words) == (1, set(missing))
     assert place.run(job, *place.words(job)).exit_code == 1
 
     grant(place.kafka.servers, principal, job_rights(job, settings, [place.ledger.target]))

@@ -51,12 +51,16 @@ _ADVICE = {
         "Spark does not find the file system of s3a://: give the jars of hadoop-aws, of the version of Spark's Hadoop, "
         "with --jar, or to spark-submit with --packages org.apache.hadoop:hadoop-aws:VERSION"
     ),
+    re.compile(r"database or disk is full"): (
+        "the disk on which Spark keeps temporary files is full: free space on it, or name a folder on a larger one, on "
+        "each machine that runs tasks: --spark-conf spark.local.dir=FOLDER"
+    ),
     re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST"): (
         "a file of the table is gone: it changed while it was read, or VACUUM of Delta Lake has deleted the version "
         "that the job needs. Run the job again; load such a Delta table under another --name, which sends all rows"
     ),
 }
-"""Advice for missing classes and files, by Java's error message."""
+"""Advice for missing classes, files and space, by what the error message has in it."""
 
 
 class Pairs(click.ParamType):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
-from typing import Any, Literal
+from typing import Literal
 
 from light_scheduler.errors import FormatError
 from light_scheduler.model import Command, Entry
@@ -29,26 +29,24 @@ from .evidence import (
     seen_of,
 )
 from .faults import RecordId
-from .found import DeadLetters, Messages
+from .found import DeadLetters, MessagesByName
 from .overflow import LongList
 from .promises import HistoryRecord, Refused
 from .standing import Series
 from .verdict import Case
 
+ORDER = "lane", "kind", "topic", "partition", "offset"
+"""The columns that the rows of a schedule are sorted by, in two parts: history comes last."""
+
 Unjudged = Literal["ambiguous", "moved"]
 """Why a schedule cannot be judged: commands for it come in on several topics; or it was moved between lanes."""
-
-
-def order_of(row: Row) -> tuple[Any, ...]:
-    """Return what the rows of a schedule are sorted by."""
-    return row.kind == HISTORY, row.lane, row.kind, row.topic, row.partition, row.offset
 
 
 def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator[tuple[int, Case | Unjudged]]:
     """Yield a case for each lane that has a part in a schedule's rows, or why that cannot be judged.
 
     History does not tell apart commands that come in on several topics, nor when a schedule left a lane. `whole_since`
-    (UTC epoch ms) is since when neither commands nor history lack anything. The rows are sorted by `order_of`, and the
+    (UTC epoch ms) is since when neither commands nor history lack anything. The rows are sorted by ORDER, and the
     history of a case has to be read before the next case.
     """
     schedule, rows = _Schedule(), iter(rows)
@@ -60,12 +58,12 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
         schedule.add(row)
     schedule.bring_letters_home()
     for lane, of_lane in groupby(lines, key=lambda row: row.lane):
-        yield lane, schedule.case(lane, default_topic, whole_since, History(of_lane))
+        yield lane, schedule.case(lane, default_topic, whole_since, HistoryLines(of_lane))
     for lane in schedule.others():
-        yield lane, schedule.case(lane, default_topic, whole_since, History(()))
+        yield lane, schedule.case(lane, default_topic, whole_since, HistoryLines(()))
 
 
-class History:
+class HistoryLines:
     """Lines of history in their order; `unreadable` counts those passed over so far, which are not the scheduler's."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -88,7 +86,7 @@ class _Lane:
     def __init__(self) -> None:
         self.asked: LongList[Command] = LongList(encode_asked, _decode_command)
         self.refused: list[Refused] = []
-        self.messages = Messages()
+        self.messages = MessagesByName()
         self.dead_letters = DeadLetters()
         self.imported: Entry | None = None
         self.series: Series | None = None
@@ -141,7 +139,7 @@ class _Schedule:
                 home, offset = self._copies[lane, letter.offset]
                 self._by_lane[home].dead_letters.add(letter._replace(offset=offset))
 
-    def case(self, lane: int, default_topic: str, whole_since: int, history: History) -> Case | Unjudged:
+    def case(self, lane: int, default_topic: str, whole_since: int, history: HistoryLines) -> Case | Unjudged:
         """Return the case of a lane, or why it cannot be judged."""
         self._done.add(lane)
         found = self._by_lane[lane]

@@ -71,7 +71,7 @@ _decode_messages = msgspec.msgpack.Decoder(_OfOneName).decode
 _decode_number = msgspec.msgpack.Decoder(int).decode
 
 
-class Messages:
+class MessagesByName:
     """A lane's messages of one schedule, by name."""
 
     def __init__(self) -> None:

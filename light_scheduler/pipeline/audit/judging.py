@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from light_scheduler.engine.firing import MINUTE_MS
 from light_scheduler.pipeline.schemas import arrow_schema
 
-from .cases import cases
+from .cases import ORDER, cases
 from .clearing import COLUMNS as COMPARED
 from .clearing import Cleared, without_cleared
 from .deliveries import lateness_step
@@ -87,7 +87,7 @@ def settled(table: DataFrame, stack: ExitStack) -> DataFrame:
 
 def _by_schedule(evidence: DataFrame, *first: Column) -> DataFrame:
     """Return rows sorted by schedule; those of one by other columns `first`."""
-    order: tuple[Column | str, ...] = (*_SCHEDULE, *first, "lane", "kind", "topic", "partition", "offset")
+    order: tuple[Column | str, ...] = (*_SCHEDULE, *first, *ORDER)
     # Ids begin alike, and Spark sorts by a prefix first: that of a hash tells nearly all schedules apart.
     return evidence.repartition(*_SCHEDULE).sortWithinPartitions(F.xxhash64(*_SCHEDULE), *order)
 
@@ -109,7 +109,7 @@ def clear_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
 
 
 def judge_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what makes findings of rows of evidence, sorted by `order_of`, by a replay of every schedule."""
+    """Return what makes findings of rows of evidence, sorted by ORDER, by a replay of every schedule."""
     schema = arrow_schema(FINDINGS)
 
     def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,7 @@
 """Maps and lists for more than fits into memory: what is too much for it goes to a temporary file.
 
-The file is where Spark keeps its own on a machine (`SPARK_LOCAL_DIRS`), and is deleted with the map.
+The file is where Spark keeps its own on a machine (`SPARK_LOCAL_DIRS`). It is deleted as soon as it is open, so its
+space is free when the map is gone, or the process.
 """
 
 from __future__ import annotations
@@ -111,15 +112,11 @@ class LongList(Sequence[V]):
 def _temporary(owner: object) -> sqlite3.Connection:
     """Return an empty database that is there as long as its owner is."""
     around = os.environ.get(_FOLDERS, "").split(",")[0]
-    folder = TemporaryDirectory(prefix="light-scheduler-", dir=around if around and Path(around).is_dir() else None)
-    file = sqlite3.connect(Path(folder.name) / "items")
-    for pragma in _PRAGMAS:
-        file.execute(f"PRAGMA {pragma}")
-    file.execute("CREATE TABLE items (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
-    weakref.finalize(owner, _removed, file, folder)
+    existing = around if around and Path(around).is_dir() else None
+    with TemporaryDirectory(prefix="light-scheduler-", dir=existing) as folder:
+        file = sqlite3.connect(Path(folder) / "items")
+        weakref.finalize(owner, file.close)
+        for pragma in _PRAGMAS:
+            file.execute(f"PRAGMA {pragma}")
+        file.execute("CREATE TABLE items (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
     return file
-
-
-def _removed(file: sqlite3.Connection, folder: TemporaryDirectory[str]) -> None:
-    file.close()
-    folder.cleanup()

@@ -14,7 +14,7 @@ from light_scheduler.model import Entry, EventType, HistoryEvent
 
 from .diagnosis import Diagnoses
 from .faults import Fault, FaultKind, RecordId
-from .found import Messages
+from .found import MessagesByName
 from .orders import AskedOf, Line, Orders, State, Way
 from .promises import Ending, HistoryRecord, Promise, name_of
 
@@ -22,7 +22,7 @@ MOST_STATES = 64
 """Orders of commands that are followed at a time."""
 
 
-class Found(NamedTuple):
+class Explained(NamedTuple):
     """What lines of history promised, what is wrong with them, and the instants (UTC epoch ms) of those that could be
     held against nothing.
     """
@@ -45,7 +45,7 @@ class Replay:
         commands: AskedOf,
         rules: FiringRules,
         *,
-        messages: Messages,
+        messages: MessagesByName,
         whole_since: int = 0,
         imported: Entry | None = None,
     ) -> None:
@@ -58,7 +58,7 @@ class Replay:
         self._whole_since = whole_since
         self._states = [State(0, imported, 0)]
         self._last_fired: HistoryEvent | None = None
-        self._found = Found([], [], [])
+        self._found = Explained([], [], [])
         self.endings: list[Ending] = []
         self.rest: State | None = None
         """How the schedule stands in the end; None if that is open: what was asked for has not all been carried out,
@@ -71,9 +71,9 @@ class Replay:
         position = min(state.position for state in self._states)
         return self._orders.asked[position - 1].offset if position else None
 
-    def found(self) -> Found:
+    def found(self) -> Explained:
         """Return what was found since this was called last: a series can have more of it than fits into memory."""
-        found, self._found = self._found, Found([], [], [])
+        found, self._found = self._found, Explained([], [], [])
         return found
 
     def take(self, recorded: HistoryRecord) -> None:

@@ -15,11 +15,11 @@ from light_scheduler.pipeline.lag import LAG_MS
 
 from .deliveries import Deliveries
 from .faults import Fault, FaultKind
-from .found import DeadLetters, Messages, Seen
+from .found import DeadLetters, MessagesByName, Seen
 from .orders import AskedOf
 from .overflow import LongList
 from .promises import Ending, HistoryRecord, Promise, Refused
-from .replay import Found, Replay
+from .replay import Explained, Replay
 from .standing import Course, Series, Standing, standing_of
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -78,7 +78,7 @@ class Case(NamedTuple):
     asked: Sequence[Command]
     refused: Sequence[Refused]
     recorded: History
-    messages: Messages
+    messages: MessagesByName
     dead_letters: DeadLetters
     commands_topic: str
     passed_on: AbstractSet[int] = frozenset()
@@ -105,19 +105,19 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
     """Judge one schedule: line by line of its history, and then what is left of the rest."""
     replay = _replay_of(case, rules)
     course = Course(case.asked, case.refused, case.series)
-    hearing = _Hearing(case, bounds, horizon)
+    comparison = _Comparison(case, bounds, horizon)
     for recorded in case.recorded:
         course.take(recorded.event)
         replay.take(recorded)
-        hearing.take(replay.found())
+        comparison.take(replay.found())
     replay.end(bounds.end, bounds.patience)
-    hearing.take(replay.found())
-    hearing.end(replay.endings)
-    counts = hearing.counts + Counter(unreadable=case.unreadable + case.recorded.unreadable)
-    last_at = max(course.last_at, case.dead_letters.last_at, hearing.last_fault_at)
+    comparison.take(replay.found())
+    comparison.end(replay.endings)
+    counts = comparison.counts + Counter(unreadable=case.unreadable + case.recorded.unreadable)
+    last_at = max(course.last_at, case.dead_letters.last_at, comparison.last_fault_at)
     is_open = bool(case.passed_on) or last_at > bounds.end
     standing = None if is_open else standing_of(replay, course)
-    return Verdict(hearing.faults, hearing.deliveries, counts, replay.handled, standing)
+    return Verdict(comparison.faults, comparison.deliveries, counts, replay.handled, standing)
 
 
 def _replay_of(case: Case, rules: FiringRules) -> Replay:
@@ -131,7 +131,7 @@ def _replay_of(case: Case, rules: FiringRules) -> Replay:
     )
 
 
-class _Hearing:
+class _Comparison:
     """Holds what is promised against what is there, promise by promise."""
 
     def __init__(self, case: Case, bounds: Bounds, horizon: Horizon) -> None:
@@ -146,8 +146,8 @@ class _Hearing:
         self.deliveries = Deliveries()
         self.counts: Counter[str] = Counter()
 
-    def take(self, found: Found) -> None:
-        """Hear what the replay has found."""
+    def take(self, found: Explained) -> None:
+        """Compare what the replay has found."""
         self._tell(found.faults)
         self.counts["unjudged"] += sum(map(self._bounds.count, found.unjudged))
         for promise in found.promises:
@@ -158,7 +158,7 @@ class _Hearing:
                 self._dead_lettered(promise, promise.cause)
 
     def end(self, endings: Sequence[Ending]) -> None:
-        """Hear what nothing promised."""
+        """Find what nothing promised."""
         for seen, is_promised in self._messages.left():
             self._tell([_surplus(seen, endings, is_promised=is_promised)])
 

@@ -11,7 +11,7 @@ import pytest
 from support.ledger import Ledger, Record
 
 from light_scheduler.model import DEFAULT_TENANT, EventType
-from light_scheduler.pipeline.audit.cases import cases, order_of
+from light_scheduler.pipeline.audit.cases import ORDER, cases
 from light_scheduler.pipeline.audit.claims import NOTHING, Claim
 from light_scheduler.pipeline.audit.evidence import (
     COMMAND,
@@ -33,6 +33,11 @@ from light_scheduler.wire import decode_dead_letter, decode_history, dialect_nam
 SECOND, MINUTE = 1_000, 60_000
 
 Verdicts = Callable[..., dict[str, Verdict]]
+
+
+def order_of(row: Row) -> tuple[Any, ...]:
+    """Return what rows are sorted by as those of a schedule are."""
+    return row.kind == HISTORY, *(getattr(row, column) for column in ORDER)
 
 
 @pytest.fixture

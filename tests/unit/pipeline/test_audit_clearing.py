@@ -17,7 +17,6 @@ from support.tries import tries
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType, Headers, Once, ScheduleCommand, Target
 from light_scheduler.pipeline.audit import claims, clearing, messages
-from light_scheduler.pipeline.audit.cases import order_of
 from light_scheduler.pipeline.audit.claims import NOTHING, Claim, claim_of_command, claim_of_event
 from light_scheduler.pipeline.audit.clearing import COLUMNS
 from light_scheduler.pipeline.audit.evidence import (
@@ -40,7 +39,7 @@ from light_scheduler.pipeline.lag import LAG_MS
 from light_scheduler.pipeline.schemas import arrow_schema
 from light_scheduler.wire import decode_history
 
-from .conftest import claim_of_message, evidence
+from .conftest import claim_of_message, evidence, order_of
 from .test_audit import HOUR, PLANTED, STEPS, M, again, busy, firing_of, late, told
 from .test_audit import MINUTE as MINUTE_MS
 

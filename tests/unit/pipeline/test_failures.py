@@ -51,6 +51,13 @@ def test_a_file_that_is_gone_is_told_with_what_to_do() -> None:
     assert "--name" in reason
 
 
+def test_a_full_disk_is_told_with_the_setting_that_names_another() -> None:
+    text = FROM_A_WORKER.replace(
+        "cimpl.KafkaException: KafkaError", "sqlite3.OperationalError: database or disk is full"
+    )
+    assert "spark.local.dir" in reason_of(RuntimeError(text))
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

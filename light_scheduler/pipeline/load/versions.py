@@ -171,11 +171,14 @@ class TableVersion:
         return f"{_without_globs(self.path.rstrip('/'))}/_delta_log"
 
     def _require(self, files: set[str], version: int) -> None:
-        """Raise JobError if files of a version are gone. They can be many: Spark looks for them, and reads none."""
+        """Raise JobError if files of a version are gone. They can be many: Spark looks for them, and reads none.
+
+        It does not before it is asked for columns, in a session of Spark Connect.
+        """
         if not files:
             return
         try:
-            self.spark.read.format("binaryFile").load([_without_globs(file) for file in sorted(files)])
+            _ = self.spark.read.format("binaryFile").load([_without_globs(file) for file in sorted(files)]).columns
         except AnalysisException as error:
             raise JobError(
                 f"VACUUM has deleted files of version {version} of {self.path}, which was loaded last, so rows that "

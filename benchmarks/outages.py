@@ -50,8 +50,11 @@ RATE, ROLLING_RATE = 1_000, 2_000
 
 ON_TIME_MS = 250
 BROKER_DOWN_S = 8.0
-BEFORE_S, AFTER_S = 4.0, 22.0
-"""A trial begins so long before the outage, and ends so long after it began."""
+BEFORE_S, AFTER_S = 4.0, 30.0
+"""The load of a trial begins so long before the outage, and it and the trial end so long after that began."""
+
+SENT_PER_MS = 10
+"""Commands that are surely sent in 1 ms: the first is due when all of them are there."""
 
 
 class Sight(NamedTuple):
@@ -127,7 +130,7 @@ class Trials:
         killed = self._now()
         if is_restarted:
             victim.start()
-        self._until(begun)
+        self._until_end(begun)
         ended = self._now() - 1.0
         if not is_restarted:
             victim.start()
@@ -145,7 +148,7 @@ class Trials:
         time.sleep(BROKER_DOWN_S)
         self._broker.start()
         returned = self._now()
-        self._until(begun + BROKER_DOWN_S)
+        self._until_end(begun)
         lanes = [self._watch.between(returned, self._now(), {lane}) for lane in range(PARTITIONS)]
         late = [late_until(sights, returned) for sights in lanes]
         return {
@@ -163,7 +166,9 @@ class Trials:
             worker.start()
             worker.wait_ready()
         took = self._now() - begun
-        self._until(begun)
+        if took > AFTER_S:
+            raise RuntimeError(f"the restarts took {took:.0f} s, and the load only {AFTER_S:.0f} s")
+        self._until_end(begun)
         sights = self._watch.between(begun - BEFORE_S, self._now(), set(range(PARTITIONS)))
         seconds = p99_by_second((int(sight.at * 1_000 - sight.late_ms), int(sight.late_ms)) for sight in sights)
         return {
@@ -175,8 +180,8 @@ class Trials:
 
     def _load(self) -> float:
         """Send what a trial needs and wait until the outage is to begin; return that instant (s of the clock)."""
-        first = self._clock.now() + 3 * self._rate
-        count = int(self._rate * (BEFORE_S + AFTER_S + BROKER_DOWN_S))
+        count = int(self._rate * (BEFORE_S + AFTER_S))
+        first = self._clock.now() + count // SENT_PER_MS
         for number in range(count):
             self._sent += 1
             headers: list[tuple[str, str | bytes | None]] = [
@@ -191,7 +196,7 @@ class Trials:
         time.sleep(max(0.0, begin - self._now()))
         return begin
 
-    def _until(self, begun: float) -> None:
+    def _until_end(self, begun: float) -> None:
         time.sleep(max(0.0, begun + AFTER_S - self._now()))
 
     def _await_shares(self) -> None:

@@ -29,7 +29,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     try:
         for wanted in PINNED:
-            if not wanted.path.exists():
+            if not is_pinned(wanted.path, wanted):
                 fetch(wanted)
     except (OSError, RuntimeError) as error:  # requests' errors are OSErrors, jgo's are RuntimeErrors
         print(error, file=sys.stderr)

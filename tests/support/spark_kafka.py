@@ -57,6 +57,5 @@ def is_pinned(path: Path, jar: Jar) -> bool:
 
 
 def jars() -> tuple[Path, ...]:
-    """Return all of the jars, or none."""
-    found = tuple(jar.path for jar in PINNED)
-    return found if all(path.exists() for path in found) else ()
+    """Return all of the jars, or none: one that was copied in part is not there."""
+    return tuple(jar.path for jar in PINNED) if all(is_pinned(jar.path, jar) for jar in PINNED) else ()

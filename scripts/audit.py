@@ -116,7 +116,7 @@ def vulnerabilities() -> Answer:
                 return answer
         except ValueError as error:
             return Answer(UNKNOWN, f"NOT CHECKED: the advisory database cannot be reached: {error}. {ELSEWHERE}")
-    return Answer(UNKNOWN, f"NOT CHECKED: who answers has no advisories, none even of {VULNERABLE}. {ELSEWHERE}")
+    return Answer(UNKNOWN, f"NOT CHECKED: the database has no advisories, not even of {VULNERABLE}. {ELSEWHERE}")
 
 
 def advisories(requirements: str, *options: str) -> list[dict[str, Any]]:

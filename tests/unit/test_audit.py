@@ -66,7 +66,7 @@ def database(monkeypatch: pytest.MonkeyPatch, *answers: list[dict[str, object]] 
         ([[GOOD, BAD]], Answer(FAILED, "1 known\nb 2: PYSEC-1, fixed in 2.1, 3")),
         (
             [[GOOD], [GOOD]],
-            Answer(UNKNOWN, f"NOT CHECKED: who answers has no advisories, none even of {VULNERABLE}. {ELSEWHERE}"),
+            Answer(UNKNOWN, f"NOT CHECKED: the database has no advisories, not even of {VULNERABLE}. {ELSEWHERE}"),
         ),
         (
             ["no route to host"],

@@ -47,7 +47,6 @@ from light_scheduler.wire.state import (
     decode_progress,
     identity_of,
 )
-from light_scheduler.wire.state_format import GROWING
 
 from . import layout
 from .counts import CellChanges
@@ -196,10 +195,10 @@ class Overlay:
         record = self._stored(layout.OTHERS + bulk_total_key(offset))
         return None if record is None else decode_bulk_total(record)
 
-    def spread_totals(self) -> list[int]:
-        """Return of which offsets there were totals, before this cycle, of bulk commands that follow schedules."""
+    def bulk_totals(self) -> list[int]:
+        """Return of which offsets there were totals before this cycle."""
         stored = self._table.store.scan(layout.OTHERS + BULK_TOTAL_KIND, layout.OTHERS + EMPTIED_KIND)
-        return [bulk_offset_of(key[len(layout.OTHERS) :]) for key, value in stored if value[:1] == GROWING]
+        return [bulk_offset_of(key[len(layout.OTHERS) :]) for key, _ in stored]
 
     def keep(self, key: bytes, record: bytes | None) -> None:
         """Store a record that is no schedule's by its changelog key; None removes it."""

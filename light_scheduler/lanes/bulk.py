@@ -18,6 +18,8 @@ Each step is part of a lane's transaction: nothing is done or counted twice, wha
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 
 from light_scheduler.engine import concerns, decide_bulk
@@ -67,6 +69,8 @@ class BulkCommands:
         self._at_work = {part.command.offset: part for part in self._before}
         self.offset = -1
         """That of the bulk command that `advance` is at, or was at last."""
+        self.dealing_with = -1
+        """The offset of the one that is carried out on a schedule, or was last."""
         self._moved: set[int] = set()
         self._totals: dict[int, BulkTotal | None] = {}
 
@@ -81,11 +85,19 @@ class BulkCommands:
         return bool(self._before)
 
     @property
-    def any_spread(self) -> bool:
-        """Whether a bulk command was sent to this partition that follows schedules, and is not answered."""
-        begun = {offset for offset, total in self._totals.items() if isinstance(total, SubTotal)}
-        stored = {offset for offset in self._overlay.spread_totals() if offset not in self._totals}
-        return any(offset < SUB_TOTAL for offset in begun | stored)
+    def any_awaited(self) -> bool:
+        """Whether a total waits for reports here.
+
+        It may be that of a command that was copied before this lane heard of the growth: others follow schedules all
+        the same.
+        """
+        if any(total is not None for total in self._totals.values()):
+            return True
+        return any(offset not in self._totals for offset in self._totals_before)
+
+    @cached_property
+    def _totals_before(self) -> list[int]:
+        return self._overlay.bulk_totals()
 
     def begin(
         self, record: CommandRecord, command: BulkCommand, origin: Origin | None, *, are_moving: bool = False
@@ -203,13 +215,10 @@ class BulkCommands:
 
     def add_count(self, count: Count) -> None:
         """3. Add what another partition has counted. Raises InvalidCommand for a report that nobody waits for."""
-        total = self._totals[count.offset] if count.offset in self._totals else self._overlay.bulk_total(count.offset)
-        if total is None or count.partition not in total.awaited or count.token != total.token:
-            reason = "is not expected: no bulk command waits for this report. Only workers may set this header"
-            raise InvalidCommand(BULK_COUNT, reason)
+        number, total = self._awaiting(count)
         awaited = tuple(partition for partition in total.awaited if partition != count.partition)
         total = replace(total, awaited=awaited, changed=total.changed + count.changed)
-        self._totals[count.offset] = total if awaited else None
+        self._totals[number] = total if awaited else None
         if awaited:
             return
         if isinstance(total, SubTotal) and total.parent_token:
@@ -217,6 +226,15 @@ class BulkCommands:
             self._report(count, total.parent_partition)  # 3.
         else:
             self._answers.add_bulk(total)  # 4.
+
+    def _awaiting(self, count: Count) -> tuple[int, BulkTotal]:
+        """Return the total that waits for a report, and its number. Raises InvalidCommand if none does."""
+        for number in (count.offset, SUB_TOTAL + count.offset):  # an older worker refuses a part by its offset alone
+            total = self._totals[number] if number in self._totals else self._overlay.bulk_total(number)
+            if total is not None and count.partition in total.awaited and count.token == total.token:
+                return number, total
+        reason = "is not expected: no bulk command waits for this report. Only workers may set this header"
+        raise InvalidCommand(BULK_COUNT, reason)
 
     def keep(self) -> None:
         """Store what has moved; nothing moves after that."""
@@ -231,6 +249,7 @@ class BulkCommands:
 
     def _deal_with(self, offset: int, name: bytes, entry: Entry) -> Entry | None:
         part = self._at_work[offset]
+        self.dealing_with = offset
         decision = decide_bulk(part.command, entry, self._transaction.now, self._limits)
         try:
             with self._history.asked_for_by(part.requester):  # it may be another command's turn

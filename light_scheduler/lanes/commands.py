@@ -30,6 +30,12 @@ from .routing import Routing
 from .settling import settle
 from .transaction import Transaction
 
+WHILE_MOVING = (
+    "of many schedules, while some move to partitions that were added and workers of an earlier version run, which "
+    "would miss those that have moved: send it again when all workers run this version, or when "
+    "`light-scheduler topics grow` says that all have moved"
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -215,11 +221,14 @@ class Commands:
     def _begin(self, record: CommandRecord, command: BulkCommand, origin: Origin | None) -> None:
         if not self._forwards:
             raise InvalidCommand("schedule-id", "of many schedules: send it to a topic of the dialect native or json")
+        are_moving = self._moving.may_move
         if origin is None:
             check_bulk(command, self._now, self._limits)
+            if are_moving and not self._moving.placement.all_follow:
+                raise InvalidCommand("schedule-id", WHILE_MOVING)
             if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
                 self._quotas.take(command, tenant)
-        self._bulk.begin(record, command, origin, are_moving=self._moving.may_move)
+        self._bulk.begin(record, command, origin, are_moving=are_moving)
 
     def _carry_out(
         self, record: CommandRecord, command: Command, origin: Origin | None, read: CommandRecord | None
@@ -283,6 +292,7 @@ class Commands:
             reject_silently(self._transaction, record, None, error)
             if origin is not None:
                 self._moving.returned_for_nothing(record, origin)
+                self._bulk.report_none(origin)
         except NO_FAULT_OF_WORK:
             raise
         except Exception:

@@ -96,11 +96,6 @@ class Cycle:
         return transaction.relayed, transaction.moved, transaction.adopted
 
     @property
-    def any_bulk_at_work(self) -> bool:
-        """Whether bulk commands are at work."""
-        return self._bulk.any_at_work
-
-    @property
     def condemned_met(self) -> list[Work]:
         """Condemned work that this cycle has refused."""
         return self._condemned.met

@@ -20,6 +20,7 @@ from light_scheduler.wire.lane_marks import (
     forwarded,
     relayed,
     require_relayed,
+    require_spread,
     spread,
 )
 from light_scheduler.wire.partitioner import chooser
@@ -55,9 +56,11 @@ class Forwarding:
 
         In a topic that has grown that may be this one: what it has passed on comes back.
         """
-        if origin.partitions or origin.reach is not None:
+        if origin.partitions:
             require_relayed(record, self._topic, self.placement.secret)
-            if origin.reach is not None and origin.reach.partitions > self._partitions:
+        elif origin.reach is not None:
+            require_spread(record, self._topic, self.placement.secret)
+            if origin.reach.partitions > self._partitions:
                 known = f"{origin.reach.partitions}, this one of {self._partitions}"
                 raise LaneError(f"a bulk command was copied by a partition that knows of {known}")
         elif origin.partition >= self._partitions or (

@@ -77,16 +77,16 @@ class HandoverPass:
             if held and name.partition(b"\0")[0] in held:
                 waiting += 1
                 continue
-            entry = moving.caught_up(name)
+            entry = overlay.get(name)
             if entry is None:
                 continue
             size += len(entry.schedule.payload or b"")
             key = entry.schedule.key
             if key is None:  # it moves when a command tells its key
                 stayed += 1
-            elif moving.belongs_elsewhere(key):
-                is_moved = moving.move(name, entry, key)
-                moved, stayed = moved + is_moved, stayed + (not is_moved)
+            elif moving.leaves(key):
+                is_gone = moving.move_caught_up(name, entry, key)
+                moved, stayed = moved + is_gone, stayed + (not is_gone)
         if not stayed and not waiting and (self._ends is not None or not ends):
             moving.finish()
         return Slice(after, stayed, waiting, is_last=True, ends=ends)

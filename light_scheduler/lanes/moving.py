@@ -46,6 +46,8 @@ from light_scheduler.wire.state import (
 )
 
 from .bulk import BulkCommands
+from .caution import Kind, Work
+from .condemned import blaming
 from .delayed_commands import Delaying
 from .forwarding import Forwarding
 from .transaction import Transaction
@@ -77,7 +79,8 @@ class Moving:
         """Take over the schedule of a record. Raises InvalidCommand, FormatTooNew."""
         entry = transplanted(adopted_entry(record, self.placement.secret), bulk_offset=record.offset)
         name = identity_of(entry)
-        if (key := entry.schedule.key) is not None and self.belongs_elsewhere(key):
+        key = entry.schedule.key
+        if key is not None and self.belongs_elsewhere(key) and not (self.is_active and self.leaves(key)):
             raise LaneError(
                 "another partition hands schedules over since the topic has grown, of which this one has not heard"
             )
@@ -169,9 +172,9 @@ class Moving:
         home, former = self._home_of(key), self._former_of(key)
         asks = False
         if current is not None:
-            if not self.move(identity_of(current), current, key):
+            if not (self.leaves(key) and self.move(identity_of(current), current, key)):
                 return False
-        elif former not in (self._partition, home) and not self._is_emptied(former):
+        elif former not in (self._partition, home) and self._may_have(former):
             home, asks = former, True
         self._forwarding.relay(record, origin, home, asks=asks)
         if origin is not None and not asks:
@@ -196,16 +199,25 @@ class Moving:
 
     def is_settled(self) -> bool:
         """5. Tell whether nothing is left to be moved here, to here, or to come back; as it was before this cycle."""
+        if self._has_been_settled:
+            return True
         former = self.placement.former or 0
         ends = self._waited.ends(self.placement.partitions)
         if ends is None or self._delaying.waits_before(ends) or not all(map(self._is_emptied, range(former))):
             return False
-        return not (self._overlay.any_lent or self._has_lent or self._bulk.any_spread)
+        return not (self._overlay.any_lent or self._has_lent or self._bulk.any_awaited)
 
     def note_waits(self) -> None:
-        """5. Note which delayed commands wait when nothing more is to be moved here: bulk commands may be for all."""
-        if all(map(self._is_emptied, range(self.placement.former or 0))):
+        """5. Note which delayed commands wait when nothing more is to be moved here: bulk commands may be for all.
+
+        To be called before commands are taken: that nothing moves any more decides how bulk commands are copied.
+        """
+        if self.is_active and all(map(self._is_emptied, range(self.placement.former or 0))):
             self._waited.note(self.placement.partitions, self._delaying.ends)
+
+    def note_settled(self) -> None:
+        """5. Note that all workers are told that nothing is left: that holds, whatever bulk commands come now."""
+        self._waited.settle(self.placement.partitions)
 
     @property
     def may_move(self) -> bool:
@@ -230,14 +242,25 @@ class Moving:
         self._transaction.store_record(key, encode_emptied())
         self._forwarding.report_emptied()
 
-    def caught_up(self, name: bytes) -> Entry | None:
-        """Return a schedule after the bulk commands that it has not been dealt with by."""
-        entry: Entry | None = self._overlay.get(name)
-        return self._bulk.catch_up(name, entry) if entry is not None and self._bulk.any_at_work else entry
+    def move_caught_up(self, name: bytes, entry: Entry, key: bytes) -> bool:
+        """4. Hand a schedule over after the bulk commands at work have dealt with it; tell whether it is gone."""
+        left: Entry | None = entry
+        if self._bulk.any_at_work:
+            with blaming(lambda: Work(Kind.BULK, self._bulk.dealing_with)):
+                left = self._bulk.catch_up(name, entry)
+        return left is None or self.move(name, left, key)
 
     def belongs_elsewhere(self, key: bytes) -> bool:
         """Tell whether a key belongs to another partition."""
         return self._home_of(key) != self._partition
+
+    def leaves(self, key: bytes) -> bool:
+        """Tell whether a schedule of a key is handed over: it belongs elsewhere, and belonged to this partition.
+
+        Another one is here since a sender chose the partition, and stays: nobody looked for it elsewhere before, and
+        the order of its commands is that of this log.
+        """
+        return self.belongs_elsewhere(key) and self._former_of(key) == self._partition
 
     def _key_of(self, record: CommandRecord, command: Command, current: Entry | None) -> bytes | None:
         """Return the key that decides where a command belongs; None: it does not matter, the schedule is here.
@@ -268,7 +291,12 @@ class Moving:
 
         A command behind a bulk command takes the same way, so as not to overtake it.
         """
-        return not self._is_emptied(former) or (self.is_active and self._bulk.any_spread)
+        is_moving = self.is_active and not self._has_been_settled
+        return not self._is_emptied(former) or (is_moving and self._bulk.any_awaited)
+
+    @property
+    def _has_been_settled(self) -> bool:
+        return self._waited.has_settled(self.placement.partitions)
 
     def _is_back(self, origin: Origin) -> bool:
         return not origin.asks and origin.partitions > 0 and origin.partition == self._partition

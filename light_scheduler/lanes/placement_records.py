@@ -2,6 +2,7 @@
 
     placement/{topic}/{topic id}/{partitions}                        keys have belonged to so many since
     placement/{topic}/{topic id}/{partitions}/running/{partition}    that partition is ready to be handed schedules
+    placement/{topic}/{topic id}/{partitions}/following/{partition}  its worker has bulk commands follow schedules
     placement/{topic}/{topic id}/{partitions}/settled/{partition}    nothing is left to be moved from it or to it
 
 Values are `{}`: the keys say it all, and none is ever removed. A topic that is made again has another id.
@@ -68,6 +69,7 @@ def _in_force(counts: Iterable[int], stages: Mapping[tuple[int, str], set[int]],
             frozenset(stages.get((partitions, Stage.RUNNING), ())),
             frozenset(stages.get((partitions, Stage.SETTLED), ())),
             secret,
+            frozenset(stages.get((partitions, Stage.FOLLOWING), ())),
         )
     return placement
 

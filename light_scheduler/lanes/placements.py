@@ -12,6 +12,8 @@ from light_scheduler.model.placement import Placement
 class Stage(StrEnum):
     """How far a partition is since its topic has grown."""
 
+    FOLLOWING = "following"
+    """It runs in a worker that knows how bulk commands follow schedules: to be reported before that it runs."""
     RUNNING = "running"
     SETTLED = "settled"
 

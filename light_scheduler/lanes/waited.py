@@ -12,7 +12,7 @@ class Waited:
     """
 
     def __init__(self) -> None:
-        self._partitions = 0
+        self._partitions = self._settled = 0
         self._ends: Mapping[str, int] = {}
 
     def note(self, partitions: int, ends: Mapping[str, int]) -> None:
@@ -23,3 +23,11 @@ class Waited:
     def ends(self, partitions: int) -> Mapping[str, int] | None:
         """Return what was noted; None: nothing."""
         return self._ends if partitions == self._partitions else None
+
+    def settle(self, partitions: int) -> None:
+        """Note that nothing is left to be moved in a topic of so many partitions, and that others are told so."""
+        self._settled = partitions
+
+    def has_settled(self, partitions: int) -> bool:
+        """Tell whether that was noted."""
+        return partitions == self._settled

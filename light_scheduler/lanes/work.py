@@ -243,6 +243,7 @@ class LaneWork:
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
         self._follow_rules(cycle)
+        cycle.moving.note_waits()
         cycle.rates.receive()
         is_behind = not self._intake.backlog_taken
         room = most
@@ -280,7 +281,7 @@ class LaneWork:
 
     def _hand_over(self, cycle: Cycle, overlay: Overlay, most: int, now: int) -> Slice | None:
         """Move schedules that belong elsewhere, once all commands that waited for them are carried out."""
-        if not self._intake.backlog_taken or cycle.any_bulk_at_work or not self._handover.is_due(cycle.moving, now):
+        if not self._intake.backlog_taken or not self._handover.is_due(cycle.moving, now):
             return None
         return self._handover.advance(cycle.moving, overlay, most)
 
@@ -298,12 +299,15 @@ class LaneWork:
             self._handover.learn(made.slice, made.now)
         moving, placements = made.cycle.moving, self._context.placements
         if moving.is_active and placements is not None:
-            topic, partition = self._tp.topic, self._tp.partition
-            if partition not in moving.placement.running:
-                placements.report(topic, partition, moving.placement.partitions, Stage.RUNNING)
-            moving.note_waits()
+            partition, placement = self._tp.partition, moving.placement
+            report = partial(placements.report, self._tp.topic, partition, placement.partitions)
+            if partition not in placement.following:
+                report(Stage.FOLLOWING)
+            if partition not in placement.running:
+                report(Stage.RUNNING)
             if moving.is_settled():
-                placements.report(topic, partition, moving.placement.partitions, Stage.SETTLED)
+                moving.note_settled()
+                report(Stage.SETTLED)
 
     def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> int:
         """Carry out delayed commands; return how many others the cycle may hold."""

@@ -13,7 +13,8 @@ class Placement:
 
     Keys belong to one of `partitions`; before the topic last grew, to one of `former` (None: it never grew). `running`
     has each partition that runs and knows these numbers. A partition in `settled` has handed over all that belongs
-    elsewhere, and has received all that belongs to it. `secret` signs what partitions hand to each other.
+    elsewhere, and has received all that belongs to it. `secret` signs what partitions hand to each other. Those in
+    `following` run in workers that know how bulk commands follow schedules that move.
     """
 
     partitions: int
@@ -21,6 +22,7 @@ class Placement:
     running: frozenset[int] = frozenset()
     settled: frozenset[int] = frozenset()
     secret: bytes = b""
+    following: frozenset[int] = frozenset()
 
     def rate_part(self, partition: int) -> RatePart:
         """Return which part of the rates of the topic a partition earns.
@@ -38,6 +40,11 @@ class Placement:
     def all_run(self) -> bool:
         """Whether every partition is ready to be handed schedules."""
         return len(self.running) >= self.partitions
+
+    @property
+    def all_follow(self) -> bool:
+        """Whether no partition is known to run in a worker of an earlier version, which misses what has moved."""
+        return self.running <= self.following
 
     @property
     def is_settled(self) -> bool:

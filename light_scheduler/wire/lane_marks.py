@@ -1,10 +1,12 @@
 """Records that lanes forward to each other through their commands topic, each with a header that only lanes write.
 
     schedule-forwarded-from    partition:offset:timestamp of the original record: this one is a copy of it in another
-                               partition, for a schedule that may be there; with a :token, a bulk command, and
-                               with :kind and partitions:signature behind that one in a topic that has grown; with
+                               partition, for a schedule that may be there; with a :token, a bulk command; with
                                :?partitions:signature, :=partitions:signature or :.partitions:signature, a command that
                                is forwarded because the topic has grown
+    light-scheduler-bulk-reach  flat, the number of partitions, and :signature: for which of them the copy of a bulk
+                               command was made, in a topic that has grown
+    schedule-bulk-reach        the same with tree or part: of a copy that only those may carry out who know this header
     schedule-bulk-count        offset:partition:count:token: the number of schedules in a partition that were changed
                                by the bulk command whose record has that offset here; key and value are null
 
@@ -19,6 +21,10 @@ does an id that is made from the offset.
 The token is 128 random bits, made for each bulk command by the lane that copies it. A count without it is refused, so
 only those who can read the commands topic can forge one. The signature is made as in `handover`, over the topic and the
 whole record: it matters because a question that knows of more partitions makes a lane start again.
+
+Workers that do not know of reaches are to carry out a `flat` copy, which is all that there is to do, so its header has
+a name that they take for the sender's own. A `tree` or `part` they are to refuse, and to report that they have changed
+nothing, as they do of every copy that has a control header that they do not know.
 """
 
 from __future__ import annotations
@@ -42,12 +48,13 @@ from .record import CommandRecord, Copy
 
 FORWARDED_FROM = "schedule-forwarded-from"
 BULK_COUNT = "schedule-bulk-count"
+BULK_REACH = "schedule-bulk-reach"
+FLAT_REACH = "light-scheduler-bulk-reach"
 
 _ORIGIN = re.compile(
-    r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})"
-    r"(?::(?:([0-9a-f]{32})(?::(flat|tree|part)(\d{1,10}):[0-9a-f]{64})?|([?=.])(\d{1,10}):[0-9a-f]{64}))?",
-    re.ASCII,
+    r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})(?::(?:([0-9a-f]{32})|([?=.])(\d{1,10}):[0-9a-f]{64}))?", re.ASCII
 )
+_REACH = re.compile(r"(flat|tree|part)(\d{1,10}):[0-9a-f]{64}", re.ASCII)
 _COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19}):([0-9a-f]{32})", re.ASCII)
 
 Loan = RoomAsk | RoomGrant | RateAsk | RateGrant
@@ -114,14 +121,15 @@ def forwarded(record: CommandRecord, token: str = "") -> Headers:  # nosec B107 
     `token` is given if it is a bulk command.
     """
     origin = f"{record.partition}:{record.offset}:{record.timestamp}" + (f":{token}" if token else "")
-    return [*record.headers, (FORWARDED_FROM, origin.encode())]
+    headers = _without(record, FLAT_REACH) if token else record.headers
+    return [*headers, (FORWARDED_FROM, origin.encode())]
 
 
 def spread(record: CommandRecord, token: str, kind: ReachKind, to: Grown) -> Headers:
     """Return the headers of the copy of a bulk command in a topic that has grown."""
-    mark = f"{record.partition}:{record.offset}:{record.timestamp}:{token}:{kind}{to.partitions}"
-    content = _content(to.topic, record, record.headers)
-    return [*record.headers, signed(FORWARDED_FROM, mark, content, to.secret)]
+    headers, name = forwarded(record, token), FLAT_REACH if kind == "flat" else BULK_REACH
+    content = _content(to.topic, record, headers)
+    return [*headers, signed(name, f"{kind}{to.partitions}", content, to.secret)]
 
 
 def relayed(
@@ -135,10 +143,13 @@ def relayed(
 
 
 def require_relayed(copy: CommandRecord, topic: str, secret: bytes) -> None:
-    """Raise InvalidCommand unless a worker has passed a record on, or copied it, in a topic that has grown."""
-    (_, mark), *others = [header for header in copy.headers if header[0] == FORWARDED_FROM]
-    if others or not is_signed(FORWARDED_FROM, mark, _content(topic, copy, _without_mark(copy)), secret):
-        raise not_ours(FORWARDED_FROM)
+    """Raise InvalidCommand unless a worker has passed a record on in a topic that has grown."""
+    _require_signed(copy, topic, secret, FORWARDED_FROM)
+
+
+def require_spread(copy: CommandRecord, topic: str, secret: bytes) -> None:
+    """Raise InvalidCommand unless a worker has copied a bulk command in a topic that has grown."""
+    _require_signed(copy, topic, secret, BULK_REACH, FLAT_REACH)
 
 
 def count_headers(count: Count) -> Headers:
@@ -150,9 +161,9 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan
     """Return what a lane's header says; None for a record that was sent. Raises InvalidCommand for one of no lane's."""
     for name, value in record.headers:
         if name == FORWARDED_FROM:
-            partition, offset, timestamp, token, kind, known, way, partitions = _parts(_ORIGIN, name, value)
+            partition, offset, timestamp, token, way, partitions = _parts(_ORIGIN, name, value)
             place = int(partition), int(offset), int(timestamp)
-            reach = BulkReach(cast(ReachKind, kind), int(known)) if kind else None
+            reach = _reach_of(record) if token else None
             return Origin(*place, token, way == "?", int(partitions or 0), way == ".", reach)
         if name in (ADOPTED_FROM, EMPTIED):
             return handed_over(name, value)
@@ -169,11 +180,27 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan
 def as_sent(copy: CommandRecord, origin: Origin) -> Copy:
     """Return a copy without what passing it on has added."""
     sent = origin.partition, origin.offset
-    return Copy(copy.key, copy.value, _without_mark(copy), copy.partition, copy.offset, origin.timestamp, sent)
+    reaches = () if origin.reach is None else (BULK_REACH, FLAT_REACH)
+    headers = _without(copy, FORWARDED_FROM, *reaches)
+    return Copy(copy.key, copy.value, headers, copy.partition, copy.offset, origin.timestamp, sent)
 
 
-def _without_mark(copy: CommandRecord) -> Headers:
-    return [header for header in copy.headers if header[0] != FORWARDED_FROM]
+def _reach_of(copy: CommandRecord) -> BulkReach | None:
+    for name, value in copy.headers:
+        if name in (BULK_REACH, FLAT_REACH):
+            kind, partitions = _parts(_REACH, name, value)
+            return BulkReach(cast(ReachKind, kind), int(partitions))
+    return None
+
+
+def _require_signed(copy: CommandRecord, topic: str, secret: bytes, *names: str) -> None:
+    (name, mark), *others = [header for header in copy.headers if header[0] in names]
+    if others or not is_signed(name, mark, _content(topic, copy, _without(copy, *names)), secret):
+        raise not_ours(name)
+
+
+def _without(record: CommandRecord, *names: str) -> Headers:
+    return [header for header in record.headers if header[0] not in names]
 
 
 def _content(topic: str, record: CommandRecord, headers: Sequence[tuple[str, bytes | None]]) -> bytes:

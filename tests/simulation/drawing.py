@@ -232,7 +232,7 @@ def draw_growth(seed: int) -> History:
 
 def draw_bulk_growth(seed: int) -> History:
     """Make a history up as `draw_growth` does, in which bulk commands come while schedules move."""
-    random, history = Random(-1 - seed), draw_growth(seed)
+    random, others, history = Random(-1 - seed), Random(f"others {seed}"), draw_growth(seed)
     assert history.growth is not None
     begin, sends = history.growth.at, list(history.sends)
     for _ in range(random.randint(1, 4)):
@@ -247,7 +247,8 @@ def draw_bulk_growth(seed: int) -> History:
             homes = [each for each in GROWN_IDS if partition_for(each.encode(), history.growth.partitions) == partition]
             kind = random.choice(("schedule", "resume", "cancel"))
             payload = b"x" if kind == "schedule" else None
-            sends += [Send(max(0.0, at), partition, kind, each, 15_000, payload, None) for each in homes[:1]]
+            named = others.sample(GROWN_IDS, 3) if others.random() < 0.5 else homes[:1]  # a sender may choose any
+            sends += [Send(max(0.0, at), partition, kind, each, 15_000, payload, None) for each in named]
     return replace(history, sends=tuple(sorted(sends, key=lambda send: send.at)))
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from light_scheduler.model.bulk import SUB_TOTAL
 from light_scheduler.wire import partition_for
-from light_scheduler.wire.lane_marks import FORWARDED_FROM
+from light_scheduler.wire.lane_marks import BULK_REACH, FLAT_REACH
 
 from .kafka import Record
 from .records import Sent, header, place, sent
@@ -205,5 +205,4 @@ def many_by_copy(all: Mapping[Sent, Many], to: Sent) -> Many:
 
 def kind_of(copy: Record) -> str:
     """Return for what a copy of a bulk command is: flat, tree or part; empty if it does not say."""
-    _, _, _, *more = header(copy, FORWARDED_FROM).split(":") if header(copy, FORWARDED_FROM) else ("", "", "")
-    return more[1].rstrip("0123456789") if len(more) > 1 and more[1].startswith(("flat", "tree", "part")) else ""
+    return (header(copy, BULK_REACH) or header(copy, FLAT_REACH)).partition(":")[0].rstrip("0123456789")

@@ -36,7 +36,8 @@ class Facts:
         if partitions != current.partitions:
             return
         if stage is Stage.RUNNING and partition not in current.running:
-            self._now(replace(current, running=current.running | {partition}))
+            running, following = current.running | {partition}, current.following | {partition}
+            self._now(replace(current, running=running, following=following))  # a topic keeps the order of the reports
         if stage is Stage.SETTLED and partition not in current.settled:
             self._now(replace(current, settled=current.settled | {partition}))
 

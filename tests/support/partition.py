@@ -171,6 +171,7 @@ class Partition:
         if self.follows_rules:
             cycle.lending.follow_rules()
         self.follows_rules = False
+        cycle.moving.note_waits()
         cycle.rates.receive()
         if not is_behind:
             cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
@@ -195,7 +196,6 @@ class Partition:
         cycle.rates.commit()
         if applies:
             overlay.apply(changelog_offset=self._end, complete_at=now)
-            cycle.moving.note_waits()
         if self.handover is not None and slice is not None:
             self.handover.learn(slice, now)
         return cycle

@@ -21,7 +21,7 @@ from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.web.problems import ProblemType
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
-from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
+from light_scheduler.wire.lane_marks import BULK_COUNT, BULK_REACH, FORWARDED_FROM
 from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN
 from light_scheduler.wire.probe import PROBE
 from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT
@@ -97,7 +97,7 @@ class TestHeaders:
         known = (
             {CONTROL_PREFIX + field for field in RULES.keys() | FIRING_FIELDS}
             | {FORWARDED_FROM, BULK_COUNT, ADOPTED_FROM, EMPTIED, REQUESTED_BY, ROOM_ASKED, ROOM_GIVEN, PROBE}
-            | {RATE_ASKED, RATE_LENT}
+            | {RATE_ASKED, RATE_LENT, BULK_REACH}
             | dict(UNREADABLE).keys()
         )
         assert set(HEADER.findall(read(path))) <= known

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import count
 
 import pytest
 from aiokafka.structs import ConsumerRecord
+from msgspec import UNSET
 from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
+from light_scheduler.lanes.caution import Kind, Work
+from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.model.placement import Placement
 from light_scheduler.wire import partition_for
+from light_scheduler.wire.lane_marks import Count, Origin, count_headers, mark_of
 
 BEFORE, AFTER = 2, 4
 ALL = frozenset(range(AFTER))
-GROWING = Placement(AFTER, BEFORE, running=ALL, secret=SECRET)
+GROWING = Placement(AFTER, BEFORE, running=ALL, secret=SECRET, following=ALL)
 SETTLED = Placement(AFTER, BEFORE, ALL, ALL, SECRET)
 FORMER, HOME = 1, 3
 MOVES = next(key for key in map(b"%d".__mod__, count()) if partition_for(key, AFTER) == HOME)
@@ -43,6 +48,7 @@ class Topic:
         self.events: Counter[tuple[str, str]] = Counter()
         self.counts: list[object] = []
         self.rejected: list[str | None] = []
+        self.condemned: dict[int, dict[Work, str]] = {}
         for partition in self.partitions:
             partition.placements = Known(Placement(BEFORE, secret=SECRET))
 
@@ -71,12 +77,15 @@ class Topic:
             partition = self.partitions[number]
             partition.handover = HandoverPass() if handing_over else None
             taken, self.waiting[number] = self.waiting[number], []
-            await partition.run(*taken)
+            await partition.run(*taken, condemned=self.condemned.get(number, NOTHING_CONDEMNED))
             self.events.update((event.event.value, str(event.id)) for event in partition.history)
             self.counts += [result.count for result in partition.results if result.id == "*"]
             self.rejected += [letter.field for letter in partition.dead_letters]
             for record in partition.sent(NAMES.commands):
                 self.send(record.partition, *record.headers, key=record.key, value=record.value)
+
+    async def is_settled(self, number: int) -> bool:
+        return (await self.partitions[number].run()).moving.is_settled()
 
     async def settle(self) -> None:
         for _ in range(12):
@@ -133,6 +142,114 @@ async def test_a_command_behind_a_bulk_command_in_its_partition_comes_after_it(t
     await topic.settle()
     assert topic.events == {("scheduled", MOVES.decode()): 1} | {("cancelled", "*"): 1}
     assert topic.partitions[HOME].table.pending == 1
+
+
+async def test_a_command_behind_a_bulk_command_comes_after_it_though_its_former_partition_has_nothing_left(
+    topic: Topic,
+) -> None:
+    """The partition that both are sent to is neither that of the key nor its former one, and has not settled."""
+    topic.know(GROWING)
+    await topic.run(FORMER, handing_over=True)
+    await topic.run(0)
+    topic.bulk(0, b"cancel")
+    topic.schedule(0)
+    await topic.run(0, HOME, FORMER)
+    await topic.settle()
+    assert topic.events == {("scheduled", MOVES.decode()): 1} | {("cancelled", "*"): 1}
+    assert topic.partitions[HOME].table.pending == 1
+
+
+@pytest.mark.parametrize("learns_first", [True, False])
+async def test_a_command_behind_a_bulk_command_of_a_lane_that_knew_of_no_growth_comes_after_it(
+    topic: Topic, learns_first: bool
+) -> None:
+    """The bulk command waits in the former partition, which has handed everything over."""
+    topic.know(GROWING, FORMER, HOME)
+    topic.bulk(0, b"cancel")
+    await topic.run(FORMER, handing_over=True)
+    await topic.run(0)
+    topic.know(GROWING)
+    if not learns_first:
+        await topic.run(0)
+    topic.schedule(0)
+    await topic.run(0, HOME, FORMER)
+    await topic.settle()
+    assert topic.events == {("scheduled", MOVES.decode()): 1} | {("cancelled", "*"): 1}
+    assert topic.partitions[HOME].table.pending == 1
+
+
+async def test_no_partition_has_settled_that_waits_for_reports(topic: Topic) -> None:
+    topic.schedule(FORMER)
+    await topic.run(FORMER)
+    topic.bulk(0)
+    await topic.run(0)
+    topic.know(GROWING)
+    copies, topic.waiting[FORMER] = topic.waiting[FORMER], []
+    for _ in range(4):
+        await topic.run(*range(AFTER), handing_over=True)
+    assert [await topic.is_settled(number) for number in range(AFTER)] == [False, True, True, True]
+    topic.waiting[FORMER] = copies
+    await topic.run(FORMER)
+    assert [await topic.is_settled(number) for number in range(AFTER)] == [False, False, True, True]
+    await topic.settle()
+    topic.judge(1)
+    assert [await topic.is_settled(number) for number in range(AFTER)] == 4 * [True]
+
+
+@pytest.mark.parametrize(("settles", "rejected"), [(False, ["schedule-id"]), (True, [])])
+async def test_a_bulk_command_is_rejected_while_schedules_move_to_or_from_workers_that_would_miss_some(
+    topic: Topic, settles: bool, rejected: list[str]
+) -> None:
+    older = replace(GROWING, following=frozenset({0, FORMER, HOME}))
+    topic.know(older)
+    if settles:
+        await topic.settle()
+    topic.bulk(0)
+    await topic.run(0)
+    assert topic.rejected == rejected
+    topic.know(replace(older, following=ALL))
+    topic.bulk(0)
+    await topic.settle()
+    assert (topic.counts, topic.rejected) == ([UNSET, 0] if rejected else [0, 0], rejected)
+
+
+async def test_a_copy_that_fails_whenever_it_is_carried_out_holds_no_total_up(topic: Topic) -> None:
+    topic.know(GROWING)
+    topic.bulk(0)
+    await topic.run(0)
+    (copy,) = topic.waiting[FORMER]
+    topic.condemned[FORMER] = {Work(Kind.COMMAND, copy.offset): "why"}
+    await topic.settle()
+    assert (topic.counts, topic.rejected) == ([0], ["record"])
+
+
+async def test_a_worker_that_knows_no_reach_holds_no_total_up(topic: Topic) -> None:
+    """It refuses what is not for all, and reports nothing of it, under the offset that the copy names."""
+    topic.schedule(FORMER)
+    await topic.run(FORMER)
+    topic.know(GROWING)
+    topic.bulk(FORMER)
+    await topic.run(FORMER, FORMER)
+    tree, part = topic.waiting[0][0], topic.waiting[HOME][0]
+    topic.waiting[0].remove(tree)
+    topic.waiting[HOME].remove(part)
+    for number, copy in ((0, tree), (HOME, part)):
+        origin = mark_of(copy)
+        assert isinstance(origin, Origin)
+        topic.send(FORMER, *count_headers(Count(origin.offset, number, 0, origin.token)), key=None, value=None)
+    await topic.settle()
+    topic.judge(1)
+
+
+async def test_a_partition_that_has_told_that_it_has_settled_copies_all_bulk_commands_to_all(topic: Topic) -> None:
+    topic.know(GROWING)
+    await topic.settle()
+    assert await topic.is_settled(0)
+    topic.partitions[0].waited.settle(AFTER)
+    for _ in range(2):
+        topic.bulk(0)
+        await topic.run(0)
+    assert [len(waiting) for waiting in topic.waiting] == [0, 2, 2, 2]
 
 
 async def test_a_partition_that_knows_more_than_the_one_that_was_asked_reaches_what_it_has_handed_over(

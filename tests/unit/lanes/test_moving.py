@@ -293,6 +293,54 @@ async def test_a_lane_that_is_asked_by_one_who_knows_more_has_to_learn_it_first(
         await former.run(*passed(home, 1))
 
 
+async def test_what_was_handed_over_late_is_adopted_where_it_goes_on_from_since_the_topic_has_grown_again(
+    former: Partition, home: Partition
+) -> None:
+    """The partition that it was handed over to reads it when the key does not belong there any more."""
+    again = Placement(2 * AFTER, AFTER, running=frozenset(range(2 * AFTER)), secret=SECRET)
+    key = next(
+        f"k{n}".encode()
+        for n in count()
+        if partition_for(f"k{n}".encode(), AFTER) == 5 != partition_for(f"k{n}".encode(), 2 * AFTER)
+    )
+    await former.run(record(1, *ONCE, key=key))
+    grown(former)
+    former.handover = HandoverPass()
+    await former.run()
+    adoption, _ = passed(former, 5)
+    home.topics[NAMES.commands] = supported.topic(2 * AFTER)
+    grown(home, replace(again, settled=frozenset({5})))
+    with pytest.raises(LaneError, match="has not heard"):
+        await home.run(adoption)
+    grown(home, again)
+    await home.run(adoption)
+    assert home.table.pending == 1
+    home.handover = HandoverPass()
+    await home.run()
+    (adoption, _) = passed(home, partition_for(key, 2 * AFTER))
+    assert mark(adoption, ADOPTED_FROM) == b"5"
+
+
+async def test_what_a_sender_has_given_the_key_of_another_former_partition_stays_where_the_sender_put_it(
+    former: Partition,
+) -> None:
+    """The order of its commands is that of this log, and the partition that the key belonged to never knew of it."""
+    key = next(
+        f"k{n}".encode()
+        for n in count()
+        if partition_for(f"k{n}".encode(), BEFORE) == 2 and partition_for(f"k{n}".encode(), AFTER) == 6
+    )
+    id = ("schedule-id", b"a")
+    await former.run(record(1, *ONCE, id, offset=1), record(1, *ONCE, id, key=key, offset=2))
+    grown(former)
+    former.handover = HandoverPass()
+    await former.run()
+    assert {mark(each, EMPTIED) for each in former.sent(NAMES.commands)} == {b"1:12"}
+    await former.run(record(1, CANCEL, id, *ANSWER, key=key, offset=3))
+    assert [(result.outcome, result.offset) for result in former.results] == [(Outcome.CANCELLED, 3)]
+    assert former.sent(NAMES.commands) == []
+
+
 async def test_what_is_too_large_to_be_moved_stays_and_who_asked_for_it_waits_no_longer(
     former: Partition, home: Partition
 ) -> None:

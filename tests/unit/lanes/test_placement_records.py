@@ -40,6 +40,10 @@ def test_the_first_number_holds_and_the_next_one_moves_schedules() -> None:
     assert not placement.is_settled
     assert not placement.all_run
     assert placement.secret
+    assert not placement.all_follow
+    placement = placement_in(grown | entries(stage_key(TOPIC, 12, Stage.FOLLOWING, 7)), TOPIC)
+    assert placement is not None
+    assert placement.all_follow
 
 
 def test_a_number_counts_when_nothing_moves_any_more_since_the_one_before() -> None:

@@ -13,19 +13,25 @@ from support.producing import FakeProducer
 from light_scheduler.errors import CycleTimeout
 from light_scheduler.kafka.batches import Written
 from light_scheduler.kafka.target_outages import Outages
+from light_scheduler.lanes import bulk
 from light_scheduler.lanes.alarm import Alarm
-from light_scheduler.lanes.caution import Kind, Work
+from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
 from light_scheduler.lanes.incoming import Incoming
 from light_scheduler.lanes.input_position import InputPosition
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.neighbours import FIRST_PAUSE_MS
+from light_scheduler.lanes.placements import Stage
 from light_scheduler.lanes.readable import Readable
 from light_scheduler.lanes.work import LaneWork
 from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.model.placement import Placement
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
+from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
+from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
+from light_scheduler.wire.lane_marks import BULK_REACH, FORWARDED_FROM
 from light_scheduler.wire.lending import room_headers, room_in
+from light_scheduler.wire.state import decode_entry, emptied_key, encode_emptied
 
 OTHER = ("schedule-tenant", b"other")
 KEYS = [key for key in (b"%d" % number for number in range(40)) if partition_for(key, 2) == 0]
@@ -187,3 +193,93 @@ async def test_commands_and_firings_count_for_their_rates_once_a_commit_without_
     rates.begin()
     assert rates.take("default", 8, AT, clock.at)
     assert (rates.left("default") + 1, throttle.allowed("default", clock.at)) == (left, 4 - counts)
+
+
+FORMER, PARTITIONS = 2, 4
+LEAVES = next(key for key in KEYS if partition_for(key, PARTITIONS) == 2)
+"""A key that moves from partition 0 to partition 2."""
+PAUSE = (("schedule-command", b"pause"), ("schedule-id", b"*"))
+
+
+@pytest.fixture
+def growing() -> Partition:
+    """Partition 0 of a topic that had two partitions and has four."""
+    partition = Partition(FakeProducer(), of=PARTITIONS)
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    all = frozenset(range(PARTITIONS))
+    grow(partition, Placement(PARTITIONS, FORMER, running=all, secret=SECRET, following=all))
+    return partition
+
+
+def grow(partition: Partition, placement: Placement) -> None:
+    partition.placements = SimpleNamespace(of=lambda topic: placement)
+
+
+async def with_a_copy_for_many(growing: Partition) -> LaneWork:
+    """Return the work of a lane that has a schedule to hand over, and reads a copy of a bulk command."""
+    now = growing.context.placement
+    grow(growing, Placement(FORMER, secret=SECRET))
+    await growing.run(command(due_at(AT + HOUR), *TO_REMINDERS, key=LEAVES, offset=0))
+    grow(growing, now)
+    copy = command(*PAUSE, (FORWARDED_FROM, b"1:77:%d:%s" % (AT, b"0" * 32)), key=None, value=None, offset=9)
+    return work_on(growing, [copy], Clock())
+
+
+async def test_schedules_are_handed_over_while_a_bulk_command_is_at_work_and_as_it_leaves_them(
+    growing: Partition,
+) -> None:
+    work = await with_a_copy_for_many(growing)
+    made = await work._make(growing.table)
+    await made.batches.send(growing.producer)
+    copy, adoption, emptied = (each for each in growing.sent(NAMES.commands) if each.partition == 2)
+    assert [each.headers[-1][0] for each in (copy, adoption, emptied)] == [BULK_REACH, ADOPTED_FROM, EMPTIED]
+    assert decode_entry(adoption.value).progress.paused
+
+
+async def test_a_bulk_command_is_to_blame_for_what_it_raises_on_a_schedule_that_is_handed_over(
+    growing: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError("no good")
+
+    work = await with_a_copy_for_many(growing)
+    monkeypatch.setattr(bulk, "decide_bulk", fail)
+    with pytest.raises(WorkFailedError) as error:
+        await work._make(growing.table)
+    assert error.value.work == Work(Kind.BULK, 9)
+
+
+async def test_a_lane_that_takes_over_a_partition_that_has_settled_copies_its_first_bulk_command_to_all(
+    growing: Partition,
+) -> None:
+    """The lane before may have reported that, and the topic can grow again as soon as the report is read."""
+    overlay = Overlay(growing.table)
+    for number in range(FORMER):
+        overlay.keep(emptied_key(PARTITIONS, number), encode_emptied())
+    overlay.apply(changelog_offset=0, complete_at=AT)
+    work = work_on(growing, [command(*PAUSE, key=None, value=None, offset=9)], Clock())
+    made = await work._make(growing.table)
+    assert {place[1] for place in made.batches.places if place[0] == NAMES.commands} == {1, 2, 3}
+
+
+async def test_a_lane_remembers_that_it_has_told_that_nothing_is_left_to_be_moved(growing: Partition) -> None:
+    overlay, told = Overlay(growing.table), []
+    for number in range(FORMER):
+        overlay.keep(emptied_key(PARTITIONS, number), encode_emptied())
+    overlay.apply(changelog_offset=0, complete_at=AT)
+    growing.placements.report = lambda *report: told.append(report)
+    work = work_on(growing, [], Clock())
+    work._settle(await work._make(growing.table))
+    assert told == [(NAMES.commands, 0, PARTITIONS, Stage.SETTLED)]
+    assert growing.waited.has_settled(PARTITIONS)
+
+
+async def test_a_lane_tells_that_bulk_commands_follow_schedules_before_it_tells_that_it_runs(
+    growing: Partition,
+) -> None:
+    told: list[Stage] = []
+    grow(growing, Placement(PARTITIONS, FORMER, secret=SECRET))
+    growing.placements.report = lambda *report: told.append(report[-1])
+    work = work_on(growing, [], Clock())
+    work._settle(await work._make(growing.table))
+    assert told == [Stage.FOLLOWING, Stage.RUNNING]

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.wire import record_id
+from light_scheduler.wire.fields import CONTROL_PREFIX
+from light_scheduler.wire.json_form import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.lane_marks import (
     BULK_COUNT,
+    BULK_REACH,
+    FLAT_REACH,
     FORWARDED_FROM,
     BulkReach,
     Count,
     Grown,
     Origin,
+    ReachKind,
     as_sent,
     count_headers,
     forwarded,
     mark_of,
-    require_relayed,
+    require_spread,
     spread,
 )
 from light_scheduler.wire.native import NATIVE
@@ -56,12 +62,63 @@ def test_a_copy_for_many_and_the_counts_that_answer_it_have_its_token() -> None:
 def test_a_copy_for_many_in_a_topic_that_has_grown_says_for_what_it_is(reach: BulkReach) -> None:
     token = "0f" * 16
     copy = record(*spread(record(*HEADERS), token, reach.kind, Grown("c", reach.partitions, b"secret")))
-    mark = dict(copy.headers)[FORWARDED_FROM]
-    assert mark.rpartition(b":")[0] == f"3:42:{AT}:{token}:{reach.kind}{reach.partitions}".encode()
-    assert mark_of(copy) == Origin(3, 42, AT, token, reach=reach)
-    require_relayed(copy, "c", b"secret")
-    with pytest.raises(InvalidCommand):
-        require_relayed(copy, "c", b"another")
+    origin = mark_of(copy)
+    assert origin == Origin(3, 42, AT, token, reach=reach)
+    assert as_sent(copy, origin).headers == list(HEADERS)
+    require_spread(copy, "c", b"secret")
+    for secret, changed in ((b"another", copy), (b"secret", another_token(copy)), (b"secret", twice(copy))):
+        with pytest.raises(InvalidCommand):
+            require_spread(changed, "c", secret)
+
+
+def another_token(copy: ConsumerRecord) -> ConsumerRecord:
+    headers = ((name, value.replace(b"0f", b"1f") if name == FORWARDED_FROM else value) for name, value in copy.headers)
+    return record(*headers)
+
+
+def twice(copy: ConsumerRecord) -> ConsumerRecord:
+    return record(*copy.headers, copy.headers[-1])
+
+
+MANY = [
+    pytest.param((("schedule-command", b"cancel"), ("schedule-id", b"*")), None, id="headers"),
+    pytest.param(((CONTENT_TYPE, JSON_COMMAND),), b'{"command": "cancel", "id": "*"}', id="json"),
+]
+
+
+@pytest.mark.parametrize(("headers", "value"), MANY)
+@pytest.mark.parametrize(("kind", "is_read"), [("flat", True), ("tree", False), ("part", False)])
+def test_a_worker_that_knows_no_reach_carries_out_what_is_for_all_and_can_report_nothing_of_the_rest(
+    kind: ReachKind, is_read: bool, headers: tuple[tuple[str, bytes], ...], value: bytes | None
+) -> None:
+    """It reads what is left without the mark, whose form is that of a copy in a topic that has not grown."""
+    sent = ConsumerRecord("c", 3, 42, AT, 0, b"k", value, None, -1, -1, headers)
+    token = "0f" * 16
+    copied = spread(sent, token, kind, Grown("c", 12, b"secret"))
+    assert dict(copied)[FORWARDED_FROM] == f"3:42:{AT}:{token}".encode()
+    rest = tuple(header for header in copied if header[0] != FORWARDED_FROM)
+    copy = ConsumerRecord("c", 1, 9, AT, 0, b"k", value, None, -1, -1, rest)
+    if is_read:
+        assert NATIVE.decode(copy) == msgspec.structs.replace(NATIVE.decode(sent), partition=1, offset=9)
+    else:
+        with pytest.raises(InvalidCommand, match=BULK_REACH):
+            NATIVE.decode(copy)
+
+
+@pytest.mark.parametrize("has_grown", [True, False])
+def test_a_reach_that_is_on_a_record_of_a_sender_is_not_copied(has_grown: bool) -> None:
+    assert not FLAT_REACH.startswith(CONTROL_PREFIX)
+    sent, token = record((FLAT_REACH, b"any"), *HEADERS), "0f" * 16
+    copied = spread(sent, token, "flat", Grown("c", 12, b"secret")) if has_grown else forwarded(sent, token)
+    assert (FLAT_REACH, b"any") not in copied
+    assert isinstance(mark_of(record(*copied)), Origin)
+
+
+@pytest.mark.parametrize("value", [None, b"", b"flat", b"flat12", b"all12:" + b"0" * 64, b"flat12:" + b"G" * 64])
+@pytest.mark.parametrize("name", [BULK_REACH, FLAT_REACH])
+def test_a_reach_that_no_lane_writes_is_refused(name: str, value: bytes | None) -> None:
+    with pytest.raises(InvalidCommand, match=name):
+        mark_of(record(*forwarded(record(*HEADERS), "0f" * 16), (name, value)))
 
 
 def test_a_copy_has_the_generated_id_of_the_record_that_was_sent() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Collection, Mapping
 from http import HTTPStatus
 from importlib import metadata
@@ -62,6 +61,7 @@ from .readiness import why_not_ready
 from .redrive import Redrive
 from .request_limits import request_turns
 from .rights import OF_RAW_PAYLOADS, RIGHTS
+from .routes import route_of
 from .scatter import Scatter, is_local, share_response
 from .sessions import LOG_OUT_PATH, LOGIN_PATH
 from .tenant_metrics import TenantCollector
@@ -144,17 +144,10 @@ class Handlers:
         )
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes of all operations. An id takes all of the rest of its path, slashes included, unless that
-        ends as the path of another operation: then only an encoded slash is part of the id.
-        """
-        parts = (operation.path.partition("{id}") for operation in self._operations)
-        endings = dict.fromkeys(ending for _, _, ending in parts if ending)
-        id = "{id:.+" + "".join(f"(?<!{re.escape(ending)})" for ending in endings) + "}"
+        """Return the routes of all operations."""
+        paths = [operation.path for operation in self._operations]
         return [
-            getattr(web, operation.method)(
-                operation.path.replace("{id}", id if operation.path.endswith("{id}") else "{id:.+}"),
-                self._handlers[operation.name],
-            )
+            getattr(web, operation.method)(route_of(operation.path, paths), self._handlers[operation.name])
             for operation in self._operations
         ] + [web.route(method, path, handler) for method, path, _, handler in self._pages]
 

@@ -186,6 +186,14 @@ async def test_the_same_id_in_several_partitions_is_shown_several_times(cluster:
     assert sorted(each["schedule"]["epoch"] - NOW // SECOND for each in found) == [1, 2]
 
 
+@pytest.mark.parametrize("id", ["jobs/pause", "jobs/history", "jobs/why"])
+async def test_an_id_may_end_as_a_path_of_another_api(cluster: Any, workers: Any, id: str) -> None:
+    cluster.put(id)
+    for path in (ONE, LIVE[:-1] + "/"):
+        (found,) = await workers[0].json(path + id)
+        assert found["schedule"]["id"] == id
+
+
 async def test_another_scheduler_and_another_id_have_nothing(cluster: Any, workers: Any) -> None:
     fill(cluster)
     assert await workers[0].json("/api/scheduler/other/schedules") == {"found": 0, "schedules": []}

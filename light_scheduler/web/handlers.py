@@ -93,7 +93,7 @@ class Handlers:
         )
         dashboard = DashboardHandlers()
         dispatch = Dispatch(worker.kafka.commands, self._find)
-        self._partitions = KnownPartitions(worker.lanes, worker.peers, worker.topics)
+        self._partitions = KnownPartitions(worker.lanes, worker.peers, worker.topics, worker.kafka.count_partitions)
         self._hour = LastHour()
         overview = Overview(worker.lanes, self._hour, self._scatter, worker.clock)
         cluster = ClusterHandlers(self._own_info, worker.peers, worker.topics, worker.clock)
@@ -194,7 +194,8 @@ class Handlers:
         return self.decoding.for_writers(handler) if name in OF_RAW_PAYLOADS else handler
 
     async def list_schedules(self, request: web.Request) -> web.Response:
-        query = list_query(request.match_info["tenant"], request.query, self._partitions.asked_by(request))
+        named = await self._partitions.asked_by(request)
+        query = list_query(request.match_info["tenant"], request.query, named)
         if is_local(request):
             return share_response(await self._own_page(query))
         async with self._lists.turn():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from light_scheduler.kafka.atomic_writer import AtomicWriter, NewRecord
 from light_scheduler.kafka.log_readers import LogReaders
+from light_scheduler.kafka.topic_admin import REACH_S, admin_client, partition_counts
 from light_scheduler.model.place import Place
 from light_scheduler.settings import Settings
 
@@ -22,13 +24,15 @@ WriteTogether = Callable[[Sequence[NewRecord]], Awaitable[list[tuple[Place, int]
 class KafkaTopics(NamedTuple):
     """Sends commands and receives their answers, looks back through logs, and writes records together.
 
-    `close_logs` lets go of what was kept to look back.
+    `close_logs` lets go of what was kept to look back. `count_partitions` asks Kafka how many partitions each topic has
+    that the worker may see; it raises BrokerError.
     """
 
     commands: Commands
     logs: OpenLog
     write_together: WriteTogether
     close_logs: Callable[[], Awaitable[None]]
+    count_partitions: Callable[[], Awaitable[Mapping[str, int]]]
 
 
 def topics_of(settings: Settings, peers: Peers) -> KafkaTopics:
@@ -37,4 +41,9 @@ def topics_of(settings: Settings, peers: Peers) -> KafkaTopics:
         settings.connection, lambda: f"{settings.app_id}-redrive/{peers.own_url}", largest_record(settings)
     )
     readers = LogReaders(settings.connection, SEARCHES)
-    return KafkaTopics(CommandChannel(settings), readers.open, writer, readers.close)
+
+    async def count_partitions() -> Mapping[str, int]:
+        connection = settings.connection
+        return await asyncio.to_thread(lambda: partition_counts(admin_client(connection), connection, REACH_S))
+
+    return KafkaTopics(CommandChannel(settings), readers.open, writer, readers.close, count_partitions)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from aiohttp import web
 
+from light_scheduler.errors import BrokerError
 from light_scheduler.tables.views import Lane, QueryError
 
 from .cluster import Lanes, Peers, owner_of_each
 from .parameters import lane_named
 from .scatter import is_local
+from .shared_answers import SharedAnswers
+
+FRESH_S = 1.0
+"""How often Kafka is asked at most, however many requests are for partitions that no worker has."""
 
 
 def existing(name: str, counts: Mapping[str, int | None]) -> Lane:
@@ -31,17 +37,41 @@ def existing(name: str, counts: Mapping[str, int | None]) -> Lane:
 class KnownPartitions:
     """The partitions of `topics`, the commands topics, as far as this worker knows them."""
 
-    def __init__(self, lanes: Lanes, peers: Peers, topics: frozenset[str]) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        peers: Peers,
+        topics: frozenset[str],
+        in_kafka: Callable[[], Awaitable[Mapping[str, int]]],
+    ) -> None:
+        """`in_kafka` returns how many partitions each topic has. Raises BrokerError."""
         self._lanes = lanes
         self._peers = peers
         self._topics = topics
+        self._in_kafka = in_kafka
+        self._answers = SharedAnswers[None, Mapping[str, int] | None]()
 
-    def asked_by(self, request: web.Request) -> Callable[[str], Lane]:
-        """Return what reads a `PartitionName` of a request: what another worker asks for was looked up there."""
-        return lane_named if is_local(request) else self._named
+    async def asked_by(self, request: web.Request) -> Callable[[str], Lane]:
+        """Return what reads the `PartitionName` of a request: what another worker asks for was looked up there."""
+        if is_local(request):
+            return lane_named
+        counts = self._counts()
+        if _is_beyond(request.query.get("partition", ""), counts):
+            counts = await self._counts_in_kafka(counts)
+        return partial(existing, counts=counts)
 
-    def _named(self, name: str) -> Lane:
-        return existing(name, self._counts())
+    async def _counts_in_kafka(self, counts: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Return counts with partitions that were added and no worker has yet. Without an answer, none is known."""
+        found = await self._answers.answer(None, FRESH_S, self._ask_kafka)
+        if found is None:
+            return dict.fromkeys(counts)
+        return {topic: None if count is None else max(count, found.get(topic, 0)) for topic, count in counts.items()}
+
+    async def _ask_kafka(self) -> Mapping[str, int] | None:
+        try:
+            return await self._in_kafka()
+        except BrokerError:
+            return None
 
     def _counts(self) -> dict[str, int | None]:
         owners = owner_of_each(self._peers, self._topics)
@@ -51,3 +81,10 @@ class KnownPartitions:
         for topic, count in known:
             counts[topic] = max(counts[topic] or 0, count)
         return counts
+
+
+def _is_beyond(name: str, counts: Mapping[str, int | None]) -> bool:
+    """Tell whether a text names a partition that a commands topic has not, by what is known of it."""
+    topic, _, number = name.removesuffix("]").rpartition("[")
+    count = counts.get(topic)
+    return count is not None and number.isdecimal() and len(number) < 10 and int(number) >= count

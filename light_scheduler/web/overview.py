@@ -90,7 +90,7 @@ class Overview:
         self._hour = hour
         self._scatter = scatter
         self._now = clock.now
-        self._answers = SharedAnswers[Tenants]()
+        self._answers = SharedAnswers[Tenants, bytes]()
         self._counting = asyncio.Lock()
 
     async def answer(self, request: web.Request) -> bytes:

@@ -10,15 +10,16 @@ MOST_KEPT = 100
 """Answers that are given again."""
 
 Key = TypeVar("Key")
+Answer = TypeVar("Answer")
 
 
-class SharedAnswers(Generic[Key]):
+class SharedAnswers(Generic[Key, Answer]):
     """Answers by what is asked for. One that fails is shared, too: who asks next, asks anew after the same time."""
 
     def __init__(self) -> None:
-        self._answers: dict[Key, tuple[float, asyncio.Task[bytes]]] = {}
+        self._answers: dict[Key, tuple[float, asyncio.Task[Answer]]] = {}
 
-    async def answer(self, key: Key, fresh_s: float, make: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+    async def answer(self, key: Key, fresh_s: float, make: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
         """Return an answer that was begun less than `fresh_s` ago, or make one. It is made even if nobody waits."""
         now = asyncio.get_running_loop().time()
         known = self._answers.get(key)

@@ -319,10 +319,10 @@ class UpcomingGroupsHandlers:
         self._scatter = scatter
         self._turns = turns
         self._clock = clock
-        self._answers = SharedAnswers[Asked]()
+        self._answers = SharedAnswers[Asked, bytes]()
 
     async def upcoming_groups(self, request: web.Request) -> web.Response:
-        asked = asked_of(request.query, self._clock.now(), self._partitions.asked_by(request))
+        asked = asked_of(request.query, self._clock.now(), await self._partitions.asked_by(request))
         if is_local(request):
             return share_response(await self._own(asked))
         body = await self._answers.answer(asked, FRESH_S, lambda: self._asked(self._scatter(request), asked))

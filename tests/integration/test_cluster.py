@@ -14,6 +14,7 @@ from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.topic_admin import grow_topic
 
 pytestmark = pytest.mark.integration
 
@@ -67,6 +68,21 @@ async def test_a_dead_worker_s_partitions_are_named_and_come_back_with_the_other
 
     await eventually(is_whole, every=0.05)
     assert len(await workers[1].listed()) == 20
+
+
+async def test_a_partition_that_was_added_is_missing_until_a_worker_has_it(application: Application) -> None:
+    worker, topic = await application.start_worker(), application.settings.topics.commands
+    await asyncio.to_thread(grow_topic, application.settings, topic, 6)
+    statuses: list[int] = []
+
+    async def is_listed() -> bool:
+        statuses.append((await get(worker, f"{SCHEDULES}?partition={topic}%5B5%5D"))[0])
+        return statuses[-1] == 200
+
+    await eventually(is_listed, every=0.1)
+    assert set(statuses) == {503, 200}
+    status, text = await get(worker, f"{SCHEDULES}?partition={topic}%5B6%5D")
+    assert (status, "has no partition 6: it has 6" in text) == (400, True)
 
 
 @pytest.mark.soak

@@ -279,6 +279,9 @@ class MemoryTopics:
         self.records: dict[str, list[list[UnsentRecord]]] = {}
         self.failure: Exception | None = None
         self.write_failure: Exception | None = None
+        self.partitions: dict[str, int] = {}
+        self.counted = 0
+        """How often it was asked how many partitions the topics have."""
         self.read = 0
         """How many records have been read."""
 
@@ -315,6 +318,12 @@ class MemoryTopics:
 
     async def close(self) -> None:
         """Nothing is kept."""
+
+    async def count_partitions(self) -> Mapping[str, int]:
+        self.counted += 1
+        if self.failure is not None:
+            raise self.failure
+        return self.partitions
 
     class Log:
         """One of the topics."""
@@ -576,7 +585,9 @@ class MemoryCluster:
                 lanes,
                 delays,
                 peers,
-                KafkaTopics(commands, self.topics.open, self.topics.write, self.topics.close),
+                KafkaTopics(
+                    commands, self.topics.open, self.topics.write, self.topics.close, self.topics.count_partitions
+                ),
                 self.settings,
                 self.clock,
                 access,

@@ -113,7 +113,7 @@ class NoPeers:
 async def server() -> AsyncIterator[Server]:
     lanes: Any = NoLanes()
     nothing: Any = None
-    topics = KafkaTopics(nothing, nothing, nothing, nothing)
+    topics = KafkaTopics(nothing, nothing, nothing, nothing, nothing)
     application = web.Application(client_max_size=2 * MIB)
     clock = SettableClock(1_800_000_000_000)
     worker = Worker(lanes, nothing, NoPeers(), topics, Settings(), clock, NoTokens(), nothing, nothing)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from light_scheduler.errors import BrokerError
 from light_scheduler.tables.views import Query
-from light_scheduler.web import own, scatter
+from light_scheduler.web import known_partitions, own, scatter
 from light_scheduler.web.own import own_page
 from light_scheduler.web.peer_client import LOCAL_SCOPE, SCOPE_HEADER
 
@@ -297,6 +298,25 @@ async def test_a_partition_that_does_not_exist_is_refused_by_its_name(
     for worker in workers:
         problem = await worker.json(path, 400, partition=partition)
         assert (problem["parameter"], problem["detail"]) == ("partition", f"partition: {why}")
+
+
+@pytest.mark.parametrize("path", [LIST, "/api/v1/upcoming"])
+async def test_a_partition_that_was_added_is_missing_until_a_worker_has_it(
+    cluster: Any, workers: Any, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.topics.partitions = {TOPIC: 6}
+    for partition in (4, 5):
+        problem = await workers[0].json(path, 503, partition=f"{TOPIC}[{partition}]")
+        place = {"topic": TOPIC, "partition": partition}
+        assert problem["missing"] == [{**place, "worker": None, "reason": "no worker has it"}]
+    problem = await workers[0].json(path, 400, partition=f"{TOPIC}[6]")
+    assert problem["detail"] == f"partition: {TOPIC} has no partition 6: it has 6, numbered from 0"
+    await workers[0].json(path, partition=f"{TOPIC}[3]")
+    assert cluster.topics.counted == 1, "Kafka is asked once for a while, and only about partitions that no worker has"
+    monkeypatch.setattr(known_partitions, "FRESH_S", 0)
+    cluster.topics.failure = BrokerError("no answer")
+    await workers[0].json(path, 503, partition=f"{TOPIC}[6]")
+    assert cluster.topics.counted == 2
 
 
 @pytest.mark.parametrize("path", [LIST, "/api/v1/upcoming"])

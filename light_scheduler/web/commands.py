@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partialmethod
 
 from aiohttp import web
@@ -20,7 +21,7 @@ from .dispatch import Dispatch
 from .guard import IDENTITY, refuse_reserved
 from .idempotency import Idempotency
 from .idempotent_posts import Submission, Submissions
-from .negotiation import expected_version, negotiated, only_if_absent, send_parameters
+from .negotiation import expected_version, must_exist, negotiated, only_if_absent, send_parameters
 from .parameters import checked
 from .requested import Requested, requested
 from .requesters import naming
@@ -71,7 +72,21 @@ class CommandHandlers:
             wanted = requested(body, given, naming(request, self._access), ruled=ruled)
             refuse_reserved(request, wanted.target_topic, self._reserved_topics)
             parameters = send_parameters(SendParameters, request)
+            if must_exist(request):
+                return await self._replace(request, parameters, wanted)
             return await self._carried_out(parameters, await self._dispatch.placed(request, wanted))
+
+    async def _replace(self, request: web.Request, parameters: SendParameters, wanted: Requested) -> web.Response:
+        """Replace a schedule that is there, whichever version it has unless the body says so; 412 if it is not."""
+        found = await self._dispatch.existing(request, wanted)
+        if not wanted.has_key:
+            wanted = replace(wanted, place=(found.source.topic, found.source.partition))
+        if wanted.expected_version is not None:
+            return await self._carried_out(parameters, wanted)
+        if parameters.wait:
+            asking = self._dispatch.ask_whichever_version(wanted, found.version, parameters.timeout_s)
+            return result_response(await asking)
+        return await self._carried_out(parameters, wanted.of_version(found.version))
 
     @negotiated
     async def delete_schedule(self, request: web.Request) -> web.Response:
@@ -127,6 +142,8 @@ class CommandHandlers:
         """Carry out a command about a schedule that is there, wherever it is if the request does not name its key."""
         with failures_as_problems():
             wanted, timeout_s = requested(body, given, naming(request, self._access)), parameters.timeout_s
+            if must_exist(request):
+                await self._dispatch.existing(request, wanted)
             if parameters.wait:
                 return result_response(await self._dispatch.ask_where_it_is(request, wanted, timeout_s))
             return sent_response(await self._dispatch.send(await self._dispatch.placed(request, wanted), timeout_s))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from http import HTTPStatus
 
 from aiohttp import web
 
@@ -12,7 +13,11 @@ from light_scheduler.model import Outcome, Result
 
 from .command_channel import Commands
 from .documents import ScheduleDetail
+from .problems import ProblemError, ProblemType
 from .requested import Requested
+
+MOST_VERSIONS = 5
+"""How many versions are tried of a schedule that others replace meanwhile."""
 
 Find = Callable[[web.Request, str, str], Awaitable[ScheduleDetail | None]]
 """Finds the schedule of a tenant and an id wherever in the cluster it is. Raises ProblemError if it cannot be known."""
@@ -55,6 +60,32 @@ class Dispatch:
         if again.place is None or again.place == sent.place:
             return result
         return await self.ask(again, timeout_s)
+
+    async def existing(self, request: web.Request, command: Requested) -> ScheduleDetail:
+        """Return the schedule that a command names.
+
+        Raises ProblemError if it is pending nowhere (412), or a partition did not answer.
+        """
+        found = await self._find(request, command.tenant, command.id)
+        if found is None:
+            raise ProblemError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"Tenant {command.tenant} has no pending schedule {command.id!r}.",
+                type=ProblemType.PRECONDITION_FAILED,
+            )
+        return found
+
+    async def ask_whichever_version(self, command: Requested, version: int, timeout_s: float) -> Result:
+        """Send a placed command for a schedule that had a version, and wait for its result.
+
+        Another version that it has by then will do; a schedule that has gone by then is a conflict.
+        """
+        for _ in range(MOST_VERSIONS):
+            result = await self.ask(command.of_version(version), timeout_s)
+            if result.outcome is not Outcome.CONFLICT or result.version is None or result.version == version:
+                break
+            version = result.version
+        return result
 
     async def send(self, command: Requested, timeout_s: float) -> Receipt:
         """Send a placed command without waiting for its result. Raises as `Commands.send` does."""

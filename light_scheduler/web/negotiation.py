@@ -1,8 +1,9 @@
 """Request headers of commands: the version that the client expects, and how long to wait.
 
-`If-Match` has the version as an ETag; another version is answered with 412. So is `If-None-Match: *` for an existing
-schedule. A GET with an ETag in `If-None-Match` is answered with 304 if the version is still the same. `Prefer: wait=5`
-waits that long and then answers 202 in place of 504; `Prefer: respond-async` does not wait (RFC 9110, RFC 7240).
+`If-Match` has the version as an ETag; another version is answered with 412. So is `If-Match: *` without such a
+schedule, and `If-None-Match: *` for an existing one. A GET with an ETag in `If-None-Match` is answered with 304 if the
+version is still the same. `Prefer: wait=5` waits that long and then answers 202 in place of 504; `Prefer:
+respond-async` does not wait (RFC 9110, RFC 7240).
 """
 
 from __future__ import annotations
@@ -41,10 +42,17 @@ def expected_version(request: web.Request) -> dict[str, str]:
     given = request.headers.getall(IF_MATCH, [])
     if not given:
         return {}
+    if must_exist(request):
+        return {}
     match = _VERSION.fullmatch(given[0].strip())
     if len(given) > 1 or match is None:
-        raise QueryError(IF_MATCH, 'must be one ETag of the schedule, which is its version: "4"')
+        raise QueryError(IF_MATCH, 'must be one ETag of the schedule, which is its version: "4"; or * for any version')
     return {"expected_version": match[1]}
+
+
+def must_exist(request: web.Request) -> bool:
+    """Tell whether `If-Match` is `*`: a command is for a schedule that is there, whichever version it has."""
+    return [each.strip() for each in request.headers.getall(IF_MATCH, [])] == ["*"]
 
 
 def only_if_absent(request: web.Request) -> dict[str, str]:

@@ -109,7 +109,10 @@ _SENDING = (
 """The problems that every command can cause."""
 
 
-_IF_MATCH = {IF_MATCH: 'ETag that the schedule must have: its version, such as "4". Otherwise the answer is 412.'}
+_IF_MATCH = {
+    IF_MATCH: 'ETag that the schedule must have: its version, such as "4". `*`: any version, but it must be pending. '
+    "Otherwise the answer is 412."
+}
 _IF_ABSENT = {IF_NONE_MATCH: "`*`: only if no schedule of this id is pending. Otherwise the answer is 412."}
 _PREFER = {PREFER: "`wait=5`: wait 5 seconds for the answer, then respond with 202. `respond-async`: do not wait."}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -35,9 +35,15 @@ class Requested:
     key: bytes
     value: bytes
     has_key: bool
+    expected_version: int | None = None
     target_topic: str | None = None
     place: tuple[str, int] | None = None
     more_headers: MakeHeaders = lambda _: []
+
+    def of_version(self, version: int) -> Requested:
+        """Return the command for this version of its schedule. It must not name one itself."""
+        given = {"expected_version": str(version)}
+        return replace(self, value=json_command(self.value, given), expected_version=version)
 
     def record(self, reply_to: ReplyTo | None) -> CommandToSend:
         """Return the command's record."""
@@ -73,8 +79,16 @@ def requested(
     command = _decoded(value, ruled)
     key = command.id.encode() if command.key is None else command.key
     target_topic = command.target.topic if isinstance(command, ScheduleCommand) else None
-    has_key = command.key is not None
-    return Requested(command.tenant, command.id, key, value, has_key, target_topic, more_headers=more_headers)
+    return Requested(
+        tenant=command.tenant,
+        id=command.id,
+        key=key,
+        value=value,
+        has_key=command.key is not None,
+        expected_version=command.expected_version,
+        target_topic=target_topic,
+        more_headers=more_headers,
+    )
 
 
 def _decoded(value: bytes, ruled: Tenant | None) -> Command:

@@ -9,6 +9,7 @@ import pytest
 from light_scheduler.client import Receipt
 from light_scheduler.client.errors import ResultTimeout
 from light_scheduler.web.openapi import openapi_document
+from light_scheduler.wire import partition_for
 
 MANY = "/api/v1/tenants/default/schedules"
 ONE = f"{MANY}/a"
@@ -56,7 +57,73 @@ async def test_without_if_match_another_version_is_a_conflict(workers: Any) -> N
     assert (await answered(workers[0], "DELETE", f"{ONE}?expected_version=1", If_Match='"1"'))[0] == 200
 
 
-@pytest.mark.parametrize("given", ["*", "1", 'W/"1"', '"1", "2"', '""'])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "", BODY),
+        ("PUT", "", {**BODY, "expected_version": 1}),
+        ("DELETE", "", None),
+        *(("POST", f"/{action}", None) for action in ("pause", "resume", "trigger")),
+        ("POST", "/reschedule", {"trigger": {"after": "1h"}}),
+    ],
+)
+async def test_any_version_matches_a_star_if_there_is_a_schedule(
+    workers: Any, method: str, path: str, body: Any
+) -> None:
+    for query in ("", "?wait=false"):
+        status, _, problem = await answered(workers[0], method, ONE + path + query, body, If_Match="*")
+        assert (status, problem["type"]) == (412, "urn:light-scheduler:problem:precondition-failed")
+    assert workers[0].commands.seen == []
+    await answered(workers[0], "PUT", ONE, BODY)
+    assert (await answered(workers[1], method, ONE + path, body, If_Match=" * "))[0] == 200
+
+
+async def test_a_star_replaces_a_schedule_where_it_is_and_whichever_version_it_has_by_then(
+    cluster: Any, workers: Any
+) -> None:
+    home = partition_for(b"a", 4)
+    cluster.put("a", partition=(home + 1) % 4)
+    ask, commands = workers[0].commands.ask, workers[0].commands
+
+    async def ask_after_another(make: Any, timeout: float) -> Any:
+        commands.ask = ask
+        await answered(workers[1], "PUT", ONE, BODY)
+        return await ask(make, timeout)
+
+    commands.ask = ask_after_another
+    status, headers, result = await answered(workers[0], "PUT", ONE, BODY, If_Match="*")
+    assert (status, headers["ETag"], result["partition"]) == (200, '"3"', (home + 1) % 4)
+    status, _, _ = await answered(workers[0], "PUT", f"{ONE}?wait=false", BODY, If_Match="*")
+    assert (status, commands.seen[-1].expected_version) == (202, 3)
+    assert (await answered(workers[1], "GET", ONE))[1]["ETag"] == '"4"'
+
+
+async def test_a_star_creates_nothing_in_place_of_a_schedule_that_goes_meanwhile(workers: Any) -> None:
+    await answered(workers[0], "PUT", ONE, BODY)
+    ask, commands = workers[0].commands.ask, workers[0].commands
+
+    async def ask_after_the_end(make: Any, timeout: float) -> Any:
+        commands.ask = ask
+        await answered(workers[1], "DELETE", ONE)
+        return await ask(make, timeout)
+
+    commands.ask = ask_after_the_end
+    status, _, problem = await answered(workers[0], "PUT", ONE, BODY, If_Match="*")
+    assert (status, problem["result"]["outcome"]) == (412, "conflict")
+    assert (await answered(workers[0], "GET", ONE))[0] == 404
+
+
+async def test_what_a_body_says_of_versions_counts_besides_a_star(workers: Any) -> None:
+    for _ in range(2):
+        await answered(workers[0], "PUT", ONE, BODY)
+    for more in ({"expected_version": 1}, {"on_conflict": "fail"}):
+        status, _, problem = await answered(workers[0], "PUT", ONE, {**BODY, **more}, If_Match="*")
+        assert (status, problem["result"]["outcome"]) == (412, "conflict")
+    assert (await answered(workers[0], "DELETE", f"{ONE}?expected_version=1", If_Match="*"))[0] == 412
+    assert (await answered(workers[0], "GET", ONE))[1]["ETag"] == '"2"'
+
+
+@pytest.mark.parametrize("given", ["*, *", '*, "1"', "1", 'W/"1"', '"1", "2"', '""'])
 async def test_what_is_no_etag_of_a_schedule_is_refused(workers: Any, given: str) -> None:
     await answered(workers[0], "PUT", ONE, BODY)
     status, _, problem = await answered(workers[0], "DELETE", ONE, If_Match=given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
+from weakref import WeakSet
 
 from faststream import AckPolicy, BaseMiddleware, ContextRepo, Depends
 from faststream.exceptions import AckMessage, HandlerException, IgnoredException, RejectMessage
@@ -75,11 +76,12 @@ class FiringSubscribers:
         Raises InvalidCommand for a heartbeat without `completes`, or for options that this depends on.
         """
         for name in _OWN_OPTIONS.keys() & options.keys():
-            raise InvalidCommand(name, "cannot be chosen: the scheduler's messages depend on it")
+            raise InvalidCommand(name, "is set by on_firing: leave it out")
         rules = HandlingRules(completes, initial, factor, longest, attempts, give_up, heartbeat)
         given = {"auto_offset_reset": "earliest", "group_id": self._group_id, **options, **_OWN_OPTIONS}
         subscriber: Callable[[Callable[..., Any]], Any] = self._broker.subscriber(topic, **given)
         self._rules[subscriber] = rules
+        _OF_ON_FIRING.add(subscriber)
         return subscriber
 
     def _middleware(self, message: Any, /, *, context: ContextRepo) -> BaseMiddleware:
@@ -88,6 +90,9 @@ class FiringSubscribers:
             return BaseMiddleware(message, context=context)
         return _OfOneMessage(message, context, self._client, rules, takes_others=False)
 
+
+_OF_ON_FIRING: WeakSet[Any] = WeakSet()
+"""The subscribers that `on_firing` made, of all brokers: another middleware would report their firings once more."""
 
 _OWN_OPTIONS: Mapping[str, Any] = {
     "batch": False,
@@ -102,8 +107,8 @@ class FiringMiddleware:
 
         broker = KafkaBroker("127.0.0.1:9092", middlewares=[FiringMiddleware(scheduler, HandlingRules(attempts=10))])
 
-    Messages that do not come from the scheduler, and batches, are passed on as they are. Subscribers of
-    `FiringSubscribers` need none of this.
+    Messages that do not come from the scheduler, batches, and messages of subscribers of `FiringSubscribers` are passed
+    on as they are.
     """
 
     def __init__(self, client: SchedulerClient, rules: HandlingRules | None = None) -> None:
@@ -112,6 +117,8 @@ class FiringMiddleware:
         self._rules = rules or HandlingRules()
 
     def __call__(self, message: Any, /, *, context: ContextRepo) -> BaseMiddleware:
+        if context.get_local("handler_") in _OF_ON_FIRING:
+            return BaseMiddleware(message, context=context)
         return _OfOneMessage(message, context, self._client, self._rules, takes_others=True)
 
 

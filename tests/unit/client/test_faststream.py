@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from faststream import AckPolicy
 from faststream.exceptions import AckMessage, NackMessage, RejectMessage
-from faststream.kafka import KafkaBroker, TestKafkaBroker
+from faststream.kafka import KafkaBroker, KafkaRouter, TestKafkaBroker
 
 from light_scheduler.client import HandlingRules, SchedulerClient
 from light_scheduler.client.faststream import Firing, FiringMiddleware, FiringSubscribers
@@ -96,11 +96,36 @@ async def test_other_subscribers_of_a_broker_are_left_alone() -> None:
     assert client.reports == [True]
 
 
+@pytest.mark.parametrize("raised", [None, ZeroDivisionError()], ids=repr)
+@pytest.mark.parametrize("is_router", [False, True])
+async def test_a_firing_is_reported_once_beside_the_middleware(raised: Exception | None, is_router: bool) -> None:
+    client, other = NotedReports(), NotedReports()
+    rules = HandlingRules(completes=True)
+    broker = KafkaBroker(logger=None, middlewares=[FiringMiddleware(other.as_client, rules)])
+    registry = KafkaRouter() if is_router else broker
+
+    @FiringSubscribers(registry, client.as_client, group_id="g").on_firing("reminders", completes=True)
+    async def work(body: str) -> None:
+        if raised is not None:
+            raise raised
+
+    @broker.subscriber("others", ack_policy=AckPolicy.NACK_ON_ERROR)
+    async def note(body: str) -> None: ...
+
+    if isinstance(registry, KafkaRouter):
+        broker.include_router(registry)
+    async with TestKafkaBroker(broker):
+        await broker.publish("hello", "reminders", headers=HEADERS)
+        assert (client.reports, other.reports) == ([raised is None], [])
+        await broker.publish("hello", "others", headers=HEADERS)
+    assert (client.reports, other.reports) == ([raised is None], [True])
+
+
 def test_what_the_messages_depend_on_cannot_be_chosen() -> None:
     subscribers = FiringSubscribers(KafkaBroker(logger=None), NotedReports().as_client, group_id="g")
     chosen: dict[str, Any] = {"batch": True, "isolation_level": "read_uncommitted", "ack_policy": "ack"}
     for name, value in chosen.items():
-        with pytest.raises(InvalidCommand, match="cannot be chosen") as refused:
+        with pytest.raises(InvalidCommand, match="is set by on_firing: leave it out") as refused:
             subscribers.on_firing("reminders", **{name: value})
         assert refused.value.field == name
     with pytest.raises(InvalidCommand, match="completes=True"):

@@ -16,7 +16,10 @@ from light_scheduler.wire.fields import ID_PATTERN, TOPIC_PATTERN
 TENANT: Mapping[str, Any] = {"pattern": f"^{TENANT_NAME.pattern}$"}
 TOPIC: Mapping[str, Any] = {"pattern": TOPIC_PATTERN}
 ID: Mapping[str, Any] = {"pattern": ID_PATTERN}
-_MILLISECONDS = r"^([1-9][0-9]{11,13}|1[0-9]{14}|2[0-4][0-9]{13}|25[0-2][0-9]{12}|253[0-3][0-9]{11})$"
+_MILLISECONDS = (
+    r"^([1-9][0-9]{11,13}|1[0-9]{14}|2[0-4][0-9]{13}|25[0-2][0-9]{12}|253[0-3][0-9]{11}"
+    r"|25340[01][0-9]{9}|253402[0-2][0-9]{8}|253402300[0-7][0-9]{5})$"
+)
 INSTANT: Mapping[str, Any] = {"anyOf": [{"pattern": _MILLISECONDS}, {"format": "date-time"}]}
 """UTC epoch ms, or RFC 3339 with an offset."""
 

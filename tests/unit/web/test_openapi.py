@@ -6,11 +6,16 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from openapi_spec_validator import validate
 
+from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.web.etf1.operations import with_etf1
 from light_scheduler.web.openapi import openapi_document
 from light_scheduler.web.operations import OPERATIONS
+from light_scheduler.web.text_forms import INSTANT
+from light_scheduler.wire.instants import FIRST_PLAUSIBLE, parse_instant
 
 
 @pytest.mark.parametrize("operations", [OPERATIONS, with_etf1(OPERATIONS)], ids=["ours", "with etf1's"])
@@ -38,3 +43,21 @@ def test_names_in_paths_have_the_pattern_that_workers_hold_them_to() -> None:
     assert re.search(tenant, "shop-1.eu")
     for wrong in ("", "-shop", "a/b", "a" * 65):
         assert not re.search(tenant, wrong)
+
+
+EDGES = (LATEST_INSTANT, 253_399_999_999_999, 253_401_999_999_999, 253_402_299_999_999, FIRST_PLAUSIBLE - 1)
+
+
+@pytest.mark.parametrize("edge", EDGES)
+@given(distance=st.integers(-(10**12), 10**12))
+@example(0)
+@example(1)
+def test_milliseconds_have_the_pattern_that_workers_hold_them_to(edge: int, distance: int) -> None:
+    (pattern,) = [form["pattern"] for form in INSTANT["anyOf"] if "pattern" in form]
+    text = str(edge + distance)
+    try:
+        parse_instant(text)
+    except ValueError:
+        assert not re.search(pattern, text)
+    else:
+        assert re.search(pattern, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -44,9 +44,16 @@ class Ids(msgspec.Struct, frozen=True):
 def read_body(body: bytes) -> TaskBody:
     """Return the task of a request. Raises InvalidCommand."""
     try:
-        return msgspec.json.decode(body, type=TaskBody)
+        return msgspec.convert(_with_integers(msgspec.json.decode(body)), TaskBody)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidCommand("body", f"is no task: {error}") from None
+
+
+def _with_integers(task: Any) -> Any:
+    """Return a task whose numbers are integers wherever JSON Schema takes them for such: 2.0 is one."""
+    if isinstance(task, dict):
+        return {name: _with_integers(member) for name, member in task.items()}
+    return int(task) if isinstance(task, float) and task.is_integer() else task
 
 
 def record_of(body: TaskBody, ids: Ids, now: int) -> UnsentRecord:

@@ -117,6 +117,14 @@ async def test_a_task_that_was_rescheduled_to_what_no_task_says_is_still_found(c
     assert place(cluster) is None
 
 
+async def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(workers: Any) -> None:
+    await send(workers[0], frequency={"timeUnit": "SECONDS", "time": 751.0}, start=1_700_000_000_000.0)
+    (shown,) = await workers[0].json(PATH)
+    assert (shown["frequency"], shown["start"]) == ({"timeUnit": "SECONDS", "time": 751}, 1_700_000_001_000)
+    for time in (751.5, 1e300, True, "751"):
+        await send(workers[0], 400, frequency={"timeUnit": "SECONDS", "time": time})
+
+
 @pytest.mark.parametrize("action", ["UPDATE", "DELETE"])
 async def test_a_change_of_what_is_not_there_is_not_found(workers: Any, action: str) -> None:
     problem = await send(workers[0], 404, action=action)

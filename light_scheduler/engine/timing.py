@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from light_scheduler.durations import distance, format_duration
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     FIRE_BACKLOG,
@@ -89,9 +90,9 @@ def _check_size(cron: Cron) -> None:
 
 
 def _check_past(late: int, waited: int, on_past: int) -> None:
-    if on_past == FIRE_BACKLOG and late >= SECOND_MS and waited <= SECOND_MS:
-        raise InvalidCommand("schedule-at", f"was {late} ms in the past when it arrived")
-    if on_past == REJECT_PAST and late > 0:
-        raise InvalidCommand("schedule-at", f"was {late} ms in the past when it arrived")
+    is_late_for_backlog = on_past == FIRE_BACKLOG and late >= SECOND_MS and waited <= SECOND_MS
+    if is_late_for_backlog or (on_past == REJECT_PAST and late > 0):
+        raise InvalidCommand("schedule-at", f"was {distance(late)} in the past when it arrived")
     if late > on_past >= 0:
-        raise InvalidCommand("schedule-at", f"was {late} ms in the past when it arrived; the grace is {on_past} ms")
+        grace = format_duration(on_past)
+        raise InvalidCommand("schedule-at", f"was {distance(late)} in the past when it arrived; the grace is {grace}")

@@ -92,7 +92,7 @@ def test_people_get_a_table_with_the_wall_clock(monkeypatch: pytest.MonkeyPatch)
         (["--every", "1m", "--end", "2026-03-01T00:00:00Z"], "--end: leaves no instant at which"),
         (["--count", "0"], "--count"),
         (["--from", "5"], "5 looks like seconds"),
-        (["--at", "2026-03-26T23:00:00Z", "--on-past", "reject"], "--at: was 3600000 ms in the past"),
+        (["--at", "2026-03-26T23:00:00Z", "--on-past", "reject"], "--at: was 1h in the past"),
     ],
 )
 def test_what_is_wrong_is_wrong_use_and_names_the_option(arguments: list[str], error: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from light_scheduler.durations import distance, format_duration
 from light_scheduler.engine import Decision, Limits, decide
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
@@ -253,7 +254,8 @@ def test_the_past_is_judged_by_when_the_command_was_recorded(
     else:
         error = refusal(command, now)
         assert error.field == "schedule-at"
-        assert f"{late} ms in the past" in error.reason
+        grace = f"; the grace is {format_duration(on_past)}" if on_past is not None and on_past >= 0 else ""
+        assert error.reason == f"was {distance(late)} in the past when it arrived{grace}"
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,12 @@ def test_a_backlog_is_fired_although_it_was_past_when_it_was_recorded(
     if is_accepted:
         assert due_of(command, AT + waited) == AT - late
     else:
-        assert refusal(command, AT + waited).reason == f"was {late} ms in the past when it arrived"
+        assert refusal(command, AT + waited).reason == f"was {distance(late)} in the past when it arrived"
+
+
+def test_how_late_a_command_is_is_said_by_its_largest_units() -> None:
+    command = schedule(timing=Once(AT - HOUR - 61_264), recorded_at=AT, on_past=90_000)
+    assert refusal(command).reason == "was 1h 1m in the past when it arrived; the grace is 90s"
 
 
 def test_a_senders_clock_that_is_ahead_does_not_make_the_future_past() -> None:

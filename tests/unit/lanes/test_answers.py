@@ -120,7 +120,7 @@ async def test_a_result_without_a_key_stays_without_one(partition: Partition) ->
                 Outcome.REJECTED,
                 None,
                 None,
-                "was 1 ms in the past when it arrived",
+                "was 1ms in the past when it arrived",
                 "schedule-at",
                 PARTITION,
                 42,

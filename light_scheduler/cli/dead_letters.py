@@ -14,6 +14,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire.instants import format_instant
 
 from .examples import examples
+from .instants import InstantText
 from .options import settings_options, url_option
 from .output import Output, output_option
 from .schedule_output import ask_of, content_text, instant_text, payload_text, print_whole, shown
@@ -41,7 +42,9 @@ def command() -> None:
 )
 @click.option("--id", metavar="ID", help="Only those of this schedule.")
 @click.option("--cause", type=click.Choice(_CAUSES), help="Only those with this cause.")
-@click.option("--since", metavar="INSTANT", help="Only those since this instant: UTC epoch ms, or RFC 3339.")
+@click.option(
+    "--since", type=InstantText(), metavar="INSTANT", help="Only those since this instant: UTC epoch ms, or RFC 3339."
+)
 @click.option("--limit", type=click.IntRange(min=1), default=300, show_default=True, help="Maximum number.")
 @url_option
 @output_option()

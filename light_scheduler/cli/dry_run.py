@@ -14,9 +14,9 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
 
 from .examples import examples
+from .instants import Instant
 from .options import settings_options
 from .output import Output, output_option
-from .preview import Instant
 from .schedule_output import print_whole, shown
 from .verbosity import warn
 

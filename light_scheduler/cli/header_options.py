@@ -11,9 +11,11 @@ from light_scheduler.model import CronDialect, Misfire, OnConflict, Overlap
 from light_scheduler.wire.fields import RULES
 
 from .durations import BackoffText, DurationText
+from .instants import InstantText
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_INSTANTS = ("at", "start", "end")
 _DURATIONS = ("after", "every", "jitter", "window", "misfire-grace", "ttl", "ack-timeout")
 _CHOICES = {
     "mode": ("fixed-rate", "fixed-delay"),
@@ -23,13 +25,14 @@ _CHOICES = {
     "overlap": get_args(Overlap),
 }
 _TYPES: dict[str, click.ParamType] = {
+    **dict.fromkeys(_INSTANTS, InstantText()),
     **dict.fromkeys(_DURATIONS, DurationText()),
     **{field: click.Choice(choices) for field, choices in _CHOICES.items()},
     "on-past": DurationText("fire", "reject"),
     "backoff": BackoffText(),
 }
 _SYNTAX = {
-    **dict.fromkeys(("at", "start", "end"), "INSTANT"),
+    **dict.fromkeys(_INSTANTS, "INSTANT"),
     **dict.fromkeys(_DURATIONS, "DURATION"),
     **dict.fromkeys(("max-firings", "max-attempts", "expected-version", "target-partition", "attempt"), "N"),
     **dict.fromkeys(("key", "target-key", "target-partition-key"), "KEY"),

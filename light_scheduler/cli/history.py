@@ -14,6 +14,7 @@ from light_scheduler.wire import format_instant
 
 from .event_output import events_printer
 from .examples import examples
+from .instants import InstantText
 from .options import settings_options, tenant_option, url_option
 from .output import Output, output_option
 from .schedule_output import ask
@@ -42,7 +43,10 @@ if TYPE_CHECKING:
 )
 @tenant_option
 @click.option(
-    "--since", metavar="INSTANT", help="Only events since this instant: UTC epoch ms, or RFC 3339. Default: a day ago."
+    "--since",
+    type=InstantText(),
+    metavar="INSTANT",
+    help="Only events since this instant: UTC epoch ms, or RFC 3339. Default: a day ago.",
 )
 @click.option(
     "--event",

@@ -14,6 +14,7 @@ from light_scheduler.tables.views import DEFAULT_LIMIT, Sort
 from light_scheduler.wire.instants import format_instant
 
 from .examples import examples
+from .instants import InstantText
 from .options import settings_options, tenant_option, url_option
 from .output import Output, output_option
 from .schedule_output import ask, print_whole, relative, shown, trigger_text
@@ -51,9 +52,12 @@ if TYPE_CHECKING:
 )
 @click.option("--label-contains", help="Only schedules with this text somewhere in a label, written as NAME=VALUE.")
 @click.option(
-    "--due-from", metavar="INSTANT", help="Only schedules due at this instant or later: UTC epoch ms, or RFC 3339."
+    "--due-from",
+    type=InstantText(),
+    metavar="INSTANT",
+    help="Only schedules due at this instant or later: UTC epoch ms, or RFC 3339.",
 )
-@click.option("--due-to", metavar="INSTANT", help="Only schedules due before this instant.")
+@click.option("--due-to", type=InstantText(), metavar="INSTANT", help="Only schedules due before this instant.")
 @click.option("--sort", type=click.Choice(get_args(Sort)), default="id", show_default=True, help="Order of the list.")
 @click.option(
     "--limit", type=click.IntRange(min=1), default=DEFAULT_LIMIT, show_default=True, help="Maximum number of schedules."

@@ -16,28 +16,15 @@ from light_scheduler.durations import distance
 from light_scheduler.engine import preview
 from light_scheduler.engine.cron.zones import load_zone
 from light_scheduler.model import DEFAULT_TENANT, Cron, ScheduleCommand
-from light_scheduler.wire import UnsentRecord, format_instant, parse_instant
+from light_scheduler.wire import UnsentRecord, format_instant
 from light_scheduler.wire.build import TIME_RULE
 from light_scheduler.wire.native import NATIVE
 
 from .answers import invalid_commands_as_wrong_use
 from .examples import examples
 from .header_options import header_options
+from .instants import Instant
 from .output import Output, output_option
-
-
-class Instant(click.ParamType):
-    """An option that is an instant; the command receives UTC epoch ms."""
-
-    name = "instant"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):  # a default
-            return value
-        try:
-            return parse_instant(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.command(

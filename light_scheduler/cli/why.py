@@ -11,6 +11,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
 
 from .examples import examples
+from .instants import InstantText
 from .options import settings_options, tenant_option, url_option
 from .output import Output, output_option
 from .schedule_output import ask, shown
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @tenant_option
 @click.option(
     "--since",
+    type=InstantText(),
     metavar="INSTANT",
     help="Read the history back to this instant: UTC epoch ms, or RFC 3339. Default: a day ago.",
 )

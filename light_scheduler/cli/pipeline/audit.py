@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from light_scheduler.cli.durations import Duration
-from light_scheduler.cli.preview import Instant
+from light_scheduler.cli.instants import Instant
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.setting_values import COMPATIBLE_DIALECTS
 from light_scheduler.settings import Settings

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from light_scheduler.cli.preview import Instant
+from light_scheduler.cli.instants import Instant
 from light_scheduler.settings import Settings
 
 from .running import Run, cluster_of, job_options, report_option

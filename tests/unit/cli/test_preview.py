@@ -34,6 +34,7 @@ def due_times(*arguments: str) -> list[int]:
         ([], [0]),
         (["--at", "2026-03-27T01:00:00Z"], [HOUR]),
         (["--at", "2026-03-26T23:00:00Z"], [-HOUR]),
+        (["--at", "2026-03-27T02:00+01:00"], [HOUR]),
         (["--after", "PT15M"], [15 * MINUTE]),
         (["--every", "1m"], [MINUTE, 2 * MINUTE, 3 * MINUTE]),
         (["--every", "60000ms", "--mode", "fixed-delay"], [MINUTE, 2 * MINUTE, 3 * MINUTE]),

@@ -1,0 +1,41 @@
+"""Options that are instants. A person types them, so seconds can be left out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from light_scheduler.wire import parse_instant
+
+_NO_SECONDS = re.compile(r"(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d)((?:[Zz]|[+-]\d\d:\d\d)?)", re.ASCII)
+
+
+def with_seconds(text: str) -> str:
+    """Return the RFC 3339 text of an instant whose seconds were left out: 0. Any other text stays as it is."""
+    match = _NO_SECONDS.fullmatch(text)
+    return text if match is None else f"{match[1]}:00{match[2]}"
+
+
+class Instant(click.ParamType):
+    """An option that is an instant; the command receives UTC epoch ms."""
+
+    name = "instant"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):  # a default
+            return value
+        try:
+            return parse_instant(with_seconds(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class InstantText(click.ParamType):
+    """An instant that is sent on; the command receives the text, and whoever it is sent to judges it."""
+
+    name = "instant"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
+        return with_seconds(value)

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -15,7 +16,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 from rich.console import Console
-from support.application import Application
+from support.application import Application, WorkerProcess
 from support.pages import assert_accessible, assert_fits, open_view
 from support.processes import rebuilders
 from support.reading import read_until
@@ -40,6 +41,36 @@ MANY = rebuilding.MANY_OFFSETS + 5_000
 
 HOUR_MS = 3_600_000
 LONG_MS = 60_000
+
+
+@contextlib.contextmanager
+def running_on(pid: int) -> Iterator[None]:
+    """Let a process that was stopped meanwhile run on in the end, if it is still there."""
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.asynccontextmanager
+async def stopped_rebuilder(worker: WorkerProcess) -> AsyncIterator[Any]:
+    """Stop the process that rebuilds a table once the worker shows how far that is, which is yielded.
+
+    It runs in short bursts until then, so that it cannot be done before it is stopped.
+    """
+    pid = await eventually(lambda: next(rebuilders(worker.pid), 0), every=0.001, what="a process that rebuilds")
+
+    async def shown() -> Any:
+        os.kill(pid, signal.SIGSTOP)
+        document = await worker.get("/info")
+        if any(lane["restore"] for lane in document["lanes"]):
+            return document
+        os.kill(pid, signal.SIGCONT)
+        return None
+
+    with running_on(pid):
+        yield await eventually(shown, what="how far it is")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -115,10 +146,10 @@ async def test_delay_rules_show_what_waits_what_was_forwarded_and_who_does_not_a
     await assert_accessible(page)
     await assert_fits(page)
     gone = warm.workers[1]
-    gone.send_signal(signal.SIGSTOP)
-    await expect(page.get_by_text("These workers do not answer")).to_contain_text(gone.url, timeout=LONG_MS)
-    await assert_accessible(page)
-    gone.send_signal(signal.SIGCONT)
+    with running_on(gone.pid):
+        gone.send_signal(signal.SIGSTOP)
+        await expect(page.get_by_text("These workers do not answer")).to_contain_text(gone.url, timeout=LONG_MS)
+        await assert_accessible(page)
     await expect(page.get_by_text("These workers do not answer")).to_have_count(0, timeout=LONG_MS)
 
 
@@ -162,25 +193,22 @@ async def test_a_partition_that_is_restored_shows_how_far_it_is(large: Applicati
     """The process that rebuilds the state is stopped for a while, as by a disk that hangs."""
     worker = large.new_worker()
     worker.start()
-    rebuilder = await eventually(lambda: next(rebuilders(worker.pid), 0), every=0.001, what="a process that rebuilds")
-    progress = await worker.shows(lambda info: any(lane["restore"] for lane in info["lanes"]))
-    os.kill(rebuilder, signal.SIGSTOP)
-    partition = f"{large.settings.topics.commands}[0]"
-    assert progress["lanes"][0]["state"] == "restoring"
-    await open_view(page, "partitions", worker.url)
-    row = page.get_by_role("row").filter(has_text=partition)
-    await expect(row).to_contain_text("restoring")
-    await expect(row).to_contain_text(f"% of {progress['lanes'][0]['restore']['total']:,}")
-    await expect(row.get_by_role("progressbar")).to_be_visible()
-    await assert_accessible(page)
-    await open_view(page, "overview", worker.url)
-    await expect(page.locator(".notice.bad").first).to_contain_text(
-        f"Partition {partition} is restoring on {worker.url}"
-    )
-    await assert_accessible(page)
-    await open_view(page, "schedules", worker.url)
-    await expect(page.get_by_role("alert")).to_contain_text(f"No worker answered for {partition}")
-    os.kill(rebuilder, signal.SIGCONT)
+    async with stopped_rebuilder(worker) as progress:
+        partition = f"{large.settings.topics.commands}[0]"
+        assert progress["lanes"][0]["state"] == "restoring"
+        await open_view(page, "partitions", worker.url)
+        row = page.get_by_role("row").filter(has_text=partition)
+        await expect(row).to_contain_text("restoring")
+        await expect(row).to_contain_text(f"% of {progress['lanes'][0]['restore']['total']:,}")
+        await expect(row.get_by_role("progressbar")).to_be_visible()
+        await assert_accessible(page)
+        await open_view(page, "overview", worker.url)
+        await expect(page.locator(".notice.bad").first).to_contain_text(
+            f"Partition {partition} is restoring on {worker.url}"
+        )
+        await assert_accessible(page)
+        await open_view(page, "schedules", worker.url)
+        await expect(page.get_by_role("alert")).to_contain_text(f"No worker answered for {partition}")
     await worker.ready()
     await page.get_by_role("link", name="Try again").click()
     await expect(page.get_by_role("row")).to_have_count(51)

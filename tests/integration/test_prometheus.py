@@ -213,3 +213,5 @@ async def test_every_query_of_the_dashboard_has_an_answer(
                     await answer()  # it is understood
                 else:
                     await eventually(answer, within=60.0, what=f"an answer to {title}")
+            buckets = await server.query('{__name__=~"light_scheduler_.+_bucket"}')
+            assert bool(buckets) is not bool(options), "native histograms have none"

@@ -190,7 +190,10 @@ def take(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
 def working_folder() -> Iterator[Path]:
     """Make a folder whose name can be shown, and remove it."""
     folder = Path(tempfile.gettempdir()) / "light-scheduler"
-    folder.mkdir()
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        sys.exit(f"{folder} is there already: another run uses it, or left it behind. Remove it, then start again.")
     try:
         yield folder
     finally:
@@ -218,11 +221,18 @@ def application(folder: Path) -> Iterator[str]:
         yield worker.url
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Take the pictures of the dashboard for the documentation.")
     parser.add_argument("folder", type=Path, help="Where the pictures are written.")
-    parser.add_argument("--only", metavar="NAME", nargs="+", help="Names of the pictures to take. Default: all.")
-    arguments = parser.parse_args()
+    names = [picture.name for picture in (*PICTURES, *OF_DEAD_LETTERS)]
+    parser.add_argument(
+        "--only", metavar="NAME", nargs="+", choices=names, help="Names of the pictures to take. Default: all."
+    )
+    return parser
+
+
+def main() -> None:
+    arguments = parser().parse_args()
     folder: Path = arguments.folder
     wanted, later = (
         [each for each in pictures if arguments.only is None or each.name in arguments.only]

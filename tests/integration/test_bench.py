@@ -63,7 +63,7 @@ def test_a_scenario_reports_its_rate_beside_the_ceiling_and_no_faults(
 
 @pytest.mark.parametrize("dialect", ["skyuk", "light4j"])
 def test_commands_that_a_schema_registry_frames_are_all_accepted(dialect: str) -> None:
-    document = measured("ingest", "--messages", str(MESSAGES), "--dialect", dialect, "--framed")
+    document = measured("ingest", "--messages", str(SEEN_AT_WORK), "--dialect", dialect, "--framed")
     assert (document["settings"]["dialect"], document["settings"]["framed"]) == (dialect, True)
     figures = medians(document)
     assert {figures[name] for name in FAULTS} == {0}

@@ -3,7 +3,8 @@
     GET /peers/rates?letters=...    base64url of msgpack: [[to topic, to partition, from topic, form, kind, tenant,
                                     partition, number, thousandths of a token], ...]; `form` is `ask` or `grant`
 
-A letter that cannot be delivered is lost. Only workers may send any, whether or not access is set up.
+A letter that cannot be delivered is lost. So is one that a worker refuses, which is logged. Only workers may send any,
+whether or not access is set up.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from http import HTTPStatus
@@ -32,10 +34,16 @@ from .worker import Worker
 PATH = "/peers/rates"
 
 MOST_LETTERS = 40
-"""In one request: its path has to be short."""
+"""Taken out at a time."""
+
+MOST_BYTES = 5_000
+"""Of the letters of one request, or else one letter: they are in its first line, where they take a third more, and of
+which a worker reads 8,190 bytes."""
 
 ARRIVES_S = 2.0
 """How long a worker may take to answer."""
+
+log = logging.getLogger(__name__)
 
 
 class _Written(NamedTuple):
@@ -58,6 +66,7 @@ class RateCourier:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._refusing: set[str] = set()
 
     async def take_rates(self, request: web.Request) -> web.Response:
         """Take letters for lanes of this worker."""
@@ -92,19 +101,47 @@ class RateCourier:
 
     async def _bring(self, exchange: RateExchange, client: PeerClient, url: str) -> None:
         """Bring all that there is for a worker; one that does not answer holds up nothing for others."""
-        timeout = aiohttp.ClientTimeout(total=ARRIVES_S)
-        while letters := exchange.take(url, MOST_LETTERS):
-            address = URL(f"{url}{PATH}?letters={write_letters(letters)}", encoded=True)
-            with suppress(TimeoutError, aiohttp.ClientError):
-                async with client.get(address, timeout):
-                    pass
-        del self._under_way[url]
+        try:
+            while letters := exchange.take(url, MOST_LETTERS):
+                for text in write_letters(letters):
+                    await self._send(client, url, text)
+        except Exception:
+            log.exception("cannot lend or ask for tokens of rates at worker %s; trying again with the next", url)
+        finally:
+            del self._under_way[url]
+
+    async def _send(self, client: PeerClient, url: str, text: str) -> None:
+        address = URL(f"{url}{PATH}?letters={text}", encoded=True)
+        with suppress(TimeoutError, aiohttp.ClientError):
+            async with client.get(address, aiohttp.ClientTimeout(total=ARRIVES_S)) as response:
+                self._note(url, response.status)
+
+    def _note(self, url: str, status: int) -> None:
+        """Log that a worker refuses letters, once until it takes some."""
+        if status == HTTPStatus.NO_CONTENT:
+            self._refusing.discard(url)
+        elif url not in self._refusing:
+            self._refusing.add(url)
+            log.warning(
+                "worker %s refuses %s with status %d: until it accepts that, tokens lent to its partitions are lost",
+                url,
+                PATH,
+                status,
+            )
 
 
-def write_letters(letters: Iterable[Letter]) -> str:
-    """Return letters as they stand in the path of a request."""
-    written = [_written(letter) for letter in letters]
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode(written)).decode().rstrip("=")
+def write_letters(letters: Iterable[Letter]) -> list[str]:
+    """Return letters as they stand in the paths of requests, as many in each as there is room for."""
+    requests: list[list[msgspec.Raw]] = []
+    room = 0
+    for letter in letters:
+        written = msgspec.msgpack.encode(_written(letter))
+        if not requests or len(written) > room:
+            requests.append([])
+            room = MOST_BYTES
+        requests[-1].append(msgspec.Raw(written))
+        room -= len(written)
+    return [base64.urlsafe_b64encode(msgspec.msgpack.encode(each)).decode().rstrip("=") for each in requests]
 
 
 def read_letters(text: str) -> list[Letter]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from support.waiting import eventually
 from yarl import URL
 
 from light_scheduler.access.peers import PEER_HEADER, signed
-from light_scheduler.lanes.rate_exchange import Letter
+from light_scheduler.lanes.rate_exchange import Letter, RateExchange
 from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind, RateMessage, RateName
+from light_scheduler.web.peer_client import PEER_CLIENT
 from light_scheduler.web.problems import ProblemError
-from light_scheduler.web.rate_courier import PATH, read_letters, write_letters
+from light_scheduler.web.rate_courier import MOST_LETTERS, PATH, RateCourier, read_letters, write_letters
 
-from .conftest import NOW, TOPIC, MemoryCluster
+from .conftest import NOW, TOPIC, KnownPeers, MemoryCluster
 
 NAME = RateName(RateKind.COMMANDS, "acme")
 LETTERS = [
@@ -22,10 +29,12 @@ LETTERS = [
 
 
 def test_letters_are_read_as_they_were_written() -> None:
-    assert read_letters(write_letters(LETTERS)) == LETTERS
+    (text,) = write_letters(LETTERS)
+    assert read_letters(text) == LETTERS
+    assert write_letters([]) == []
 
 
-@pytest.mark.parametrize("text", ["?", "AAA", "kQ", write_letters(LETTERS)[:-9]])
+@pytest.mark.parametrize("text", ["?", "AAA", "kQ", *(each[:-9] for each in write_letters(LETTERS))])
 def test_damaged_letters_are_refused(text: str) -> None:
     with pytest.raises(ProblemError):
         read_letters(text)
@@ -42,7 +51,8 @@ async def test_a_worker_brings_letters_to_another_one_and_takes_none_but_those_o
     ask = RateAsk(NAME, 0, 7, 2_500)
     sender.send((TOPIC, 1), ask)
     assert await eventually(receiver.received) == [RateMessage(TOPIC, ask)]
-    path = f"{PATH}?letters={write_letters(LETTERS[:1])}"
+    (text,) = write_letters(LETTERS[:1])
+    path = f"{PATH}?letters={text}"
     address = URL(two.peers.own_url + path, encoded=True)
     secret = two.access.book.peer_secret
     assert secret is not None
@@ -54,3 +64,62 @@ async def test_a_worker_brings_letters_to_another_one_and_takes_none_but_those_o
         async with two.client.session.get(address, headers=headers) as response:
             assert response.status == status
     assert receiver.received() == [LETTERS[0].message]
+
+
+async def test_letters_with_the_longest_names_arrive(cluster: MemoryCluster) -> None:
+    one, two = await cluster.start([0], [1])
+    await one.access.store.make_peer_secret()
+    await two.access.store.follow(lambda: None)
+    sender, receiver = one.exchange.post_of(("t" * 249, 0)), two.exchange.post_of((TOPIC, 1))
+    receiver.open(lambda: None)
+    asks = [RateAsk(RateName(RateKind.COMMANDS, "a" * 128), 0, number, 1) for number in range(2 * MOST_LETTERS)]
+    for ask in asks:
+        sender.send((TOPIC, 1), ask)
+    received: list[RateMessage] = []
+
+    def all_received() -> bool:
+        received.extend(receiver.received())
+        return len(received) >= len(asks)
+
+    await eventually(all_received)
+    assert [message.said for message in received] == asks
+
+
+class Answers:
+    """A client for requests to a worker, with the answers that it gets."""
+
+    def __init__(self, *answers: int | Exception) -> None:
+        self.left = [*answers]
+
+    @asynccontextmanager
+    async def get(self, address: URL, timeout: object) -> AsyncIterator[SimpleNamespace]:
+        answer = self.left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        yield SimpleNamespace(status=answer)
+
+
+async def test_a_worker_that_refuses_letters_is_logged_once_and_no_failure_is_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    peers = KnownPeers({"http://other": {TOPIC: [1]}})
+    worker: Any = SimpleNamespace(exchange=RateExchange(peers, [TOPIC]))
+    client = Answers(400, 400, 204, RuntimeError("by mistake"), TimeoutError(), 403, 403)
+    courier = RateCourier(worker)
+    application: Any = {PEER_CLIENT: client}
+    carrying = courier.carrying(application)
+
+    def is_sent(left: int) -> bool:
+        return len(client.left) == left and not courier._under_way
+
+    await anext(carrying)
+    for left in reversed(range(len(client.left))):
+        worker.exchange.send(LETTERS[0])
+        await eventually(partial(is_sent, left))
+    await anext(carrying, None)
+    logged = [record.getMessage() for record in caplog.records]
+    assert [line.partition(":")[0] for line in (each.replace("http://other", "other") for each in logged)] == [
+        "worker other refuses /peers/rates with status 400",
+        "cannot lend or ask for tokens of rates at worker other; trying again with the next",
+        "worker other refuses /peers/rates with status 403",
+    ]

@@ -24,7 +24,6 @@ from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.rate_exchange import RateExchange
-from light_scheduler.lanes.rate_post import NoPost, RatePost
 from light_scheduler.lanes.staging import Staging
 from light_scheduler.lanes.tenancy import Tenancy
 from light_scheduler.lanes.tenant_firings import TenantFirings
@@ -108,7 +107,7 @@ class Assembly:
             shares=self._settings.shares,
             staging=self._staging,
             secret=self._secret,
-            rate_post=self._rate_post(place),
+            rate_post=self._exchange.post_of((place.topic, place.partition)),
             tenants=self._tenants,
             tenant_firings=self.tenant_firings,
             topic_totals=self.topic_totals[place.topic],
@@ -152,11 +151,6 @@ class Assembly:
             rebuilding=rebuilding if processes else None,
             schema_registry=self._registry,
         )
-
-    def _rate_post(self, place: TopicPartition) -> RatePost:
-        if len(self._dialects) == 1 and self._dialects[place.topic].forwards:
-            return NoPost()
-        return self._exchange.post_of((place.topic, place.partition))
 
     def _state_path(self, place: TopicPartition) -> Path:
         return self._settings.data_dir / self._settings.app_id / f"{place.topic}-{place.partition}"

@@ -14,6 +14,8 @@ class AssignedPeers:
 
     def __init__(self, app: AppT) -> None:
         self._app = app
+        self._distribution: object = None
+        self._owners: dict[str, dict[str, list[int]]] = {}
 
     @property
     def own_url(self) -> str:
@@ -21,11 +23,14 @@ class AssignedPeers:
         return _plain(str(self._app.conf.canonical_url))
 
     def owners(self) -> dict[str, dict[str, list[int]]]:
-        assignor = cast("PartitionAssignor", self._app.assignor)
-        return {
-            _plain(url): {topic: list(partitions) for topic, partitions in topics.items()}
-            for url, topics in assignor.external_topics_metadata().items()
-        }
+        distribution = cast("PartitionAssignor", self._app.assignor).external_topics_metadata()
+        if distribution is not self._distribution:  # each assignment has its own
+            self._owners = {
+                _plain(url): {topic: list(partitions) for topic, partitions in topics.items()}
+                for url, topics in distribution.items()
+            }
+            self._distribution = distribution
+        return self._owners
 
 
 def _plain(url: str) -> str:

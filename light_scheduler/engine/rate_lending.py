@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from light_scheduler.model.place import Place
@@ -90,6 +90,7 @@ class Demand:
         self._held_at = self._needed_since = self._needed_at = -HELD_MS
         self._needed_in = -HELD_MS
         self._others: defaultdict[Place, Other] = defaultdict(Other)
+        self._first: tuple[OwnPart, int, int] | None = None  # of which others, when that was known, and when it is
         self._number = 0
         self.asked_at = 0
 
@@ -121,7 +122,7 @@ class Demand:
 
         Their buckets have about what they earned since they were asked last.
         """
-        if 0 <= now - self.asked_at < ROUND_MS:
+        if 0 <= now - self.asked_at < ROUND_MS or self._first_ready_at(part, now) > now:
             return {}
         wanted = self._wanted(rate, part.share, now)
         to, expected = [], 0.0
@@ -133,6 +134,7 @@ class Demand:
         if not to:
             return {}
         self.asked_at = now
+        self._first = None
         self._number = number = max(now, self._number + 1)
         each = math.ceil(THOUSANDTHS * wanted * MARGIN / len(to))
         for place in to:
@@ -146,14 +148,14 @@ class Demand:
         other = self._others[sender]
         if other.open != grant.number:
             return 0.0
-        other.open = None
+        other.open = self._first = None
         other.pause_ms = FIRST_PAUSE_MS if grant.amount else min(LAST_PAUSE_MS, 2 * other.pause_ms)
         other.ask_at = now if grant.amount else now + other.pause_ms
         return grant.amount / THOUSANDTHS
 
-    def ask_at(self, part: OwnPart) -> int:
+    def ask_at(self, part: OwnPart, now: int) -> int:
         """Return when there is somebody to ask next."""
-        return max(self.asked_at + ROUND_MS, min(self._others[each].ask_at for each in part.others))
+        return max(self.asked_at + ROUND_MS, self._first_ready_at(part, now))
 
     def is_at_rest(self, now: int) -> bool:
         """Tell whether nothing would be lost with it."""
@@ -163,6 +165,13 @@ class Demand:
         doublings = min(30, max(0, now - self._needed_since) // ROUND_MS)
         most = min(EARNED_S, max(MOST_WANTED_S, 2 * (now - self.asked_at) / 1_000))
         return min(max(1.0, rate * most), (1 + rate * share * FIRST_WANTED_S) * (1 << doublings))
+
+    def _first_ready_at(self, part: OwnPart, now: int) -> int:
+        """Return when the first of the others may be asked. Looks at all of them only if something has changed."""
+        if self._first is None or self._first[0] is not part or now < self._first[1]:
+            at = (now if self._may_ask(each, now) else self._others[each].ask_at for each in part.others)
+            self._first = part, now, min(at, default=0)
+        return self._first[2]
 
     def _ready(self, part: OwnPart, now: int) -> list[Place]:
         ready = [each for each in part.others if self._may_ask(each, now)]
@@ -182,8 +191,15 @@ class RateDemand:
 
     def __init__(self) -> None:
         self.cycle = 0
+        self._part: tuple[object, OwnPart] | None = None
         self._all: dict[RateName, Demand] = {}
         self._crowd = CROWD
+
+    def part(self, basis: object, make: Callable[[], OwnPart]) -> OwnPart:
+        """Return the lane's part of all rates: the same object until it is made of something else."""
+        if self._part is None or self._part[0] != basis:
+            self._part = basis, make()
+        return self._part[1]
 
     def of(self, name: RateName, now: int) -> Demand:
         """Return what is known of a rate."""

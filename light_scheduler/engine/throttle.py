@@ -18,8 +18,8 @@ from .token_bucket import TokenBucket
 class Throttle:
     """Applies the rate caps to a lane's firings.
 
-    A cap counts for all used partitions of a commands topic together; each lane earns an equal part of it, and lanes
-    lend tokens to each other. What is delivered counts as `demand`.
+    A cap counts for all commands topics together. Topics have equal parts of it, and so have the used partitions of
+    each. Lanes lend tokens to each other. What is delivered counts as `demand`.
     """
 
     def __init__(self, shares: Shares, demand: RateDemand | None = None) -> None:

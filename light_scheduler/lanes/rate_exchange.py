@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 from light_scheduler.model.place import Place
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateMessage
 
+from .rate_sharing import Owned, RateSharing
+
 MOST_WAITING = 1_000
 """Letters for a lane, or for another worker; older ones are lost."""
 
@@ -29,52 +31,43 @@ class Owners(Protocol):
         """This worker."""
         ...
 
-    def owners(self) -> Mapping[str, Mapping[str, list[int]]]:
-        """All workers."""
+    def owners(self) -> Owned:
+        """Return those of all workers: the same object for as long as the assignment is the same."""
         ...
 
 
 class RateExchange:
-    """Of one worker, whose application has these commands `topics`. A courier takes what is for other workers."""
+    """Of one worker, whose settings have these commands `topics`. A courier takes what is for other workers."""
 
     def __init__(self, owners: Owners, topics: Collection[str]) -> None:
-        self.topics = sorted(topics)
         self._owners = owners
+        self._topics = topics
+        self._known = RateSharing({}, topics)
         self._posts: dict[Place, Post] = {}
         self._outgoing: dict[str, deque[Letter]] = {}
         self._posted = asyncio.Event()
 
+    @property
+    def sharing(self) -> RateSharing:
+        """Who shares rates now."""
+        owned = self._owners.owners()
+        if owned is not self._known.owned:
+            self._known = RateSharing(owned, self._topics)
+        return self._known
+
     def post_of(self, place: Place) -> Post:
         """Return the way of a lane to all others."""
         return Post(self, place)
-
-    def shares(self, place: Place) -> dict[Place, float]:
-        """Return all partitions that a worker has, but one, and which share of each rate each has.
-
-        Those of its own topic come first, and of each topic those that follow it.
-        """
-        partitions: dict[str, list[int]] = {topic: [] for topic in self.topics}
-        for owned in self._owners.owners().values():
-            for topic in partitions.keys() & owned.keys():
-                partitions[topic] += owned[topic]
-        shares: dict[Place, float] = {}
-        for topic in sorted(partitions, key=lambda topic: topic != place[0]):
-            numbers, begin = sorted(partitions[topic]), place[1] + 1
-            for number in (*(each for each in numbers if each >= begin), *(each for each in numbers if each < begin)):
-                shares[topic, number] = 1 / len(numbers) / len(self.topics)
-        shares.pop(place, None)
-        return shares
 
     def send(self, letter: Letter) -> None:
         """Deliver a letter to a lane of this worker, or have it carried to another one's."""
         if letter.to in self._posts:
             self.deliver(letter)
             return
-        topic, number = letter.to
-        for url, owned in self._owners.owners().items():
-            if number in owned.get(topic, ()) and url != self._owners.own_url:
-                self._outgoing.setdefault(url, deque(maxlen=MOST_WAITING)).append(letter)
-                self._posted.set()
+        url = self.sharing.workers.get(letter.to)
+        if url is not None and url != self._owners.own_url:
+            self._outgoing.setdefault(url, deque(maxlen=MOST_WAITING)).append(letter)
+            self._posted.set()
 
     def deliver(self, letter: Letter) -> None:
         """Give a letter to a lane of this worker, if it has it."""
@@ -116,10 +109,10 @@ class Post:
 
     @property
     def topics(self) -> int:
-        return len(self._exchange.topics)
+        return len(self._exchange.sharing.topics)
 
     def others(self) -> Mapping[Place, float]:
-        return self._exchange.shares(self.place)
+        return self._exchange.sharing.shares(self.place)
 
     def send(self, to: Place, said: RateAsk | RateGrant) -> None:
         self._exchange.send(Letter(to, RateMessage(self.place[0], said)))

@@ -4,7 +4,8 @@
     2. A lane that is asked takes what it lends from its bucket, in the transaction that answers. Of the asks of another
        lane for a rate that it reads at once, it answers the last: who asks knows one that is open. It answers none in a
        backlog that it found: nobody waits for that any more. As commands do, asks count by when they were recorded, so
-       those that are read late are not held against the commands behind them.
+       those that are read late are not held against the commands behind them. One that comes by `rate_post` counts as
+       if it stood in the log ahead of the commands that are still to be read.
     3. The one that asked adds it to its own bucket in the transaction that reads the answer.
 
 Nobody waits for an answer: without one, a lane goes on with the tokens that it earns. Whether a lane answers does not
@@ -50,7 +51,7 @@ class RateLending:
         self._cycle = self._demand.cycle
         self._needed: dict[RateName, tuple[Demand, float]] = {}
         self._used: Counter[RateName] = Counter()
-        self._asks: dict[tuple[RateName, Place], tuple[RateAsk, int]] = {}
+        self._asks: dict[tuple[RateName, Place], tuple[RateAsk, int | None]] = {}
         self.ask_at: int | None = None
 
     def hold(self, name: RateName, rate: float) -> None:
@@ -86,7 +87,7 @@ class RateLending:
             left -= len(asks)
             for to, ask in asks.items():
                 self._send(ask, to)
-            at = max(self._now + 1, min(demand.ask_at(part), self._now + LAST_PAUSE_MS))
+            at = max(self._now + 1, min(demand.ask_at(part, self._now), self._now + LAST_PAUSE_MS))
             self.ask_at = at if self.ask_at is None else min(at, self.ask_at)
 
     def note(self, record: CommandRecord, ask: RateAsk) -> None:
@@ -95,11 +96,16 @@ class RateLending:
         if ask.partition not in self._left_alone:
             self._asks[ask.name, (self._context.commands_topic, ask.partition)] = ask, record.timestamp
 
-    def answer(self) -> None:
-        """2. Lend what is not needed here soon, once the commands of the cycle have had their tokens."""
+    def answer(self, waiting_since: int | None = None) -> None:
+        """2. Lend what is not needed here soon, once the commands of the cycle have had their tokens.
+
+        `waiting_since` (UTC epoch ms) is when the first of those was recorded that later cycles read; None: none waits.
+        """
+        read_until = self._now if waiting_since is None else waiting_since
         for (_, sender), (ask, recorded_at) in self._asks.items():
             kept = self._demand.of(ask.name, self._now).kept(self._now)
-            lent = self._lend(ask.name, ask.wanted / THOUSANDTHS, kept, recorded_at)
+            at = read_until if recorded_at is None else recorded_at
+            lent = self._lend(ask.name, ask.wanted / THOUSANDTHS, kept, at)
             grant = RateGrant(ask.name, self._context.partition, ask.number, int(lent * THOUSANDTHS))
             self._send(grant, sender)
         self._asks.clear()
@@ -114,7 +120,7 @@ class RateLending:
         for message in self._context.rate_post.received():
             said, sender = message.said, message.sender
             if isinstance(said, RateAsk):
-                self._asks[said.name, sender] = said, self._now
+                self._asks[said.name, sender] = said, None
             else:
                 self._borrow(sender, said, self._context.rates.receive)
 
@@ -126,11 +132,16 @@ class RateLending:
     @property
     def _part(self) -> OwnPart:
         """This lane's part of rates, and those of all others that may be asked."""
+        context, post = self._context, self._context.rate_post
+        others = post.others()
+        basis = context.placement.partitions, context.writes_rates, self._left_alone, post.topics, others
+        return self._demand.part(basis, lambda: self._new_part(others))
+
+    def _new_part(self, reached: Mapping[Place, float]) -> OwnPart:
         context = self._context
-        post = context.rate_post
-        share = 1 / max(1, context.placement.partitions) / post.topics
+        share = 1 / max(1, context.placement.partitions) / context.rate_post.topics
         others = dict.fromkeys(self._neighbours(), share)
-        others |= {place: each for place, each in post.others().items() if not self._shares_log_with(place)}
+        others |= {place: each for place, each in reached.items() if not self._shares_log_with(place)}
         return OwnPart((context.commands_topic, context.partition), share, others)
 
     def _neighbours(self) -> Iterator[Place]:

@@ -257,7 +257,8 @@ class LaneWork:
         cycle.take_all(commands, most if is_behind and not self._caution.is_active else 0, max_bytes)  # 2.
         read += cycle.delaying.taken
         if not is_behind:
-            cycle.rates.answer()  # 2.
+            first = next(self._intake.waiting(), None)
+            cycle.rates.answer(None if first is None else first.timestamp)  # 2.
         is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, min(most, MAX_BULK), max_bytes)  # 2.

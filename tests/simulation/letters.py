@@ -77,16 +77,21 @@ class NodeOwners:
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._assignment: object = None
+        self._owners: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
 
     @property
     def own_url(self) -> str:
         return self._node.machine
 
     def owners(self) -> Mapping[str, Mapping[str, list[int]]]:
-        owners: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for tp, node in self._node.world.group.owners.items():
-            owners[node.machine][tp.topic].append(tp.partition)
-        return owners
+        assignment = self._node.world.group.owners
+        if assignment is not self._assignment:
+            self._assignment = assignment
+            self._owners = defaultdict(lambda: defaultdict(list))
+            for tp, node in assignment.items():
+                self._owners[node.machine][tp.topic].append(tp.partition)
+        return self._owners
 
 
 async def carry(node: Node) -> None:

@@ -7,6 +7,7 @@ from typing import cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from aiokafka import TopicPartition
 from faust.tables import TableManager
 
 from light_scheduler.agents import app as app_module
@@ -47,3 +48,17 @@ async def test_requests_wait_longer_than_a_session_lasts(tmp_path: Path, session
     """Else Faust refuses to start."""
     conf = build(Settings(app_id="waits", data_dir=tmp_path, session_timeout=session_timeout)).conf
     assert conf.broker_session_timeout == session_timeout / 1_000 < conf.broker_request_timeout
+
+
+async def test_lanes_of_the_only_topic_share_rates_with_one_that_another_worker_reads_already(tmp_path: Path) -> None:
+    settings = Settings(app_id="shares", data_dir=tmp_path)
+    app = build(settings)
+    topic = settings.inputs[0].name
+    post = app.lanes._new_lane(TopicPartition(topic, 0)).context.rate_post
+    assert post.topics == 1
+    app.assignor.external_topic_distribution = {  # type: ignore[attr-defined]
+        "http://a:1": {topic: [0]},
+        "http://b:1": {topic: [1], "added": [0]},
+    }
+    assert post.topics == 2
+    assert post.others() == {(topic, 1): 1 / 4, ("added", 0): 1 / 2}

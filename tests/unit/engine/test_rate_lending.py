@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import accumulate, count
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -244,21 +245,47 @@ def test_an_ask_is_answered_once_and_one_without_tokens_is_left_alone_for_longer
         assert demand.answered((TOPIC, 1), RateGrant(NAME, 1, ask.number - 1, 5_000), now) == 0
         assert demand.answered((TOPIC, 1), RateGrant(NAME, 1, ask.number, 0), now) == 0
         assert demand.answered((TOPIC, 1), RateGrant(NAME, 1, ask.number, 5_000), now) == 0
-        waits.append(demand.ask_at(part) - now)
-        now = demand.ask_at(part)
+        waits.append(demand.ask_at(part, now) - now)
+        now = demand.ask_at(part, now)
     assert waits == [1_000, 2_000, 4_000, 4_000, 4_000, 4_000]
     ask = demand.ask(NAME, 10, part, now)[TOPIC, 1]
     assert demand.answered((TOPIC, 1), RateGrant(NAME, 1, ask.number, 1_500), now) == 1.5
-    assert demand.ask_at(part) == now + ROUND_MS
+    assert demand.ask_at(part, now) == now + ROUND_MS
 
 
 def test_one_that_does_not_answer_is_asked_again_after_the_longest_pause() -> None:
     demand, part = Demand(), own_part(1, 2)
     demand.need(AT, 1)
     assert demand.ask(NAME, 10, part, AT)
-    assert demand.ask_at(part) == AT + LAST_PAUSE_MS
+    assert demand.ask_at(part, AT) == AT + LAST_PAUSE_MS
     assert demand.ask(NAME, 10, part, AT + LAST_PAUSE_MS - 1) == {}
     assert demand.ask(NAME, 10, part, AT + LAST_PAUSE_MS)
+
+
+class Counted(dict[Any, float]):
+    """Others, which counts how often somebody looks through them."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.looks += 1
+        return super().__iter__()
+
+
+def test_others_are_looked_through_only_when_one_of_them_may_be_asked_or_has_answered() -> None:
+    others = Counted(dict.fromkeys([(TOPIC, 1), (TOPIC, 2)], 1 / 3))
+    demand, part = Demand(), OwnPart((TOPIC, 0), 1 / 3, others)
+    demand.need(AT, 1)
+    asks = demand.ask(NAME, 100, part, AT) | demand.ask(NAME, 100, part, AT + ROUND_MS)
+    assert list(asks) == [(TOPIC, 1), (TOPIC, 2)]
+    assert demand.ask_at(part, AT + ROUND_MS) == AT + LAST_PAUSE_MS
+    looks, later = others.looks, AT + LAST_PAUSE_MS - 1
+    for now in range(AT + ROUND_MS, later, 10):
+        assert demand.ask(NAME, 100, part, now) == {}
+        assert demand.ask_at(part, now) == AT + LAST_PAUSE_MS
+    assert others.looks == looks
+    demand.answered((TOPIC, 2), RateGrant(NAME, 2, asks[TOPIC, 2].number, 1), later)
+    assert list(demand.ask(NAME, 100, part, later)) == [(TOPIC, 2)]
 
 
 def test_what_is_wanted_doubles_while_each_cycle_needs_it_however_long_cycles_take() -> None:

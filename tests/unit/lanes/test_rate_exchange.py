@@ -97,10 +97,37 @@ async def test_what_was_received_stays_though_the_transaction_of_that_cycle_is_d
 
 
 def test_others_are_those_that_a_worker_has_first_of_the_own_topic_and_each_topic_has_an_equal_share() -> None:
-    owned = {OWN: {"a": [0, 2], "b": [1]}, OTHER: {"a": [1], "b": [0], "unrelated": [0]}}
-    shares = RateExchange(Owned(owned), ["b", "a"]).shares(("a", 1))
+    owned = {OWN: {"a": [0, 2], "b": [1]}, OTHER: {"a": [1], "b": [0]}}
+    shares = RateExchange(Owned(owned), ["b", "a"]).post_of(("a", 1)).others()
     assert list(shares) == [("a", 2), ("a", 0), ("b", 0), ("b", 1)]
     assert shares == {("a", 2): 1 / 6, ("a", 0): 1 / 6, ("b", 0): 1 / 4, ("b", 1): 1 / 4}
+
+
+def test_while_workers_are_restarted_to_add_or_remove_a_topic_all_share_rates_among_the_same_topics() -> None:
+    owned = Owned({OWN: {"a": [0], "b": []}, OTHER: {"a": [1], "b": [0]}})
+    with_it, without = (RateExchange(owned, topics).post_of(("a", 0)) for topics in (["a", "b"], ["a"]))
+    assert with_it.topics == without.topics == 2
+    assert with_it.others() == without.others() == {("a", 1): 1 / 4, ("b", 0): 1 / 2}
+    owned.owned = {OWN: {"a": [0]}, OTHER: {"a": [1]}}
+    assert (with_it.topics, without.topics) == (2, 1)
+    assert without.others() == {("a", 1): 1 / 2}
+
+
+async def test_whom_a_lane_may_ask_is_found_out_once_for_each_assignment() -> None:
+    owned = Owned({OWN: {NAMES.commands: [0, 1]}})
+    exchange = RateExchange(owned, [NAMES.commands])
+    lane = partition(0, exchange)
+    first, second = await lane.run(), await lane.run()
+    assert first.rates._part is second.rates._part
+    assert exchange.sharing is exchange.sharing
+    assert list(first.rates._part.others) == [(NAMES.commands, 1)]
+    owned.owned = {OWN: {NAMES.commands: [0]}, OTHER: {NAMES.commands: [1, 2]}}
+    third = await lane.run()
+    assert list(third.rates._part.others) == [(NAMES.commands, 1), (NAMES.commands, 2)]
+    owned.owned = {OWN: {NAMES.commands: [0]}, OTHER: {NAMES.commands: [1], "other": [0]}}
+    fourth = await lane.run()
+    assert list(fourth.rates._part.others) == [(NAMES.commands, 1), ("other", 0)]
+    assert fourth.rates._part.share == 1 / 4
 
 
 async def test_letters_for_other_workers_wait_for_the_courier_and_the_oldest_are_lost_first() -> None:

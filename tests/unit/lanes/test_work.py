@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from support.outages import Topics
-from support.partition import AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
+from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
 from light_scheduler.errors import CycleTimeout
@@ -21,10 +21,12 @@ from light_scheduler.lanes.input_position import InputPosition
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.neighbours import FIRST_PAUSE_MS
 from light_scheduler.lanes.placements import Stage
+from light_scheduler.lanes.rate_exchange import RateExchange
 from light_scheduler.lanes.readable import Readable
 from light_scheduler.lanes.work import LaneWork
 from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.model.placement import Placement
+from light_scheduler.model.rate_lending import RateAsk, RateKind, RateName
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
@@ -283,3 +285,29 @@ async def test_a_lane_tells_that_bulk_commands_follow_schedules_before_it_tells_
     work = work_on(growing, [], Clock())
     work._settle(await work._make(growing.table))
     assert told == [Stage.FOLLOWING, Stage.RUNNING]
+
+
+async def test_a_letter_about_rates_takes_no_room_from_commands_that_are_still_to_be_read(partition: Partition) -> None:
+    partition.placements = None  # so lanes of the topic share no log
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(commands_per_second=20))])
+    owned = {"http://own": {NAMES.commands: [0, 1]}}
+    owners: Any = SimpleNamespace(own_url="http://own", owners=lambda: owned)
+    exchange = RateExchange(owners, [NAMES.commands])
+    partition.rate_post, other = (exchange.post_of((NAMES.commands, number)) for number in (0, 1))
+    for post in (partition.rate_post, other):
+        post.open(lambda: None)
+
+    def cancels(at: int, first: int) -> list[Any]:
+        headers = ("schedule-command", b"cancel"), *ANSWER
+        return [command(*headers, key=KEYS[0], offset=first + number, timestamp=at) for number in range(10)]
+
+    await partition.run(*cancels(AT, 0))
+    clock = Clock()
+    clock.at = AT + 5_000
+    work = work_on(partition, cancels(AT + 1_000, 10), clock)
+    work._caution.failed(4, [])
+    other.send((NAMES.commands, 0), RateAsk(RateName(RateKind.COMMANDS, "default"), 1, 7, 100_000))
+    await work._make(partition.table)
+    assert [message.said.number for message in other.received()] == [7]
+    await partition.run(*cancels(AT + 2_000, 10), now=clock.at)
+    assert [result.outcome.value for result in partition.results] == 10 * ["not_found"]

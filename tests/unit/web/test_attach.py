@@ -113,7 +113,11 @@ def test_peers_are_those_of_the_last_assignment(app: faust.App) -> None:
         "http://b:1": {"commands": [2]},
     }
     peers = AssignedPeers(app)
-    assert peers.owners() == {"http://a:1": {"commands": [0, 1]}, "http://b:1": {"commands": [2]}}
+    owners = peers.owners()
+    assert owners == {"http://a:1": {"commands": [0, 1]}, "http://b:1": {"commands": [2]}}
+    assert peers.owners() is owners
+    app.assignor.external_topic_distribution = {"http://a:1": {"commands": [0, 1, 2]}}  # type: ignore[attr-defined]
+    assert peers.owners() == {"http://a:1": {"commands": [0, 1, 2]}}
 
 
 def test_the_own_url_is_the_one_that_faust_worker_was_started_with(app: faust.App) -> None:

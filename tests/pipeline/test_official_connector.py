@@ -30,6 +30,8 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout
 M = 1_767_225_600_000
 MINUTE, HOUR = 60_000, 3_600_000
 COUNT = 200
+AHEAD = 4_102_444_800_000
+"""2100-01-01T00:00Z."""
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def ledger(kafka: Kafka, prefix: str) -> Ledger:
     ledger = Ledger(prefix)
     for number in range(COUNT):
         ledger.send(f"s-{number}", M, ("at", M + HOUR + number), value=b"payload %d" % number)
-    ledger.send("ahead", M, ("at", "2100-01-01T00:00:00Z"))
+    ledger.send("ahead", M, ("at", AHEAD))
     ledger.run(M)
     ledger.run_until(M + 2 * HOUR)
     first, second = [record for record in ledger.of(ledger.target) if record.header("schedule-id") in (b"s-1", b"s-2")]
@@ -129,10 +131,11 @@ def test_tables_and_figures_are_the_same(
                 table=str(tmp_path / kind), cluster=cluster, app_id=names.app_id, commands_topics=(names.commands,)
             )
             ahead = forecast.ForecastOptions(
-                cluster=cluster, names=names, inputs=[names.commands], ahead=HOUR, clock=SettableClock(M + 2 * HOUR)
+                cluster=cluster, names=names, inputs=[names.commands], ahead=HOUR, clock=SettableClock(AHEAD - MINUTE)
             )
             punctual = report.ReportOptions(cluster, names)
             found: list[Any] = [export.main(spark, exported), forecast.main(spark, ahead), report.main(spark, punctual)]
+            assert found[1].firings == 1
             summaries[kind] = [dataclasses.asdict(each) for each in found]
     for ours, theirs in zip(*summaries.values(), strict=True):
         assert without_bytes(ours) == without_bytes(theirs)

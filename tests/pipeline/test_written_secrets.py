@@ -130,7 +130,11 @@ def test_no_secret_is_in_anything_that_an_audit_writes_or_shows(
 
     parts = watched.parts
     parts["events"] = b"".join(written for place, written in parts.items() if "/events/" in place)
-    signs = {"ps": "audit", "environment/": "spark.eventLog.dir", "events": "SparkListenerSQLExecutionStart"}
+    signs = {
+        "ps": f"{tmp_path}/audit.html",
+        "environment/": "spark.eventLog.dir",
+        "events": "SparkListenerSQLExecutionStart",
+    }
     for place, sign in signs.items():
         assert found_in(parts[place], {"sign": sign}), f"what is there is found in {place}"
     assert {place: found for place, written in parts.items() if (found := found_in(written, OF_KAFKA))} == {}

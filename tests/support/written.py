@@ -49,5 +49,5 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def command_lines() -> bytes:
-    """Return how every process of the machine was called."""
-    return subprocess.check_output(["ps", "-eww", "-o", "args"])
+    """Return the number of every process of the machine, and how it was called."""
+    return subprocess.check_output(["ps", "-eww", "-o", "pid,args"])

@@ -21,9 +21,9 @@ SIMULATION = "tests/simulation/"
 CAMPAIGN = f"{SIMULATION}test_campaign.py"
 LONGEST_FIRST = (SPARK, "tests/chaos/", "tests/integration/")
 MEASURE_TIMES = (
-    "tests/chaos/test_failure_domains.py",
     "tests/chaos/test_rebalances.py",
     "tests/chaos/test_rolling_restart.py",
+    "tests/chaos/test_target_away.py",
     "tests/integration/test_rates.py",
     "tests/integration/test_standby.py",
 )

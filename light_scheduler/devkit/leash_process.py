@@ -46,7 +46,8 @@ def main(arguments: list[str]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
-    os.write(status_fd, f"started {child.pid}\n".encode())
+    with suppress(BrokenPipeError):  # a parent that is gone already: the child is ended below
+        os.write(status_fd, f"started {child.pid}\n".encode())
     os.close(status_fd)
     ended = threading.Event()
     follower = threading.Thread(target=_follow, args=(child, ended, grace, folder), daemon=True)

@@ -77,7 +77,8 @@ def test_a_killed_parent_takes_the_command_with_it(command: list[str], tmp_path:
     with subprocess.Popen([sys.executable, "-c", PARENT, str(folder), *command], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         try:
-            pid = int(parent.stdout.readline())
+            # The command has the same output, and may be the first to write.
+            pid = next(int(line) for line in parent.stdout if line.strip().isdigit())
             assert process_runs(pid)
         finally:
             parent.kill()

@@ -8,7 +8,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from light_scheduler.kafka.broker_facts import BrokerFacts, broker_facts
 from light_scheduler.kafka.copies import FrailTopics, frail_topics
 from light_scheduler.kafka.missing_rights import MissingRight, missing_rights
 from light_scheduler.kafka.rights import Right, acl_commands
-from light_scheduler.kafka.topic_admin import check_topics
+from light_scheduler.kafka.topic_admin import admin_client, check_topics, partition_counts
 from light_scheduler.kafka.topic_plan import topic_plan
 from light_scheduler.settings import Settings
 from light_scheduler.wire.instants import format_instant
@@ -84,6 +84,7 @@ def run_checks(settings: Settings, info: Info | None = None, targets: Sequence[s
         topics = list(check_application_topics(settings, denied))
         yield from topics
         yield from check_rights(settings, missing)
+        yield from check_target_topics(targets, existing_topics(settings), denied)
         if settings.topics.tenants not in denied and not any(settings.topics.tenants in each.detail for each in topics):
             yield from check_access(settings, SystemClock())
         yield from check_delays(settings)
@@ -240,6 +241,20 @@ def check_application_topics(settings: Settings, hidden: Set[str] = frozenset())
         yield Check("topics", "fail", f"{finding.topic} {finding.problem}", finding.fix)
     if not findings:
         yield Check("topics", "ok", f"{len(topic_plan(settings))} topics of {settings.app_id}: no problem found")
+
+
+def existing_topics(settings: Settings) -> Collection[str]:
+    """Return the topics that this user may see. Raises BrokerError."""
+    connection = settings.connection
+    return partition_counts(admin_client(connection), connection, TIMEOUT_S)
+
+
+def check_target_topics(targets: Sequence[str], existing: Collection[str], denied: Set[str]) -> Iterator[Check]:
+    """Warn of targets that do not exist: nobody has been asked for rights on them."""
+    for target in targets:
+        if target not in existing and target not in denied:
+            detail = f"{target} does not exist, so rights on it were not checked"
+            yield Check("targets", "warn", detail, "check --target, or create the topic")
 
 
 def check_copies(nodes: int, frail: FrailTopics) -> Iterator[Check]:

@@ -9,11 +9,10 @@ from light_scheduler.kafka.broker_facts import broker_facts
 from light_scheduler.kafka.job_rights import SINCE_LAST, WITH_TARGETS, Job, job_rights
 from light_scheduler.kafka.missing_rights import MissingRight, missing_of
 from light_scheduler.kafka.rights import Right
-from light_scheduler.kafka.topic_admin import admin_client, partition_counts
 from light_scheduler.settings import Settings
 
 from .check import Check
-from .checks import TIMEOUT_S, acl_line, broker_found, check_rights, check_security, no_broker
+from .checks import TIMEOUT_S, acl_line, broker_found, check_rights, check_security, existing_topics, no_broker
 from .named_topics import NamedTopics, named_topics
 
 
@@ -33,7 +32,7 @@ def run_job_checks(settings: Settings, job: Job, targets: Sequence[str] = ()) ->
         named = named_topics(settings, timeout=TIMEOUT_S)
         rights = job_rights(job, settings, [*named.targets, *targets])
         missing = missing_of(settings, rights, timeout=TIMEOUT_S)
-        existing = partition_counts(admin_client(connection), connection, TIMEOUT_S)
+        existing = existing_topics(settings)
     except BrokerError as error:
         yield Check("rights", "fail", str(error), "look at the broker's log")
         return

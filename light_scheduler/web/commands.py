@@ -12,12 +12,13 @@ from msgspec import UNSET
 
 from light_scheduler.client.commands import new_id
 from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import Outcome
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .command_responses import ABOUT_FIRINGS, IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
-from .dispatch import Dispatch
+from .dispatch import Dispatch, nothing_to_match
 from .guard import IDENTITY, refuse_reserved
 from .idempotency import Idempotency
 from .idempotent_posts import Submission, Submissions
@@ -145,7 +146,10 @@ class CommandHandlers:
             if must_exist(request):
                 await self._dispatch.existing(request, wanted)
             if parameters.wait:
-                return result_response(await self._dispatch.ask_where_it_is(request, wanted, timeout_s))
+                result = await self._dispatch.ask_where_it_is(request, wanted, timeout_s)
+                if must_exist(request) and result.outcome is Outcome.NOT_FOUND:
+                    raise nothing_to_match(wanted)
+                return result_response(result)
             return sent_response(await self._dispatch.send(await self._dispatch.placed(request, wanted), timeout_s))
 
     async def _carried_out(self, parameters: SendParameters, command: Requested) -> web.Response:

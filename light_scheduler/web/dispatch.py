@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
+from time import monotonic
 
 from aiohttp import web
 
@@ -68,25 +69,34 @@ class Dispatch:
         """
         found = await self._find(request, command.tenant, command.id)
         if found is None:
-            raise ProblemError(
-                HTTPStatus.PRECONDITION_FAILED,
-                f"Tenant {command.tenant} has no pending schedule {command.id!r}.",
-                type=ProblemType.PRECONDITION_FAILED,
-            )
+            raise nothing_to_match(command)
         return found
 
     async def ask_whichever_version(self, command: Requested, version: int, timeout_s: float) -> Result:
         """Send a placed command for a schedule that had a version, and wait for its result.
 
-        Another version that it has by then will do; a schedule that has gone by then is a conflict.
+        Another version that it has by then will do; a schedule that has gone by then is a conflict. So is one that is
+        still another one when the time is over.
         """
+        ends = monotonic() + timeout_s
         for _ in range(MOST_VERSIONS):
             result = await self.ask(command.of_version(version), timeout_s)
-            if result.outcome is not Outcome.CONFLICT or result.version is None or result.version == version:
+            timeout_s = ends - monotonic()
+            other = result.version
+            if result.outcome is not Outcome.CONFLICT or other in (None, version) or timeout_s <= 0:
                 break
-            version = result.version
+            version = other
         return result
 
     async def send(self, command: Requested, timeout_s: float) -> Receipt:
         """Send a placed command without waiting for its result. Raises as `Commands.send` does."""
         return await self._commands.send(command.record, timeout_s)
+
+
+def nothing_to_match(command: Requested) -> ProblemError:
+    """Return what is said of `If-Match: *` for a schedule that is not there."""
+    return ProblemError(
+        HTTPStatus.PRECONDITION_FAILED,
+        f"Tenant {command.tenant} has no pending schedule {command.id!r}.",
+        type=ProblemType.PRECONDITION_FAILED,
+    )

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from aiohttp import web
 
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.tables.views import Lane, QueryError
 
 from .cluster import Lanes, Peers, owner_of_each
 from .parameters import lane_named
 from .scatter import is_local
-from .shared_answers import SharedAnswers
 
 FRESH_S = 1.0
-"""How often Kafka is asked at most, however many requests are for partitions that no worker has."""
+"""How often Kafka is asked at most, however many requests are for partitions that no worker has: once at a time."""
+WAIT_S = 3.0
+"""How long a request waits for Kafka's answer."""
 
 
 def existing(name: str, counts: Mapping[str, int | None]) -> Lane:
@@ -44,12 +46,13 @@ class KnownPartitions:
         topics: frozenset[str],
         in_kafka: Callable[[], Awaitable[Mapping[str, int]]],
     ) -> None:
-        """`in_kafka` returns how many partitions each topic has. Raises BrokerError."""
+        """`in_kafka` returns how many partitions each topic has. Raises BrokerError, ConfigurationError."""
         self._lanes = lanes
         self._peers = peers
         self._topics = topics
         self._in_kafka = in_kafka
-        self._answers = SharedAnswers[None, Mapping[str, int] | None]()
+        self._asked: asyncio.Task[Mapping[str, int] | None] | None = None
+        self._asked_at = 0.0
 
     async def asked_by(self, request: web.Request) -> Callable[[str], Lane]:
         """Return what reads the `PartitionName` of a request: what another worker asks for was looked up there."""
@@ -62,7 +65,11 @@ class KnownPartitions:
 
     async def _counts_in_kafka(self, counts: Mapping[str, int | None]) -> dict[str, int | None]:
         """Return counts with partitions that were added and no worker has yet. Without an answer, none is known."""
-        found = await self._answers.answer(None, FRESH_S, self._ask_kafka)
+        now = asyncio.get_running_loop().time()
+        if self._asked is None or (self._asked.done() and now >= self._asked_at + FRESH_S):
+            self._asked, self._asked_at = asyncio.create_task(self._ask_kafka()), now
+        await asyncio.wait([self._asked], timeout=WAIT_S)
+        found = self._asked.result() if self._asked.done() else None
         if found is None:
             return dict.fromkeys(counts)
         return {topic: None if count is None else max(count, found.get(topic, 0)) for topic, count in counts.items()}
@@ -70,7 +77,7 @@ class KnownPartitions:
     async def _ask_kafka(self) -> Mapping[str, int] | None:
         try:
             return await self._in_kafka()
-        except BrokerError:
+        except (BrokerError, ConfigurationError):
             return None
 
     def _counts(self) -> dict[str, int | None]:

@@ -51,7 +51,7 @@ _ADVICE = {
         "Spark does not find the file system of s3a://: give the jars of hadoop-aws, of the version of Spark's Hadoop, "
         "with --jar, or to spark-submit with --packages org.apache.hadoop:hadoop-aws:VERSION"
     ),
-    re.compile(r"database or disk is full"): (
+    re.compile(r"database or disk is full|No space left on device"): (
         "the disk on which Spark keeps temporary files is full: free space on it, or name a folder on a larger one, on "
         "each machine that runs tasks: --spark-conf spark.local.dir=FOLDER"
     ),

@@ -9,7 +9,7 @@ import pytest
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.doctor.check import check_certificate
-from light_scheduler.doctor.checks import check_copies, check_targets
+from light_scheduler.doctor.checks import check_copies, check_target_topics, check_targets
 from light_scheduler.kafka.copies import FrailTopics
 from light_scheduler.lanes.status import TargetStatus
 
@@ -92,3 +92,8 @@ def test_of_many_targets_those_with_the_most_waiting_firings_are_listed() -> Non
 def test_without_unavailable_targets_all_is_well_and_without_a_worker_nothing_is_said() -> None:
     assert [check.status for check in check_targets({"lanes": [], "targets": []})] == ["ok"]
     assert list(check_targets({})) == []
+
+
+def test_given_targets_that_do_not_exist_are_warned_of_unless_this_user_may_not_see_them() -> None:
+    (check,) = check_target_topics(["there", "typo", "hidden"], {"there": 4}, {"hidden"})
+    assert (check.status, check.detail) == ("warn", "typo does not exist, so rights on it were not checked")

@@ -51,10 +51,13 @@ def test_a_file_that_is_gone_is_told_with_what_to_do() -> None:
     assert "--name" in reason
 
 
-def test_a_full_disk_is_told_with_the_setting_that_names_another() -> None:
-    text = FROM_A_WORKER.replace(
-        "cimpl.KafkaException: KafkaError", "sqlite3.OperationalError: database or disk is full"
-    )
+@pytest.mark.parametrize(
+    "error",
+    ["sqlite3.OperationalError: database or disk is full", "java.io.IOException: No space left on device"],
+    ids=["of a task in Python", "of Spark"],
+)
+def test_a_full_disk_is_told_with_the_setting_that_names_another(error: str) -> None:
+    text = FROM_A_WORKER.replace("cimpl.KafkaException: KafkaError", error)
     assert "spark.local.dir" in reason_of(RuntimeError(text))
 
 

@@ -282,6 +282,8 @@ class MemoryTopics:
         self.partitions: dict[str, int] = {}
         self.counted = 0
         """How often it was asked how many partitions the topics have."""
+        self.answer: asyncio.Event | None = None
+        """Says when that is answered."""
         self.read = 0
         """How many records have been read."""
 
@@ -321,6 +323,8 @@ class MemoryTopics:
 
     async def count_partitions(self) -> Mapping[str, int]:
         self.counted += 1
+        if self.answer is not None:
+            await self.answer.wait()
         if self.failure is not None:
             raise self.failure
         return self.partitions

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.tables.views import Query
 from light_scheduler.web import known_partitions, own, scatter
 from light_scheduler.web.own import own_page
@@ -317,6 +317,25 @@ async def test_a_partition_that_was_added_is_missing_until_a_worker_has_it(
     cluster.topics.failure = BrokerError("no answer")
     await workers[0].json(path, 503, partition=f"{TOPIC}[6]")
     assert cluster.topics.counted == 2
+
+
+async def test_a_kafka_that_does_not_answer_is_asked_once_and_awaited_for_a_time(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = cluster.topics.answer = asyncio.Event()
+    monkeypatch.setattr(known_partitions, "FRESH_S", 0)
+    monkeypatch.setattr(known_partitions, "WAIT_S", 0.01)
+    for _ in range(3):
+        await workers[0].json(LIST, 503, partition=f"{TOPIC}[4]")
+    assert cluster.topics.counted == 1
+    answer.set()
+    monkeypatch.setattr(known_partitions, "WAIT_S", 60)
+    await workers[0].json(LIST, 400, partition=f"{TOPIC}[4]")
+
+
+async def test_settings_that_kafka_refuses_leave_a_partition_unknown(cluster: Any, workers: Any) -> None:
+    cluster.topics.failure = ConfigurationError("ssl_ca", "is no certificate")
+    await workers[0].json(LIST, 503, partition=f"{TOPIC}[4]")
 
 
 @pytest.mark.parametrize("path", [LIST, "/api/v1/upcoming"])

@@ -113,6 +113,37 @@ async def test_a_star_creates_nothing_in_place_of_a_schedule_that_goes_meanwhile
     assert (await answered(workers[0], "GET", ONE))[0] == 404
 
 
+async def test_a_star_matches_nothing_where_a_schedule_goes_before_its_command_is_carried_out(workers: Any) -> None:
+    await answered(workers[0], "PUT", ONE, BODY)
+    ask, commands = workers[0].commands.ask, workers[0].commands
+
+    async def ask_after_the_end(make: Any, timeout: float) -> Any:
+        commands.ask = ask
+        await answered(workers[1], "DELETE", ONE)
+        return await ask(make, timeout)
+
+    commands.ask = ask_after_the_end
+    status, _, problem = await answered(workers[0], "DELETE", ONE, If_Match="*")
+    assert (status, problem["type"]) == (412, "urn:light-scheduler:problem:precondition-failed")
+
+
+async def test_all_tries_of_a_star_share_the_time_that_it_may_take(workers: Any) -> None:
+    await answered(workers[0], "PUT", ONE, BODY)
+    ask, commands, times = workers[0].commands.ask, workers[0].commands, []
+
+    async def ask_after_another(make: Any, timeout: float) -> Any:
+        times.append(timeout)
+        commands.ask = ask
+        await answered(workers[1], "PUT", ONE, BODY)
+        commands.ask = ask_after_another
+        return await ask(make, timeout)
+
+    commands.ask = ask_after_another
+    assert (await answered(workers[0], "PUT", f"{ONE}?timeout=30s", BODY, If_Match="*"))[0] == 412
+    assert len(times) > 1
+    assert times == sorted(set(times), reverse=True)
+
+
 async def test_what_a_body_says_of_versions_counts_besides_a_star(workers: Any) -> None:
     for _ in range(2):
         await answered(workers[0], "PUT", ONE, BODY)

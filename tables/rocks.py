@@ -191,6 +191,7 @@ class RocksStore:
 
     async def flush(self) -> None:
         try:
+            self._flushed_at = time.monotonic()
             await asyncio.to_thread(self._db.flush)
         except Exception as error:
             raise _translated(error, self.path) from error

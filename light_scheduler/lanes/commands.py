@@ -288,11 +288,11 @@ class Commands:
                 if origin.asks:
                     self._moving.send_back(record, origin)
                     return
-            error = InvalidCommand("record", f"the scheduler fails to carry it out: {reason}")
-            reject_silently(self._transaction, record, None, error)
-            if origin is not None:
+            if origin is not None:  # first: who waits for it must not wait for ever
                 self._moving.returned_for_nothing(record, origin)
                 self._bulk.report_none(origin)
+            error = InvalidCommand("record", f"the scheduler fails to carry it out: {reason}")
+            reject_silently(self._transaction, record, None, error)
         except NO_FAULT_OF_WORK:
             raise
         except Exception:

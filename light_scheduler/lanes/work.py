@@ -299,11 +299,13 @@ class LaneWork:
         if made.slice is not None:
             self._handover.learn(made.slice, made.now)
         moving, placements = made.cycle.moving, self._context.placements
-        if moving.is_active and placements is not None:
-            partition, placement = self._tp.partition, moving.placement
-            report = partial(placements.report, self._tp.topic, partition, placement.partitions)
-            if partition not in placement.following:
-                report(Stage.FOLLOWING)
+        partition, placement = self._tp.partition, moving.placement
+        if placements is None or placement.is_settled:
+            return
+        report = partial(placements.report, self._tp.topic, partition, placement.partitions)
+        if partition not in placement.following:  # also where all was moved by a worker of an earlier version
+            report(Stage.FOLLOWING)
+        if moving.is_active:
             if partition not in placement.running:
                 report(Stage.RUNNING)
             if moving.is_settled():

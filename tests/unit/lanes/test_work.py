@@ -287,6 +287,18 @@ async def test_a_lane_tells_that_bulk_commands_follow_schedules_before_it_tells_
     assert told == [Stage.FOLLOWING, Stage.RUNNING]
 
 
+async def test_a_lane_tells_it_too_where_an_earlier_version_has_moved_everything(
+    growing: Partition,
+) -> None:
+    told: list[Stage] = []
+    everywhere, here = frozenset(range(PARTITIONS)), frozenset({0})
+    grow(growing, Placement(PARTITIONS, FORMER, secret=SECRET, running=everywhere, settled=here))
+    growing.placements.report = lambda *report: told.append(report[-1])
+    work = work_on(growing, [], Clock())
+    work._settle(await work._make(growing.table))
+    assert told == [Stage.FOLLOWING]
+
+
 async def test_a_letter_about_rates_takes_no_room_from_commands_that_are_still_to_be_read(partition: Partition) -> None:
     partition.placements = None  # so lanes of the topic share no log
     partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(commands_per_second=20))])

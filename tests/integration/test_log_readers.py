@@ -36,9 +36,23 @@ async def admin(kafka: Kafka, topic: str) -> AsyncIterator[AIOKafkaAdminClient]:
     await admin.close()
 
 
+@pytest.fixture
+async def readers(kafka: Kafka) -> AsyncIterator[LogReaders]:
+    readers = LogReaders(kafka.bootstrap_servers, 1)
+    yield readers
+    await readers.close()
+
+
+async def knows(producer: AIOKafkaProducer, topic: str, partition: int) -> bool:
+    """Tell whether a producer can write to a partition: brokers hear of a new one one after the other."""
+    await producer.client.force_metadata_update()
+    return partition in await producer.partitions_for(topic)
+
+
 async def write(kafka: Kafka, topic: str, values: list[bytes], partition: int = 0, *, commit: bool = True) -> None:
     """Write values in one transaction."""
     async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id="writer") as producer:
+        await eventually(partial(knows, producer, topic, partition), what=f"partition {partition}")
         await producer.begin_transaction()
         for value in values:
             await producer.send_and_wait(topic, value, partition=partition)
@@ -67,9 +81,8 @@ async def is_found(readers: LogReaders, topic: str, expected: list[bytes]) -> bo
 
 
 async def test_a_kept_reader_sees_what_is_committed_and_nothing_else(
-    kafka: Kafka, admin: AIOKafkaAdminClient, topic: str
+    kafka: Kafka, admin: AIOKafkaAdminClient, readers: LogReaders, topic: str
 ) -> None:
-    readers = LogReaders(kafka.bootstrap_servers, 1)
     kept: set[LogReader] = set()
     expected: list[bytes] = []
     for number in range(5):
@@ -79,13 +92,11 @@ async def test_a_kept_reader_sees_what_is_committed_and_nothing_else(
         await eventually(partial(is_found, readers, topic, expected))
         kept |= readers._kept.keys()
     assert len(kept) == 1
-    await readers.close()
 
 
 async def test_a_kept_reader_sees_a_topic_that_was_made_again_or_cut_or_has_more_partitions(
-    kafka: Kafka, admin: AIOKafkaAdminClient, topic: str
+    kafka: Kafka, admin: AIOKafkaAdminClient, readers: LogReaders, topic: str
 ) -> None:
-    readers = LogReaders(kafka.bootstrap_servers, 1)
     values = [b"%03d" % number for number in range(20)]
     await write(kafka, topic, values)
     await eventually(lambda: is_found(readers, topic, values))
@@ -106,13 +117,11 @@ async def test_a_kept_reader_sees_a_topic_that_was_made_again_or_cut_or_has_more
     await eventually(is_made, within=30)
     await write(kafka, topic, [b"after"])
     await eventually(lambda: is_found(readers, topic, [b"after"]), within=30)
-    await readers.close()
 
 
 async def test_what_is_deleted_before_it_was_read_is_passed_over(
-    kafka: Kafka, admin: AIOKafkaAdminClient, topic: str
+    kafka: Kafka, admin: AIOKafkaAdminClient, readers: LogReaders, topic: str
 ) -> None:
-    readers = LogReaders(kafka.bootstrap_servers, 1)
     await write(kafka, topic, [b"cut"])
     await write(kafka, topic, [b"there"], 1)
     await eventually(lambda: is_found(readers, topic, [b"cut", b"there"]))
@@ -120,4 +129,3 @@ async def test_what_is_deleted_before_it_was_read_is_passed_over(
         spans = await log.extents(0)
         await admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before_offset=-1)})
         assert [each.value async for records in log.read(spans) for each in records] == [b"there"]
-    await readers.close()

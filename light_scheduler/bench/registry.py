@@ -18,6 +18,10 @@ SCENARIOS = {
     "chaos": ("chaos", "Whether any promise is broken while workers, broker, network and disk fail at random."),
     "backlog": ("backlog", "How fast a worker fires a burst while many others are pending."),
     "scan-cost": ("scan_cost", "How the rate of firing depends on how many others are pending."),
+    "update-cost": (
+        "update_cost",
+        "How accepting and replacing schedules depend on how many others are pending.",
+    ),
     "recovery": ("recovery", "How soon a worker fires after a restart, and how fast it rebuilds lost state."),
     "memory": ("memory", "How much memory and disk pending schedules take, and how much an idle worker."),
 }

@@ -14,6 +14,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.soak]
 MESSAGES = 2_000
 SEEN_AT_WORK = 40_000
 """Commands that keep a worker busy for longer than it takes to look at it twice, also on a slow machine."""
+RESTARTS = {"restart_to_first_firing_s", "restart_after_kill_to_first_firing_s"}
+UPDATES = {
+    f"{kind}_{figure}" for kind in ("accepted", "replaced") for figure in ("per_s", "ratio_to_few", "cpu_ratio_to_few")
+}
 FAULTS = {"missing", "duplicate", "early"}
 SPEED = {"ceiling_per_s", "ratio_to_ceiling", "worker_cpu_us_per_event"}
 
@@ -115,14 +119,16 @@ def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults()
 @pytest.mark.parametrize(
     ("scenario", "own"),
     [
-        ("recovery", {"recovered_per_s", "restart_to_first_firing_s", "failover_s", "rss_bytes"}),
+        ("recovery", {*RESTARTS, "recovered_per_s", "failover_s", "rss_bytes"}),
         ("memory", {"idle_cpu_percent", "rss_bytes", "disk_bytes"}),
         ("scan-cost", {"firings_per_s", "ceiling_per_s", "ratio_to_ceiling"}),
+        ("update-cost", UPDATES | {"rss_bytes", "disk_bytes"}),
     ],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not tell what a process takes")
 def test_a_scenario_with_many_pending_reports_what_they_cost(scenario: str, own: set[str]) -> None:
-    some = ["--messages", str(MESSAGES)] if scenario == "scan-cost" else []
+    messages = {"scan-cost": MESSAGES, "update-cost": SEEN_AT_WORK}
+    some = ["--messages", str(messages[scenario])] if scenario in messages else []
     document = measured(scenario, "--pending", "20000", *some)
     assert document["settings"]["pending"] == 20_000
     figures = medians(document)

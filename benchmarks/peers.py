@@ -36,6 +36,7 @@ WIDTH = 160
 # Name on the command line -> its class in `contestants`.
 CONTESTANTS = {
     "light": "LightScheduler",
+    "light_node": "LightNode",
     "streams": "KafkaStreams",
     "db_scheduler": "DbScheduler",
     "celery": "Celery",
@@ -126,6 +127,7 @@ def main(names: tuple[str, ...], rounds: int, scale: float, cache: Path, result:
     \b
     Contestants, all by default:
       light         light-scheduler
+      light_node    light-scheduler, one node of two processes
       streams       a Kafka Streams punctuator
       db_scheduler  db-scheduler on PostgreSQL
       celery        Celery on Redis

@@ -1,10 +1,14 @@
-"""light-scheduler: one `faust worker`, and its firings as a read_committed consumer gets them."""
+"""light-scheduler: one worker, and its firings as a read_committed consumer gets them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import ClassVar
+
+import psutil
 
 from light_scheduler.bench.footprint import disk_bytes
 from light_scheduler.bench.looks import follow, look
@@ -12,6 +16,7 @@ from light_scheduler.bench.machine import versions
 from light_scheduler.bench.producing import produce
 from light_scheduler.bench.stage import BenchApplication
 from light_scheduler.bench.workload import Workload
+from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import SchedulerError
 
 from .arrivals import ReadArrivals
@@ -21,6 +26,7 @@ from .topics import topic_bytes
 
 class LightScheduler(Contestant):
     title = "light-scheduler"
+    processes: ClassVar[int] = 1
     settings: ClassVar[Mapping[str, object]] = {"workers": 1, "partitions": 4}
 
     @property
@@ -29,9 +35,9 @@ class LightScheduler(Contestant):
 
     @property
     def pid(self) -> int:
-        if self._application.worker.pid is None:
+        if self._worker.pid is None:
             raise SchedulerError("the worker was not started")
-        return self._application.worker.pid
+        return self._worker.pid
 
     @property
     def target(self) -> str:
@@ -39,28 +45,35 @@ class LightScheduler(Contestant):
 
     def open(self) -> None:
         self._application: BenchApplication = self._running.enter_context(self._place.stage.application())
+        settings = replace(self._application.settings, processes=self.processes)
+        self._worker = WorkerProcess(settings, self._place.folder / "worker.log")
+        self._running.callback(self._worker.stop)
         self._arrivals = ReadArrivals(self._application.bootstrap_servers, self._application.target)
         self._arrivals.start()
         self._running.callback(self._arrivals.close)
-        self._application.worker.start()
-        self._application.worker.wait_ready()
+        self._worker.start()
+        self._worker.wait_ready()
 
     def submit(self, work: Workload) -> float:
         application, progress = self._application, self._place.progress
-        before = follow(application.worker, lambda seen: seen.carried_out, 0, progress)[-1].carried_out
+        before = follow(self._worker, lambda seen: seen.carried_out, 0, progress)[-1].carried_out
         begun = time.monotonic()
         produce(application.bootstrap_servers, application.settings.topics.commands, work, progress)
-        follow(application.worker, lambda seen: seen.carried_out - before, work.messages, progress)
+        follow(self._worker, lambda seen: seen.carried_out - before, work.messages, progress)
         return time.monotonic() - begun
 
     def kill(self) -> None:
-        self._application.worker.kill()
+        with suppress(psutil.NoSuchProcess):
+            children = psutil.Process(self.pid).children(recursive=True)
+            self._worker.kill()
+            for child in children:
+                child.kill()
 
     def restart(self) -> None:
-        self._application.worker.start()
+        self._worker.start()
 
     def left(self) -> int | None:
-        seen = look(self._application.worker)
+        seen = look(self._worker)
         return None if seen is None else seen.pending
 
     def store_bytes(self) -> int:

@@ -75,8 +75,9 @@ def _options() -> Options:
     blocks = BlockBasedOptions()
     blocks.set_block_cache(_block_cache())
     blocks.set_bloom_filter(10, False)  # most commands bring a new id: the filter spares them the read
-    blocks.set_cache_index_and_filter_blocks(True)
-    blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    # In memory as long as their file is open, some 5 bytes for each schedule. In the cache, those of ten million drive
+    # each other out, and each look-up of an id reads and checks a whole filter again.
+    blocks.set_cache_index_and_filter_blocks(False)
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_block_based_table_factory(blocks)

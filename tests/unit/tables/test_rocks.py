@@ -276,6 +276,15 @@ async def test_no_room_is_an_error_of_its_own_from_the_first_flush_on(tmp_path: 
     again.close()
 
 
+async def test_filters_and_indexes_stay_in_memory_whatever_else_is_read(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path)
+    store.write(rows(20_000))
+    await store.flush()
+    filters_bytes = 20_000 * 10 // 8
+    assert (store._db.property_int_value("rocksdb.estimate-table-readers-mem") or 0) > filters_bytes
+    store.close()
+
+
 async def test_all_stores_of_a_process_share_one_bound_on_what_they_keep_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 from support.etf1 import ADMIN, BUILT, CLIENT, CLIENT_SOURCE, PAGES, PROGRAM, find
+from support.whole import whole
 
 SOURCE = "https://github.com/etf1/kafka-message-scheduler"
 COMMIT = "7e86af40c3f84b371e6e18afa2139c65aaba7319"
@@ -56,22 +57,29 @@ def cloned(source: str, commit: str) -> Iterator[Path | None]:
         yield folder if is_there and run("git", "checkout", "--quiet", commit, folder=folder) else None
 
 
+def build(program: str, package: str, folder: Path, *options: str) -> None:
+    """Build a package of Go into a program."""
+    with whole(BUILT / program) as made:
+        run("go", "build", *options, "-o", str(made), package, folder=folder)
+
+
 def build_scheduler(folder: Path) -> None:
     """Build what is not there of the scheduler's repository. It brings librdkafka, which needs a C compiler."""
     if find(PROGRAM) is None:
-        run("go", "build", "-o", str(BUILT / PROGRAM), "./cmd/kafka", folder=folder)
+        build(PROGRAM, "./cmd/kafka", folder)
     if find(CLIENT) is None:
         library = folder / "clientlib"
         producer = library / "producer"
         producer.mkdir()
         shutil.copy(CLIENT_SOURCE, producer / "main.go")
-        run("go", "build", "-o", str(BUILT / CLIENT), "./producer", folder=library)
+        build(CLIENT, "./producer", library)
 
 
 def build_admin(folder: Path, source: str) -> None:
     """Build what is not there of the admin's repository, which holds the web pages as they are served."""
     if not PAGES.is_dir():
-        shutil.copytree(folder / "client" / "build", PAGES)
+        with whole(PAGES) as made:
+            shutil.copytree(folder / "client" / "build", made)
     if find(ADMIN) is not None:
         return
     server = folder / "server"
@@ -81,7 +89,7 @@ def build_admin(folder: Path, source: str) -> None:
             and run("go", "mod", "edit", "-replace", f"{ADMIN_NEEDS}={needed}", folder=server)
             and run("go", "get", KAFKA_CLIENT, folder=server)
         ):
-            run("go", "build", "-mod=mod", "-o", str(BUILT / ADMIN), "./cmd/kafka", folder=server)
+            build(ADMIN, "./cmd/kafka", server, "-mod=mod")
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 from support.helm import BUILT, VERSION, find
+from support.whole import whole
 
 MODULE = f"helm.sh/helm/v3/cmd/helm@{VERSION}"
 BUILD_S = 1_200
@@ -22,11 +23,14 @@ BUILD_S = 1_200
 
 def build() -> None:
     """Build it, as any user. Go keeps what it has compiled, so that another clone has it in seconds."""
-    environment = {**os.environ, "GOBIN": str(BUILT.parent)}
     try:
-        subprocess.run(  # nosec B603 # Go, if there is one
-            [shutil.which("go") or "go", "install", MODULE], check=True, env=environment, timeout=BUILD_S
-        )
+        with whole(BUILT) as made:
+            subprocess.run(  # nosec B603 # Go, if there is one
+                [shutil.which("go") or "go", "install", MODULE],
+                check=True,
+                env={**os.environ, "GOBIN": str(made.parent)},
+                timeout=BUILD_S,
+            )
     except (OSError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 from support.prometheus import INSTALLED, find
+from support.whole import whole
 
 TIMEOUT_S = 120
 PACKAGE = "prometheus"
@@ -42,8 +43,8 @@ def unpack() -> None:
             got = run("apt-get", "update", "--quiet") and download(folder)
         if got:
             (archive,) = Path(folder).glob(f"{PACKAGE}_*.deb")
-            INSTALLED.mkdir(parents=True, exist_ok=True)
-            run("dpkg-deb", "--extract", str(archive), str(INSTALLED.parents[1]))
+            with whole(INSTALLED.parents[1]) as made:
+                run("dpkg-deb", "--extract", str(archive), str(made))
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -83,23 +83,9 @@ async def etf1_scheduler(bootstrap_servers: str, topic: str, history: str, log: 
         "METRICS_ADDR": f"127.0.0.1:{free_port()}",
         "TZ": zone_of_noon(SystemClock().now()),
     }
-    with log.open("wb") as output:
-        process = Leash((required(PROGRAM),), environment=environment, output=output)
     scheduler = Etf1Scheduler(f"http://127.0.0.1:{port}")
-
-    async def is_up() -> bool:
-        assert process.poll() is None, f"it has ended, see {log}"
-        try:
-            await scheduler.schedules()
-        except aiohttp.ClientError:
-            return False
-        return True
-
-    try:
-        await eventually(is_up, every=0.05, what="etf1's scheduler")
+    async with _running(PROGRAM, environment, log, f"{scheduler.url}/schedules"):
         yield scheduler
-    finally:
-        process.kill()
 
 
 @asynccontextmanager
@@ -114,22 +100,28 @@ async def etf1_admin(scheduler_url: str, folder: Path) -> AsyncIterator[str]:
         "DATA_ROOT_DIR": str(folder / "databases"),
         "LOG_LEVEL": "error",
     }
-    log = folder / "admin.log"
-    with log.open("wb") as output:
-        process = Leash((required(ADMIN),), environment=environment, output=output)
     url = f"http://{address}/api"
+    async with _running(ADMIN, environment, folder / "admin.log", f"{url}/schedulers"):
+        yield url
+
+
+@asynccontextmanager
+async def _running(program: str, environment: Mapping[str, str], log: Path, url: str) -> AsyncIterator[None]:
+    """Run a program until the context ends; a URL of it answers by then."""
+    with log.open("wb") as output:
+        process = Leash((required(program),), environment=environment, output=output)
 
     async def is_up() -> bool:
         assert process.poll() is None, f"it has ended, see {log}"
         try:
-            async with aiohttp.ClientSession() as session, session.get(f"{url}/schedulers") as response:
+            async with aiohttp.ClientSession() as session, session.get(url) as response:
                 return response.status == 200
         except aiohttp.ClientError:
             return False
 
     try:
-        await eventually(is_up, every=0.05, what="etf1's admin")
-        yield url
+        await eventually(is_up, every=0.05, what=program)
+        yield
     finally:
         process.kill()
 

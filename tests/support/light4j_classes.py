@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -12,18 +11,19 @@ import pytest
 
 from light_scheduler.host.jars import kafka_jars
 
-GROUP, NAME, VERSION = "net.lightapi", "portal-event", "2.1.33"
-SHA256 = "c18c92d95f72f562d2ae823760cabac24f7331ccd943877fe886dc88c2277013"
-JAR = Path(__file__).parents[2] / "build" / "light4j" / f"{NAME}-{VERSION}.jar"
+from .pinned_jar import PinnedJar
+
+JAR = PinnedJar(
+    "net.lightapi",
+    "portal-event",
+    "2.1.33",
+    "c18c92d95f72f562d2ae823760cabac24f7331ccd943877fe886dc88c2277013",
+    Path(__file__).parents[2] / "build" / "light4j",
+)
 """Where `make light4j` puts it."""
 PROGRAM = Path(__file__).with_name("Light4jTasks.java")
 
 RUN_S = 60
-
-
-def is_pinned(jar: Path) -> bool:
-    """Tell whether a file is the jar that was pinned."""
-    return jar.exists() and hashlib.sha256(jar.read_bytes()).hexdigest() == SHA256
 
 
 def required() -> str:
@@ -31,11 +31,11 @@ def required() -> str:
     pyspark = pytest.importorskip("pyspark", reason="Avro and Jackson for Java come with PySpark")
     if shutil.which("javac") is None:
         pytest.skip("needs a Java compiler")
-    if not JAR.exists():
-        pytest.skip(f"{JAR.name} is not there: `make light4j` gets it, where there is Maven Central")
-    assert is_pinned(JAR), f"{JAR} is not the jar that was pinned"
+    if not JAR.path.exists():
+        pytest.skip(f"{JAR.path.name} is not there: `make light4j` gets it, where there is Maven Central")
+    assert JAR.is_there, f"{JAR.path} is not the jar that was pinned"
     libraries = Path(pyspark.__file__).parent / "jars" / "*"
-    return os.pathsep.join(map(str, [JAR, *kafka_jars(), libraries]))
+    return os.pathsep.join(map(str, [JAR.path, *kafka_jars(), libraries]))
 
 
 async def send_tasks(class_path: str, bootstrap_servers: str, registry: str, topic: str, target: str) -> None:

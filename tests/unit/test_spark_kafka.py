@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from support import spark_kafka
-from support.spark_kafka import Jar, jars
+from support.pinned_jar import PinnedJar
+from support.spark_kafka import jars
 
 
 def test_a_jar_that_was_copied_in_part_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = {name: f"the jar {name}".encode() for name in ("a", "b")}
-    pinned = [Jar("group", name, "1", hashlib.sha256(whole).hexdigest()) for name, whole in content.items()]
-    monkeypatch.setattr(spark_kafka, "FOLDER", tmp_path)
+    pinned = [PinnedJar("group", name, "1", sha256(whole).hexdigest(), tmp_path) for name, whole in content.items()]
     monkeypatch.setattr(spark_kafka, "PINNED", pinned)
     assert jars() == ()
     for jar in pinned:

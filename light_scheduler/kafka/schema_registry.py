@@ -11,48 +11,22 @@ import time
 from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass, field
-from typing import Any
 
-import aiohttp
-import msgspec
 from yarl import URL
 
 from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.wire.schemas import Schemas
 
+from .registry_questions import RegistryDeniedError, RegistryQuestions, RegistryUnavailableError
 from .retrying import Backoff
+from .schema_references import whole_schema
 
-TIMEOUT_S = 5.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.5, 5.0
 DENIED_RETRY_S = 30.0
 """After an answer that stays the same until somebody corrects a right or a password."""
 WARN_AGAIN_S = 60.0
-SCHEMA_NOT_FOUND = 40_403
-"""The registry's own code: another 404 is of something that is no registry."""
 
 log = logging.getLogger(__name__)
-
-
-class _Refusal(msgspec.Struct):
-    """The body of an error response."""
-
-    error_code: int
-
-
-class _Answer(msgspec.Struct):
-    """The body of the response to `GET /schemas/ids/{id}`."""
-
-    schema: str
-    schemaType: str = "AVRO"  # noqa: N815 - the registry's name
-    references: list[Any] = []
-
-
-class _UnavailableError(Exception):
-    """The registry does not say whether it has a schema; the text says why."""
-
-
-class _DeniedError(_UnavailableError):
-    """We may not ask it."""
 
 
 @dataclass
@@ -74,11 +48,10 @@ class SchemaRegistry:
         self, access: RegistryAccess, schemas: Schemas, effect: str = "Avro commands with unknown schemas wait"
     ) -> None:
         access.headers()  # a password that cannot be read is an error here, and none while commands wait
-        self._access = access
         self._address = URL(access.address)
+        self._questions = RegistryQuestions(access)
         self.schemas = schemas
         self._effect = effect
-        self._session: aiohttp.ClientSession | None = None
         self._open: dict[int, _Question] = {}
         self._warned_at: float | None = None  # of trouble, if there is any (monotonic, s)
 
@@ -121,8 +94,7 @@ class SchemaRegistry:
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
-        if self._session is not None:
-            await self._session.close()
+        await self._questions.close()
 
     async def _look_up(self, id: int) -> None:
         backoff = Backoff(FIRST_RETRY_S, DENIED_RETRY_S)
@@ -130,9 +102,9 @@ class SchemaRegistry:
             try:
                 await self._ask(id)
                 break
-            except _UnavailableError as error:
+            except RegistryUnavailableError as error:
                 self._warn(id, str(error))
-                last_retry_s = DENIED_RETRY_S if isinstance(error, _DeniedError) else LAST_RETRY_S
+                last_retry_s = DENIED_RETRY_S if isinstance(error, RegistryDeniedError) else LAST_RETRY_S
             await asyncio.sleep(min(backoff.next_s(), last_retry_s))
         question = self._open.pop(id)
         if self._warned_at is not None and not any(other.trouble for other in self._open.values()):
@@ -142,39 +114,15 @@ class SchemaRegistry:
             callback()
 
     async def _ask(self, id: int) -> None:
-        """Take in what the registry says of an id. Raises _UnavailableError."""
-        try:
-            if self._session is None:
-                self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
-            place = self._address / "schemas" / "ids" / str(id)
-            async with self._session.get(place, headers=self._access.headers()) as response:
-                status, body = response.status, await response.read()
-        except Exception as error:  # whatever it is, commands wait for an answer: it is asked again
-            raise _UnavailableError(str(error) or type(error).__name__) from error
-        if status == 404 and _is_missing(body):
+        """Take in what the registry says of an id. Raises RegistryUnavailableError."""
+        registered = await self._questions.by_id(id)
+        if registered is None:
             self.schemas.refuse(id, "the schema registry does not have it")
-        elif status in (401, 403):
-            raise _DeniedError(
-                f"it answers {status}; check schema_registry_username, schema_registry_password and that user's rights"
-            )
-        elif status != 200:
-            raise _UnavailableError(f"it answers {status}")
-        else:
-            try:
-                self._note(id, msgspec.json.decode(body, type=_Answer))
-            except msgspec.MsgspecError as error:
-                raise _UnavailableError(f"it does not answer like a schema registry: {error}") from error
-
-    def _note(self, id: int, answer: _Answer) -> None:
-        if answer.schemaType != "AVRO":
-            self.schemas.refuse(id, f"it is of the type {answer.schemaType}, not AVRO")
-        elif answer.references:
-            self.schemas.refuse(id, "it refers to other schemas: register it in one piece")
-        else:
-            try:
-                self.schemas.note(id, msgspec.json.decode(answer.schema))
-            except (msgspec.DecodeError, RecursionError) as error:
-                self.schemas.refuse(id, f"it is not JSON: {error}")
+            return
+        try:
+            self.schemas.note(id, await whole_schema(registered, self._questions))
+        except (ValueError, RecursionError) as error:
+            self.schemas.refuse(id, str(error))
 
     def _warn(self, id: int, reason: str) -> None:
         trouble = f"the schema registry at {self._address} cannot be asked for schema {id}: {reason}"
@@ -183,10 +131,3 @@ class SchemaRegistry:
         if self._warned_at is None or now - self._warned_at >= WARN_AGAIN_S:
             log.warning("%s; %s", trouble, self._effect)
             self._warned_at = now
-
-
-def _is_missing(body: bytes) -> bool:
-    try:
-        return msgspec.json.decode(body, type=_Refusal).error_code == SCHEMA_NOT_FOUND
-    except msgspec.MsgspecError:
-        return False

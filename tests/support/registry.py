@@ -22,6 +22,10 @@ class FakeRegistry:
         self.more: dict[int, dict[str, Any]] = {}
         """Further members of the answers, by id."""
         self.asked: list[int] = []
+        self.versions: dict[tuple[str, int], dict[str, Any]] = {}
+        """Answers by subject and version; `deleted` ones are found only if that is asked for."""
+        self.deleted: set[tuple[str, int]] = set()
+        self.asked_versions: list[tuple[str, int]] = []
         self.subjects: dict[str, int] = {}
         """Subjects that schemas were registered under, and their ids."""
 
@@ -33,6 +37,23 @@ class FakeRegistry:
         if id not in self.schemas:
             return web.json_response({"error_code": 40403, "message": "Schema not found"}, status=404)
         return web.json_response({"schema": json.dumps(self.schemas[id]), **self.more.get(id, {})})
+
+    def refer(self, name: str, subject: str, version: int, schema: Any, *references: dict[str, Any]) -> dict[str, Any]:
+        """Register a version of a subject; return what refers to it."""
+        answer = {"subject": subject, "version": version, "id": 100 + len(self.versions), "schema": json.dumps(schema)}
+        self.versions[subject, version] = answer | ({"references": list(references)} if references else {})
+        return {"name": name, "subject": subject, "version": version}
+
+    async def answer_version(self, request: web.Request) -> web.Response:
+        asked = request.match_info["subject"], int(request.match_info["version"])
+        self.asked_versions.append(asked)
+        if (refusal := self._refusal(request)) is not None:
+            return refusal
+        if asked[0] not in {subject for subject, _ in self.versions}:
+            return web.json_response({"error_code": 40401, "message": "Subject not found."}, status=404)
+        if asked not in self.versions or (asked in self.deleted and request.query.get("deleted") != "true"):
+            return web.json_response({"error_code": 40402, "message": "Version not found."}, status=404)
+        return web.json_response(self.versions[asked])
 
     async def register(self, request: web.Request) -> web.Response:
         if (refusal := self._refusal(request)) is not None:
@@ -59,6 +80,7 @@ class FakeRegistry:
         """Serve at a port; yield the address."""
         app = web.Application()
         app.router.add_get("/schemas/ids/{id}", self.answer)
+        app.router.add_get("/subjects/{subject}/versions/{version}", self.answer_version)
         app.router.add_post("/subjects/{subject}/versions", self.register)
         runner = web.AppRunner(app)
         await runner.setup()

@@ -88,7 +88,7 @@ async def trouble_of(registry: SchemaRegistry, id: int) -> str:
     [
         (8, {}, "does not have it"),
         (7, {"schemaType": "PROTOBUF"}, "PROTOBUF, not AVRO"),
-        (7, {"references": [{"name": "a", "subject": "a", "version": 1}]}, "refers to other schemas"),
+        (7, {"references": [{"name": "a", "subject": "a", "version": 1}]}, "does not have version 1 of the subject a"),
         (7, {"schema": "{"}, "is not JSON"),
     ],
 )
@@ -185,7 +185,7 @@ async def test_a_registry_is_logged_in_to_and_the_password_is_shown_nowhere(
         trouble = await trouble_of(registry, 8)
     assert "401" in trouble
     assert "schema_registry_password" in trouble
-    assert "pässword" not in trouble + caplog.text + repr(registry._access)
+    assert "pässword" not in trouble + caplog.text + repr(registry._questions._access)
 
 
 async def test_a_denial_is_asked_about_less_and_less_often_and_told_of_once_a_minute(

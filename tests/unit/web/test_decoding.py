@@ -154,6 +154,21 @@ async def test_avro_is_decoded_with_the_schema_registry() -> None:
         assert found["decoded"] == {"by": "avro", "error": error}
 
 
+async def test_avro_is_decoded_with_schemas_that_refer_to_others() -> None:
+    cancelled = {"type": "record", "name": "Cancelled", "fields": [{"name": "order", "type": "Order"}]}
+    registry = FakeRegistry({7: ["Order", "Cancelled"]})
+    order = registry.refer("Order", "orders", 2, SCHEMA)
+    registry.more[7] = {"references": [registry.refer("Cancelled", "cancelled", 1, cancelled, order), order]}
+    payload = b"\0\0\0\0\x07\x02" + avro(SCHEMA, {"id": 1, "card": "4111"})
+    async with (
+        registry.serve(free_port()) as address,
+        running(schema_registry=address, masked_fields="card") as (cluster, workers),
+    ):
+        cluster.put("a", partition=1, payload=payload)
+        found = await shown(cluster, workers[0], "read", decoded="true")
+    assert found["decoded"] == {"by": "avro", "json": '{"order":{"id":1,"card":"********"}}'}
+
+
 async def test_avro_in_single_object_encoding_is_decoded_with_a_folder_of_schemas(tmp_path: Path) -> None:
     (tmp_path / "int.avsc").write_text('"int"')
     payload = bytes.fromhex("c3018f5c393f1ad575720e")

@@ -1,0 +1,59 @@
+"""The schemas that a schema of a registry refers to, looked up there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from light_scheduler.wire.schema_references import in_one_piece
+
+from .registry_questions import Reference, RegisteredSchema, RegistryQuestions
+
+MOST_REFERENCES = 100
+"""Schemas that one may refer to, counting those that they refer to in turn."""
+
+
+async def whole_schema(registered: RegisteredSchema, registry: RegistryQuestions) -> Any:
+    """Return a schema of the registry's in one piece. Raises ValueError if it can be read by nobody, saying why, and
+    RegistryUnavailableError.
+    """
+    if registered.schemaType != "AVRO":
+        raise ValueError(f"it is of the type {registered.schemaType}, not AVRO")
+    schema = _json_of(registered)
+    if not registered.references:
+        return schema
+    found: dict[str, Any] = {}
+    await _look_up(registered.references, registry, found)
+    return in_one_piece(schema, found.values())
+
+
+async def _look_up(references: Sequence[Reference], registry: RegistryQuestions, found: dict[str, Any]) -> None:
+    """Look references up that are not among `found`, which has schemas by the names that they are referred to by.
+
+    As in the registry's own parser, the first reference of a name counts.
+    """
+    for reference in references:
+        if reference.name in found:
+            continue
+        if len(found) == MOST_REFERENCES:
+            raise ValueError(f"it refers to more than {MOST_REFERENCES} schemas")
+        told = f"version {reference.version} of the subject {reference.subject}, to which it refers,"
+        registered = await registry.by_version(reference.subject, reference.version)
+        if registered is None:
+            raise ValueError(f"the schema registry does not have {told.rstrip(',')}")
+        if registered.schemaType != "AVRO":
+            raise ValueError(f"{told} is of the type {registered.schemaType}, not AVRO")
+        try:
+            found[reference.name] = _json_of(registered)
+        except ValueError as error:
+            raise ValueError(f"{told} cannot be read: {error}") from None
+        await _look_up(registered.references, registry, found)
+
+
+def _json_of(registered: RegisteredSchema) -> Any:
+    try:
+        return msgspec.json.decode(registered.schema)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"it is not JSON: {error}") from None

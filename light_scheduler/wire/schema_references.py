@@ -1,0 +1,102 @@
+"""Avro schemas that name types of other schemas, as a schema registry has them: in one piece.
+
+A schema in one piece has each type's definition where the type is named first, and its full name elsewhere. So whoever
+reads it needs no other schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_NAMED = frozenset({"record", "error", "enum", "fixed"})
+_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+
+def in_one_piece(schema: Any, referenced: Iterable[Any]) -> Any:
+    """Return a schema together with the types that it names of others. Raises ValueError if two of them define one name
+    in two ways, or one is no Avro schema.
+    """
+    types: dict[str, Any] = {}
+    try:
+        for other in referenced:
+            for name, definition in _defined(other, ""):
+                if types.setdefault(name, definition) != definition:
+                    raise ValueError(f"it refers to two schemas that define {name} in two ways")
+        return _Piece(types).of(schema, "")
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"it, or a schema that it refers to, is no Avro schema: {error!r}") from None
+
+
+class _Piece:
+    """Puts definitions of `types`, by full name, where they are named first."""
+
+    def __init__(self, types: dict[str, Any]) -> None:
+        self._types = types
+        self._placed: set[str] = set()
+
+    def of(self, schema: Any, space: str) -> Any:
+        """Return a part of the schema; `space` is the namespace around it."""
+        if isinstance(schema, list):
+            return [self.of(branch, space) for branch in schema]
+        if isinstance(schema, str):
+            return self._named(schema, space)
+        kind = schema["type"]
+        if not isinstance(kind, str):
+            return self.of(kind, space)
+        if kind in _NAMED:
+            return self._definition(schema, space)
+        if kind == "array":
+            return {**schema, "items": self.of(schema["items"], space)}
+        if kind == "map":
+            return {**schema, "values": self.of(schema["values"], space)}
+        return schema if kind in _PRIMITIVE else self.of(kind, space)
+
+    def _named(self, name: str, space: str) -> Any:
+        if name in _PRIMITIVE:
+            return name
+        # Java's parser looks outside of all namespaces too.
+        for full in (_full(name, space), name):
+            if full in self._placed:
+                return full
+            if full in self._types:
+                return self._definition(self._types[full], "")
+        return name
+
+    def _definition(self, schema: Any, space: str) -> Any:
+        full, within = _names(schema, space)
+        if full in self._placed:
+            return full
+        self._placed.add(full)
+        placed = {**schema, "name": full, "namespace": within}
+        if "fields" in schema:
+            placed["fields"] = [{**field, "type": self.of(field["type"], within)} for field in schema["fields"]]
+        return placed
+
+
+def _defined(schema: Any, space: str) -> Iterator[tuple[str, Any]]:
+    """Yield the types that a schema defines, each with its full name, which its definition has too."""
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _defined(branch, space)
+    elif isinstance(schema, dict):
+        kind = schema["type"]
+        if isinstance(kind, str) and kind in _NAMED:
+            full, within = _names(schema, space)
+            yield full, {**schema, "name": full, "namespace": within}
+            for field in schema.get("fields", ()):
+                yield from _defined(field["type"], within)
+        else:
+            for inner in ("items", "values", "type"):
+                yield from _defined(schema.get(inner), space)
+
+
+def _names(schema: Any, space: str) -> tuple[str, str]:
+    """Return the full name of a type that is defined in a namespace, and the namespace of what it contains."""
+    name = schema["name"]
+    full = _full(name, schema.get("namespace") or ("" if "namespace" in schema else space))
+    return full, full.rpartition(".")[0]
+
+
+def _full(name: str, space: str) -> str:
+    return name if "." in name or not space else f"{space}.{name}"

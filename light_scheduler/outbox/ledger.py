@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import logging
+from typing import NamedTuple
 from uuid import uuid4
 
-import msgspec
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from light_scheduler.client.marks import Mark
-from light_scheduler.model import Headers
 
 from .database_time import DatabaseTime
 from .errors import DatabaseBehind, OutboxInDoubt, ShardLost
+from .rows import BookedRow, booked_row, raw_columns
 from .tables import SHARDS, OutboxTables
+
+log = logging.getLogger(__name__)
 
 MOST_ROWS = 500
 MOST_BYTES = 8 * 1024 * 1024
 """Size of a batch: rows, and bytes of payload. The last row may exceed it."""
-
-
-class BookedRow(NamedTuple):
-    """A command that is booked. `booked_at` is UTC epoch ms."""
-
-    seq: int
-    booked_at: int
-    tenant: str
-    id: str
-    key: bytes
-    value: bytes | None
-    headers: Headers
 
 
 class Batch(NamedTuple):
@@ -96,24 +86,29 @@ class Ledger:
         return last
 
     def claim(self, connection: Connection, shard: int, most: int = MOST_ROWS) -> Batch | None:
-        """Claim the next rows of a shard as a batch; None if there are none. Raises ShardLost."""
+        """Claim the next rows of a shard as a batch; None if there are none. Raises ShardLost.
+
+        Rows that are no commands are set aside.
+        """
         self._hold(connection, shard)
         commands, shards = self._commands, self._shards
-        found = connection.execute(
-            select(commands.c.seq, func.length(commands.c.value))
-            .where(commands.c.shard == shard, commands.c.batch.is_(None), commands.c.refused.is_(None))
-            .order_by(commands.c.seq)
-            .limit(most)
-        )
-        chosen = _first([(seq, size or 0) for seq, size in found])
-        if not chosen:
-            return None
+        rows: list[BookedRow] = []
+        while not rows:
+            found = connection.execute(
+                select(commands.c.seq, func.length(commands.c.value))
+                .where(commands.c.shard == shard, commands.c.batch.is_(None), commands.c.refused.is_(None))
+                .order_by(commands.c.seq)
+                .limit(most)
+            )
+            chosen = _first([(seq, size or 0) for seq, size in found])
+            if not chosen:
+                return None
+            rows = self._commands_in(connection, chosen)
         connection.execute(update(shards).where(shards.c.shard == shard).values(batch=shards.c.batch + 1))
         number = connection.scalar(select(shards.c.batch).where(shards.c.shard == shard))
         assert number is not None, "its row is held"
-        connection.execute(update(commands).where(commands.c.seq.in_(chosen)).values(batch=number))
-        rows = connection.execute(select(commands).where(commands.c.seq.in_(chosen)).order_by(commands.c.seq))
-        return Batch(number, [_row(row) for row in rows])
+        connection.execute(update(commands).where(commands.c.seq.in_([row.seq for row in rows])).values(batch=number))
+        return Batch(number, rows)
 
     def settle(self, connection: Connection, shard: int, number: int) -> None:
         """Delete the rows of a batch that Kafka has."""
@@ -125,6 +120,20 @@ class Ledger:
     def refuse(self, connection: Connection, seq: int, reason: str) -> None:
         """Set a row aside that Kafka does not take. It stays in the table, with the reason."""
         connection.execute(update(self._commands).where(self._commands.c.seq == seq).values(refused=reason))
+
+    def _commands_in(self, connection: Connection, chosen: list[int]) -> list[BookedRow]:
+        """Return rows that are commands, and set the others aside."""
+        commands, rows = self._commands, []
+        found = connection.execute(
+            select(*raw_columns(commands)).where(commands.c.seq.in_(chosen)).order_by(commands.c.seq)
+        )
+        for row in found.all():
+            try:
+                rows.append(booked_row(row))
+            except ValueError as error:
+                log.warning("table %s: row %d is set aside: %s", commands.name, row.seq, error)
+                self.refuse(connection, row.seq, str(error))
+        return rows
 
     def _sign_of_life(self, connection: Connection) -> int:
         """Note that this relay runs; return how many do."""
@@ -176,10 +185,3 @@ def _first(found: list[tuple[int, int]]) -> list[int]:
         if total >= MOST_BYTES:
             break
     return chosen
-
-
-def _row(row: Any) -> BookedRow:
-    headers = [
-        (name, value) for name, value in msgspec.msgpack.decode(row.headers, type=list[tuple[str, bytes | None]])
-    ]
-    return BookedRow(row.seq, row.booked_at, row.tenant, row.schedule_id, row.key, row.value, headers)

@@ -94,6 +94,7 @@ class OutboxRelay:
         self._owned: list[int] = []
         self._attended_at = -math.inf
         self._turn = 0
+        self._unknown: set[int] = set()
         self._wake = asyncio.Event()
         self._is_stopping = False
 
@@ -155,6 +156,7 @@ class OutboxRelay:
         """Relay a batch of each shard that has rows, as far as there is time; return how many commands were sent."""
         await self._attend()
         waiting = await self._database.do(self._ledger.waiting)
+        self._tell_of(waiting - set(range(SHARDS)))
         sent = 0
         failures: list[Exception] = []
         for shard in sorted(waiting.intersection(self._owned), key=lambda shard: (shard - self._turn) % SHARDS):
@@ -168,6 +170,16 @@ class OutboxRelay:
         if failures and not sent:
             raise failures[0]
         return sent
+
+    def _tell_of(self, unknown: set[int]) -> None:
+        """Log that rows have shards that there are not, when that shows or changes."""
+        if unknown and unknown != self._unknown:
+            log.warning(
+                "table %s: rows whose shard is %s are never sent: shards are 0 to %d. Delete these rows and book their "
+                "commands again",
+                *(self._tables.commands.name, ", ".join(sorted(map(repr, unknown))), SHARDS - 1),
+            )
+        self._unknown = unknown
 
     @property
     def _must_attend(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,21 +14,15 @@ from light_scheduler.client.channel import MakeCommand
 from light_scheduler.client.commands import schedule_command
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.web.requested import requested
-from light_scheduler.wire.fields import CONTROL_PREFIX, closest
+from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.json_form import json_name
 
+from .csv_lines import HEADER, columns_of, csv_rows
 from .loading import LoadedLines
 
 Format = Literal["jsonl", "csv"]
 
-HEADER = "header."
-"""Columns of CSV whose names begin so are headers of the message."""
-
 _TENANT = "tenant"
-_PLAIN = frozenset({"id", "key", "payload", "target-topic", _TENANT})
-_COLUMNS = _PLAIN | {
-    name.replace("_", "-") for name in ScheduleRequest.__annotations__ if name not in ("topic", "headers")
-}
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,7 @@ def rows_of(lines: LoadedLines, format: Format, tenant: str) -> Iterator[Row]:
     """Read rows from where the lines are. `tenant` is for rows that name none.
 
     A row without an id and without a key gets an id that is the same each time this load reads it. Raises ValueError
-    for columns of CSV that are not known.
+    for columns of CSV that are not known, and where it does not show where a row ends.
     """
     return _json_rows(lines, tenant) if format == "jsonl" else _csv_rows(lines, tenant)
 
@@ -78,32 +71,24 @@ def _json_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:
 def _members(text: str) -> dict[str, msgspec.Raw]:
     try:
         return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise InvalidCommand("body", f"is no JSON object: {error}") from None
 
 
 def _csv_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:
-    columns = next(csv.reader([lines.first]), [])
-    for name in columns:
-        if name not in _COLUMNS and not name.startswith(HEADER):
-            known = f"{', '.join(sorted(_COLUMNS))}, {HEADER}NAME"
-            raise ValueError(f"column {name!r} is not known{closest(name, _COLUMNS) or '.'} Columns: {known}")
-    texts: list[str] = []
-
-    def noted() -> Iterator[str]:
-        for line in lines:
-            texts.append(line)
-            yield line
-
-    for cells in csv.reader(noted()):
-        text, number = "".join(texts).rstrip("\r\n"), lines.number
-        texts.clear()
-        if not cells or number == 1:
+    columns = columns_of(lines.first)
+    for cells in csv_rows(lines):
+        if cells.line == 1:
             continue
-        if len(cells) != len(columns):
-            yield Row(number, text, None, None, f"has {len(cells)} cells, and there are {len(columns)} columns")
+        number, text = cells.line, cells.text
+        if cells.reason is not None:
+            yield Row(number, text, None, None, cells.reason)
             continue
-        given = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
+        if len(cells.cells) != len(columns):
+            reason = f"has {len(cells.cells)} cells, and there are {len(columns)} columns"
+            yield Row(number, text, None, None, reason)
+            continue
+        given = {name: cell for name, cell in zip(columns, cells.cells, strict=True) if cell}
         own = given.pop(_TENANT, tenant)
         try:
             yield Row(number, text, _maker(_request(given), own, _made_id(lines)))

@@ -59,8 +59,8 @@ class FileInUseError(Exception):
 class LoadedLines:
     """The lines of a file that have not been loaded, one by one. `number` is that of the last one that was read.
 
-    A context manager, which one process at a time can enter. Raises OSError, ValueError for a state file that is none,
-    UnicodeDecodeError, FileChangedError, FileInUseError.
+    A context manager, which one process at a time can enter. Raises OSError, ValueError for a state file that is none
+    and for lines that are not UTF-8, FileChangedError, FileInUseError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -82,7 +82,7 @@ class LoadedLines:
             self._lock()
             self.state = self._stored()
             with self._path.open("rb") as file:
-                self.first = file.readline().decode("utf-8-sig")
+                self.first = _text(file.readline(), 1)
             while self.number < self.state.lines and (line := self._file.readline()):
                 self._count(line)
             if (self.number, self.position) != (self.state.lines, self.state.size) or (
@@ -105,7 +105,7 @@ class LoadedLines:
     def __iter__(self) -> Iterator[str]:
         while self.number != self.end and (line := self._file.readline()):
             self._count(line)
-            yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
+            yield _text(line, self.number)
 
     def here(self) -> Position:
         """Return where the lines are."""
@@ -154,3 +154,13 @@ class LoadedLines:
         self._hash.update(line)
         self.number += 1
         self.position += len(line)
+
+
+def _text(line: bytes, number: int) -> str:
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"line {number} is not UTF-8 (its byte {error.start + 1} is 0x{line[error.start]:02x}): convert the file, "
+            "such as with `iconv -f latin1 -t utf-8`, or from UTF-16 with `-f utf-16`"
+        ) from None

@@ -37,6 +37,8 @@ def load(sender: Sender, path: Path, format: Format, refused_path: Path | None) 
     """
     quiet_kafka_client()
     refused_path = refused_path or path.with_name(path.name + REFUSED_SUFFIX)
+    if refused_path.exists() and refused_path.samefile(path):
+        raise click.UsageError(f"--refused names the file that is sent, {path}: name another one")
     try:
         with LoadedLines(path) as lines:
             lines.keep()
@@ -48,9 +50,12 @@ def load(sender: Sender, path: Path, format: Format, refused_path: Path | None) 
         raise click.UsageError(
             f"{path} has changed since its first rows were sent. Delete {path}{STATE_SUFFIX} to send all of it"
         ) from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise click.BadParameter(f"{path}: {reason}", param_hint="--from-file") from None
+    except OSError as error:
+        at_fault = error.filename or path
+        option = "--refused" if str(at_fault) == str(refused_path) else "--from-file"
+        raise click.BadParameter(f"{at_fault}: {error.strerror}", param_hint=option) from None
+    except ValueError as error:
+        raise click.BadParameter(f"{path}: {error}", param_hint="--from-file") from None
     if lines.state.refused:
         sys.exit(1)
 

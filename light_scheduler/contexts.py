@@ -7,17 +7,19 @@ files, which settings such as `token_file` name.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.model import TENANT_NAME
 
 from .settings import HTTP_SECURITY_SETTINGS, SECURITY_SETTINGS, Settings, is_secret, parse_setting
 
@@ -45,8 +47,16 @@ _FILE_MODE = 0o600
 def contexts_path(environment: Mapping[str, str] = os.environ) -> Path:
     """Return where the contexts of a user are (XDG Base Directory Specification)."""
     home = environment.get("XDG_CONFIG_HOME", "")
-    folder = Path(home) if Path(home).is_absolute() else Path.home() / ".config"
+    folder = Path(home) if Path(home).is_absolute() else _home() / ".config"
     return folder / "light-scheduler" / "contexts.toml"
+
+
+def _home() -> Path:
+    """Return the user's folder, or for a user without one, as in a container, a folder that is not there."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/nonexistent")
 
 
 @dataclass(frozen=True)
@@ -100,10 +110,21 @@ def checked(values: Mapping[str, str]) -> dict[str, str]:
             raise ConfigurationError(name, f"must be text in a context, not {value!r}")
         if name in CONTEXT_SETTINGS and isinstance(parse_setting(name, value, origin=name), Path):
             value = str(Path(value).expanduser().absolute())
-        if name == "output" and value not in OUTPUT_FORMATS:
-            raise ConfigurationError(name, f"{value!r} is not one of {', '.join(OUTPUT_FORMATS)}")
+        _check_of_commands(name, value)
         whole[name] = value
     return whole
+
+
+def _check_of_commands(name: str, value: str) -> None:
+    if name == "output" and value not in OUTPUT_FORMATS:
+        raise ConfigurationError(name, f"{value!r} is not one of {', '.join(OUTPUT_FORMATS)}")
+    if name == "tenant" and not TENANT_NAME.fullmatch(value):
+        raise ConfigurationError(
+            name,
+            f"{value!r} is not a tenant name: use 1 to 64 letters, digits, '.', '_' and '-', first a letter or digit",
+        )
+    if name == "url" and "@" in value.partition("://")[2].partition("/")[0]:
+        raise ConfigurationError(name, "must not have a login in it: set token_file to a file with a token")
 
 
 def load_contexts(path: Path, *, check_current: bool = True) -> Contexts:
@@ -112,11 +133,13 @@ def load_contexts(path: Path, *, check_current: bool = True) -> Contexts:
     Without `check_current`, the current one can be missing: `using` chooses another.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return Contexts()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(str(path), f"cannot be read: {error}") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigurationError(
+            str(path), f"cannot be read: {error}. Correct it, or remove it and add the contexts again"
+        ) from error
     named: Any = document.pop("contexts", {})
     current: Any = document.pop("current", None)
     is_named = current is None or isinstance(current, str)
@@ -128,12 +151,31 @@ def load_contexts(path: Path, *, check_current: bool = True) -> Contexts:
     ):
         raise ConfigurationError(str(path), "must have `current` and tables `[contexts.NAME]`, and nothing else")
     try:
-        contexts = Contexts({name: checked(values) for name, values in named.items()}, current)
+        contexts = Contexts(current=current)
+        for name, values in named.items():
+            contexts = contexts.having(name, values)
         if check_current:
             contexts.get(None)
         return contexts
     except ConfigurationError as error:
         raise ConfigurationError(str(path), str(error)) from error
+
+
+def change_contexts(path: Path, change: Callable[[Contexts], Contexts], *, check_current: bool = True) -> None:
+    """Change a file of contexts. Of processes that do so at a time, each sees what the others have made.
+
+    Raises ConfigurationError.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(path.with_name(f"{path.name}.lock"), os.O_WRONLY | os.O_CREAT, _FILE_MODE)
+    except OSError as error:
+        raise ConfigurationError(str(path), f"cannot be written: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        save_contexts(path, change(load_contexts(path, check_current=check_current)))
+    finally:
+        os.close(lock)
 
 
 def save_contexts(path: Path, contexts: Contexts) -> None:

@@ -15,9 +15,9 @@ from light_scheduler.contexts import (
     OF_COMMANDS,
     OUTPUT_FORMATS,
     Contexts,
+    change_contexts,
     contexts_path,
     load_contexts,
-    save_contexts,
 )
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.settings import Settings
@@ -99,7 +99,7 @@ def use(name: str | None, no_context: bool) -> None:
     """Work in the context NAME from now on. For one command, use --context or LIGHT_SCHEDULER_CONTEXT."""
     if (name is None) is not no_context:
         raise click.UsageError("Name the context to use, or give --none.")
-    _save(load_contexts(contexts_path(), check_current=False).using(name))
+    change_contexts(contexts_path(), lambda contexts: contexts.using(name), check_current=False)
     note("No context is in use." if name is None else f"Context {name} is in use.")
 
 
@@ -114,11 +114,14 @@ _ADD = examples(
 @_values
 def add(name: str, **given: str | None) -> None:
     """Add the context NAME. The first one is in use at once."""
-    contexts = _contexts()
-    if name in contexts.named:
-        raise click.UsageError(f"Context {name} exists. Change it with `light-scheduler config set {name}`.")
-    added = contexts.having(name, _given(given))
-    _save(added if contexts.named else added.using(name))
+
+    def added(contexts: Contexts) -> Contexts:
+        if name in contexts.named:
+            raise click.UsageError(f"Context {name} exists. Change it with `light-scheduler config set {name}`.")
+        having = contexts.having(name, _given(given))
+        return having if contexts.named else having.using(name)
+
+    change_contexts(contexts_path(), added)
 
 
 @command.command("set", epilog=examples("config set staging --tenant billing", "config set staging --unset url"))
@@ -133,24 +136,23 @@ def add(name: str, **given: str | None) -> None:
 )
 def set_values(name: str, unset: tuple[str, ...], **given: str | None) -> None:
     """Change the context NAME. Settings that you do not name stay as they are."""
-    contexts = _contexts()
-    values = {key: value for key, value in contexts.get(name).items() if key not in unset}
-    _save(contexts.having(name, {**values, **_given(given)}))
+
+    def changed(contexts: Contexts) -> Contexts:
+        values = {key: value for key, value in contexts.get(name).items() if key not in unset}
+        return contexts.having(name, {**values, **_given(given)})
+
+    change_contexts(contexts_path(), changed)
 
 
 @command.command("remove", epilog=examples("config remove staging"))
 @click.argument("name", shell_complete=context_names)
 def remove(name: str) -> None:
     """Remove the context NAME. Files that it names stay."""
-    _save(_contexts().without(name))
+    change_contexts(contexts_path(), lambda contexts: contexts.without(name))
 
 
 def _contexts() -> Contexts:
     return load_contexts(contexts_path())
-
-
-def _save(contexts: Contexts) -> None:
-    save_contexts(contexts_path(), contexts)
 
 
 def _given(values: Mapping[str, str | None]) -> dict[str, str]:

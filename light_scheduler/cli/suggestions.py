@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 1.0
 MOST = 50
+_HARMLESS = re.compile(r"\w[\w@%+=:./-]*")
+"""What every shell takes as it is. Bash puts suggestions into the line without quotes, and whoever sends commands
+chooses ids: one with `$()` would be run with the line. Fish takes what is before a comma.
+"""
+
 _SETTINGS = frozenset(setting.name for setting in fields(Settings))
 
 Suggest = Callable[["ScheduleReader", click.Context, str], Awaitable[Sequence[str]]]
@@ -59,7 +65,7 @@ async def _tenants(reader: ScheduleReader, _ctx: click.Context, _incomplete: str
 
 def _asked(suggest: Suggest, ctx: click.Context, incomplete: str) -> list[str]:
     try:
-        return list(asyncio.run(_answer(suggest, ctx, incomplete)))
+        return [value for value in asyncio.run(_answer(suggest, ctx, incomplete)) if _HARMLESS.fullmatch(value)]
     except Exception:  # noqa: BLE001 - whatever it is, a line that is being typed is no place to tell of it
         return []
 

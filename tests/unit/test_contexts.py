@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from light_scheduler.contexts import Contexts, contexts_path, load_contexts, save_contexts
+from light_scheduler.contexts import Contexts, change_contexts, contexts_path, load_contexts, save_contexts
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.settings import load_settings
 
@@ -61,12 +62,67 @@ def test_a_context_that_is_not_there_is_named_with_those_that_are() -> None:
     assert contexts.get(None) == {}
 
 
-@pytest.mark.parametrize("text", ["current = 'x'", "broker = 'x'", "contexts = 1", "[contexts]\na = 1", "= ["])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("current = 'x'", "broker = 'x'", "contexts = 1", "[contexts]\na = 1", "= [", "current = ''", "[[contexts]]"),
+        *("a = 1\na = 2", "\0", f"a = {'[' * 100_000}", "[contexts.a.b]", "[contexts.a]\nbroker = 1"),
+        *("[contexts.'[bold]a']", '[contexts."\\u001b[31ma"]', "[contexts.'']", "[contexts.'a b']"),
+        *(
+            "[contexts.a]\ntenant = '../b'",
+            "[contexts.a]\noutput = 'xml'",
+            "[contexts.a]\nurl = 'http://a:planted@b:1'",
+        ),
+    ],
+)
 def test_a_file_that_is_wrong_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "contexts.toml"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match=r"contexts\.toml"):
+    with pytest.raises(ConfigurationError, match=r"contexts\.toml") as refused:
         load_contexts(path)
+    assert "planted" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"current = '\xe9'", "current = 'a'".encode("utf-16")])
+def test_a_file_in_another_encoding_is_refused_with_a_way_out(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "contexts.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"contexts\.toml.*Correct it, or remove it"):
+        load_contexts(path)
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "contexts.toml"
+    path.write_text("\ufeffcurrent = 'a'\n[contexts.a]\n", encoding="utf-8")
+    assert load_contexts(path) == Contexts({"a": {}}, "a")
+
+
+def test_contexts_that_processes_add_at_the_same_time_are_all_there(tmp_path: Path) -> None:
+    path = tmp_path / "contexts.toml"
+
+    def add(name: str) -> None:
+        change_contexts(path, lambda contexts: contexts.having(name, STAGING))
+
+    names = {f"context-{number}" for number in range(40)}
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, names))
+    assert load_contexts(path).named.keys() == names
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        ConfigurationError, match=r"file/contexts\.toml: cannot be written: (Not a directory|File exists)"
+    ):
+        change_contexts(tmp_path / "file" / "contexts.toml", lambda contexts: contexts)
+
+
+def test_a_user_without_a_home_has_no_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    assert load_contexts(contexts_path({})) == Contexts()
 
 
 def test_an_option_beats_the_environment_that_beats_the_context_that_beats_the_file(tmp_path: Path) -> None:

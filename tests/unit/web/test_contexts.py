@@ -154,6 +154,44 @@ async def test_a_shell_completes_ids_and_tenants_as_the_worker_of_the_context_kn
     assert await asyncio.to_thread(completed, "get", "--tenant", "default", "ord") == ["order-3"]
 
 
+@pytest.mark.parametrize(
+    "id",
+    [
+        *(
+            "a$(touch x)",
+            "a`id`",
+            "a;id",
+            "a&id",
+            "a|id",
+            "a>x",
+            "a b",
+            "a'b",
+            'a"b',
+            "a\\b",
+            "a*",
+            "a?",
+            "a[b]",
+            "a{b,c}",
+        ),
+        *("a,b", "a!b", "a#b", "a~", "a\u2028b", "a\u202eb"),
+    ],
+)
+async def test_an_id_that_a_shell_would_interpret_is_not_suggested(cluster: Any, run: Any, home: Path, id: str) -> None:
+    (worker,) = await cluster.start([0])
+    for each in (id, "a-1", "až/2:3@4.5_6+7%8=9"):
+        cluster.put(each)
+    await run("config", "add", "here", "--url", str(worker.client.make_url("")))
+    assert await asyncio.to_thread(completed, "get", "a") == ["a-1", "až/2:3@4.5_6+7%8=9"]
+
+
+async def test_an_id_that_looks_like_an_option_is_not_suggested(cluster: Any, run: Any, home: Path) -> None:
+    (worker,) = await cluster.start([0])
+    for id in ("--all", "~root", "=ls", "a"):
+        cluster.put(id)
+    await run("config", "add", "here", "--url", str(worker.client.make_url("")))
+    assert await asyncio.to_thread(completed, "get", "") == ["a"]
+
+
 async def test_a_shell_is_told_nothing_where_nothing_can_be_known(
     run: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

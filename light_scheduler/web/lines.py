@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import NamedTuple
@@ -51,8 +52,10 @@ async def lines_of(request: web.Request) -> AsyncIterator[Line]:
             if place % LINES_AT_ONCE == 0:
                 await asyncio.sleep(0)
             is_too_long = is_too_long or len(held) + len(part) > LARGEST_LINE
-            if is_too_long or (held + part).strip():
-                yield Line(number, None if is_too_long else bytes(held + part))
+            if is_too_long:
+                yield Line(number, None)
+            elif text := _text(number, held + part):
+                yield Line(number, text)
             number, is_too_long = number + 1, False
             held.clear()
         is_too_long = is_too_long or len(held) + len(rest) > LARGEST_LINE
@@ -66,8 +69,16 @@ async def lines_of(request: web.Request) -> AsyncIterator[Line]:
             waits_until = _now() + LINE_S
         else:
             await asyncio.sleep(0)
-    if is_too_long or held.strip():
-        yield Line(number, None if is_too_long else bytes(held))
+    if is_too_long:
+        yield Line(number, None)
+    elif text := _text(number, held):
+        yield Line(number, text)
+
+
+def _text(number: int, line: bytearray) -> bytes | None:
+    """Return a line, without a byte order mark if it is the first; None if it is blank."""
+    text = bytes(line.removeprefix(BOM_UTF8) if number == 1 else line)
+    return text if text.strip() else None
 
 
 def _now() -> float:

@@ -17,11 +17,15 @@ _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):(\d\d)(?:\.(\d+))?(?:(
 _LIKE = "use UTC epoch milliseconds (1767225600000) or RFC 3339 with an offset (2026-01-01T00:00:00Z)"
 
 
+class BeforeEpochError(ValueError):
+    """An instant is before 1970."""
+
+
 def parse_instant(text: str) -> int:
     """Return an instant in UTC epoch ms.
 
     A fraction finer than a millisecond is rounded up, so that nothing happens before the instant asked for.
-    Raises ValueError, with what would be right, for anything else.
+    Raises ValueError, with what would be right, for anything else; BeforeEpochError for an instant before 1970.
     """
     if len(text) <= _MAX_CHARACTERS:
         if text.isdigit() and text.isascii():
@@ -76,7 +80,7 @@ def _from_rfc3339(text: str, match: re.Match[str]) -> int:
     if fraction:
         ms += -(-int(fraction) * 1_000 // 10 ** len(fraction))
     if ms < 0:
-        raise ValueError(f"{text!r} is before 1970")
+        raise BeforeEpochError(f"{text!r} is before 1970")
     if ms > LATEST_INSTANT:
         raise ValueError(f"{text!r} is beyond the year 9999")
     return ms

@@ -37,7 +37,7 @@ from light_scheduler.model import (
     Target,
 )
 from light_scheduler.wire.dialect import Plain
-from light_scheduler.wire.instants import instant_of, parse_instant
+from light_scheduler.wire.instants import BeforeEpochError, instant_of, parse_instant
 from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.schemas import Schemas
 
@@ -152,7 +152,7 @@ def _instant(time: Any) -> int:
         if isinstance(time, datetime):
             ms = instant_of(time)
         elif isinstance(time, str):
-            ms = parse_instant(_WHOLE_MINUTE.sub(r"\1:00\2", time))
+            ms = _of_text(time)
         elif type(time) is int:
             ms = time
         elif time is None:
@@ -164,6 +164,13 @@ def _instant(time: Any) -> int:
     if ms > LATEST_INSTANT:
         raise InvalidCommand("time", f"{ms} is beyond the year 9999: use UTC epoch ms")
     return max(ms, 0)
+
+
+def _of_text(time: str) -> int:
+    try:
+        return parse_instant(_WHOLE_MINUTE.sub(r"\1:00\2", time))
+    except BeforeEpochError:
+        return 0  # as past as any instant: it is due at once
 
 
 def _headers(given: Any, data: Any) -> Headers:

@@ -124,8 +124,10 @@ def _refusals(operation: Operation, right: Right) -> set[HTTPStatus]:
 
 def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
     is_empty = status is HTTPStatus.CREATED and operation.answer is None
+    links = links_of(operation.name, status)
+    more: dict[str, Any] = {"links": links} if links else {}
     if is_empty or status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
-        return {"description": status.phrase}
+        return {"description": status.phrase, **more}
     answer = Receipt if status is HTTPStatus.ACCEPTED else operation.answer
     content = {} if answer is None else {"schema": _answer(answer, is_list=operation.is_list)}
     description = "Done." if status is HTTPStatus.OK else status.phrase
@@ -134,9 +136,8 @@ def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
         headers["ETag"] = _header("Version of the schedule, if there is one: for `If-Match`.")
     if status is HTTPStatus.CREATED and answer is Result:
         headers["Location"] = _header("Path of the schedule.")
-    more: dict[str, Any] = {"headers": headers} if headers else {}
-    if links := links_of(operation.name, status):
-        more["links"] = links
+    if headers:
+        more["headers"] = headers
     return {"description": description, **more, "content": {operation.media_type.partition(";")[0]: content}}
 
 

@@ -7,17 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .api_workflows import SERVER_CANNOT, Topics, make_right, operation_of
+from .api_workflows import SERVER_CANNOT, Topics, is_text_anyway, make_right, operation_of
 
 with warnings.catch_warnings():  # of the libraries that it is made of
     warnings.simplefilter("ignore")
     import schemathesis
     from schemathesis import GenerationMode
-    from schemathesis.core.parameters import ParameterLocation
     from schemathesis.engine import events, from_schema
     from schemathesis.hooks import GLOBAL_HOOK_DISPATCHER
 
-LINES = "application/x-ndjson"
 ENDING = {"delete_tenant", "pause_tenant"}
 DOOMED = "doomed"
 """The tenant that is deleted and paused: commands of such a one are refused, and other operations have some."""
@@ -69,17 +67,11 @@ def _failures_in(recorder: Any) -> Iterator[str]:
     for id, checks in recorder.checks.items():
         case = recorder.cases[id].value
         for check in checks:
-            if check.failure_info is not None and not _is_text_anyway(check.name, case):
+            if check.failure_info is not None and not (
+                check.name == "negative_data_rejection" and is_text_anyway(case)
+            ):
                 request = f"{check.failure_info.failure}\n{check.failure_info.code_sample}"
                 yield f"{check.name}: {case.operation.label}: {request}\n{_answer(recorder, id)}"
-
-
-def _is_text_anyway(check: str, case: Any) -> bool:
-    """Tell whether a body was made wrong by something else than text in place of JSON Lines: as it is sent, it is text,
-    of which each line has an answer of its own.
-    """
-    is_of_lines = check == "negative_data_rejection" and case.media_type == LINES
-    return is_of_lines and case.meta is not None and case.meta.is_negative_at(ParameterLocation.BODY)
 
 
 def _answer(recorder: Any, id: str) -> str:

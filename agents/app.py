@@ -129,7 +129,7 @@ def create_app(
     try:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigurationError("data_dir", f"{settings.data_dir} cannot be made: {error.strerror}") from error
+        raise ConfigurationError("data_dir", f"{settings.data_dir} cannot be created: {error.strerror}") from error
     log_name = None if process is None else str(process.number)
     app = SchedulerApp(settings.app_id, **_faust_settings(settings, log_name), **faust_options)
     app.settings, app.clock, app.process = settings, clock or SystemClock(), process

@@ -31,7 +31,9 @@ class LaneAssignor(PartitionAssignor):
         if not self.is_known_elsewhere:
             super().on_assignment(assignment)
             return
-        log.info("the group knows this worker by its former address %s: joining again with %s", metadata.url, own_url)
+        log.info(
+            "the group still has the former address of this worker, %s: joining again with %s", metadata.url, own_url
+        )
         found = self._compress(_moved(metadata, own_url).dumps())
         super().on_assignment(ConsumerProtocolMemberAssignment(assignment.version, assignment.assignment, found))
 

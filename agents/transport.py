@@ -116,7 +116,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
         except OffsetOutOfRangeError as error:
             self.out_of_range = {**self.out_of_range, **error.args[0]}
         except NoOffsetForPartitionError:
-            log.debug("a lane has not said yet where to read")
+            log.debug("a lane does not know yet where to read")
         return {}
 
     async def on_thread_stop(self) -> None:

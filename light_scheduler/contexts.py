@@ -104,7 +104,7 @@ def checked(values: Mapping[str, str]) -> dict[str, str]:
     for name, value in values.items():
         if name not in (*CONTEXT_SETTINGS, *OF_COMMANDS):
             raise ConfigurationError(
-                name, f"cannot be in a context. What can: {', '.join((*CONTEXT_SETTINGS, *OF_COMMANDS))}"
+                name, f"cannot be in a context. These can: {', '.join((*CONTEXT_SETTINGS, *OF_COMMANDS))}"
             )
         if not isinstance(value, str):
             raise ConfigurationError(name, f"must be text in a context, not {value!r}")

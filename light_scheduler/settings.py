@@ -338,7 +338,7 @@ class Settings:
         None,
         read.optional(read.import_path),
         "Function that decodes payloads for the dashboard and for `?decoded=true` over HTTP. It is called with the "
-        "payload, its headers and the target topic, in a process of its own.",
+        "payload, its headers and the target topic, in its own process.",
         "PACKAGE.MODULE:FUNCTION",
     )
     payload_schemas: Path | None = _setting(
@@ -379,21 +379,21 @@ class Settings:
     probe_interval: int = _setting(
         0,
         read.interval(1_000),
-        "How often to probe each partition: the worker sends a schedule of its own through the whole path and measures "
+        "How often to probe each partition: the worker sends its own schedule through the whole path and measures "
         "how long it takes. Results are in `/live`, `/info` and the metrics, and nowhere else. 0 turns this off.",
         "DURATION",
     )
     tracing: bool = _setting(
         False,
         read.truth,
-        "Send spans of commands and firings that belong to a trace (header `traceparent`) to OpenTelemetry, as its "
-        "variables such as `OTEL_EXPORTER_OTLP_ENDPOINT` say. Needs the extra `tracing`.",
+        "Send spans of commands and firings that belong to a trace (header `traceparent`) to OpenTelemetry. Its own "
+        "variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, say where. Needs the extra `tracing`.",
         "true|false",
     )
     max_clock_skew: int = _setting(
         1_000,
         read.duration(1),
-        "Difference between the clocks of worker and broker from which the worker warns.",
+        "Maximum difference between the clocks of worker and broker. Above it, the worker logs a warning.",
         "DURATION",
     )
     max_payload_bytes: int = _setting(1_000_000, read.integer(1, 100_000_000), "Maximum size of a payload.", "BYTES")

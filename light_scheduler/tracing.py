@@ -44,7 +44,7 @@ class OpenTelemetry:
 
     @classmethod
     def over_otlp(cls, app_id: str) -> OpenTelemetry:
-        """Send spans over OTLP and HTTP, from a thread of its own; `OTEL_SERVICE_NAME` beats the name."""
+        """Send spans over OTLP and HTTP, from its own thread; `OTEL_SERVICE_NAME` beats the name."""
         provider = TracerProvider(resource=Resource({SERVICE_NAME: app_id}).merge(Resource.create()))
         exporter = OTLPSpanExporter()
         provider.add_span_processor(BatchSpanProcessor(exporter))

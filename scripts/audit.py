@@ -69,7 +69,7 @@ def exit_code(statuses: Sequence[int], accepted: int) -> int:
 
 
 def make_environment(folder: Path, lock: Path) -> None:
-    """Install a lock file, with its hashes, into an environment of its own, unless it is there."""
+    """Install a lock file, with its hashes, into its own environment, unless it is there."""
     stamp, digest = folder / "made-from", hashlib.sha256(lock.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == digest:
         return

@@ -1,6 +1,6 @@
 """The schedule table: a partition's pending schedules in RocksDB, in the order in which they are due.
 
-And how a copy of it comes to be: restored from the changelog, rebuilt by a process of its own, kept warm.
+And how a copy of it comes to be: restored from the changelog, rebuilt by its own process, kept warm.
 """
 
 from typing import TYPE_CHECKING

@@ -130,7 +130,7 @@ class Overlay:
     def put(self, identity: bytes, entry: Entry, record: bytes) -> bool:
         """Store a schedule and its state record, in place of the one of its identity if there is one.
 
-        Returns whether that one was split: whether its progress has a record of its own in the changelog.
+        Returns whether that one was split: whether its progress has its own record in the changelog.
         """
         primary = PRIMARY + identity
         was_split = self._forget(primary, identity)

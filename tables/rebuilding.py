@@ -1,6 +1,6 @@
-"""Filling a lost table by a process of its own.
+"""Filling a lost table by its own process.
 
-A table of millions of schedules takes a processor for minutes. In a process of its own it takes another one than the
+A table of millions of schedules takes a processor for minutes. In its own process it takes another one than the
 lanes that run already, and several tables are filled side by side.
 
     worker ── stdin: the job, then nothing until its end ──> `rebuild_process`

@@ -136,7 +136,7 @@ class RocksStore:
             # By name: else rocksdict takes what RocksDB has noted in a folder, which is neither filter nor cache.
             self._db = Rdict(str(path), options, column_families={"default": options})
         except OSError as error:
-            raise StateError(f"cannot make the state folder {path}: {error}") from error
+            raise StateError(f"cannot create the state folder {path}: {error}") from error
         except Exception as error:
             raise _translated(error, path) from error
         self._get = self._db.get

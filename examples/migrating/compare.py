@@ -1,4 +1,4 @@
-"""Compare what two schedulers delivered to a topic, each on a cluster of its own: the same keys and payloads?
+"""Compare what two schedulers delivered to a topic, each on its own cluster: the same keys and payloads?
 
 $ python examples/migrating/compare.py kafka-1:9092 127.0.0.1:9092 mails
 

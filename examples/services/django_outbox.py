@@ -63,7 +63,7 @@ def orders(request: HttpRequest) -> JsonResponse:
 urlpatterns = [path("orders", orders)]
 
 if __name__ == "__main__":
-    # In a project of your own: a migration for the tables of the outbox, and `manage.py runserver`.
+    # In your own project: a migration for the tables of the outbox, and `manage.py runserver`.
     tables.create_all(create_engine(f"sqlite:///{DATABASE}"))
     with connection.schema_editor() as editor:
         if Order._meta.db_table not in connection.introspection.table_names():

@@ -6,7 +6,7 @@
     token/{id}/used              {"at": 1800000000000}: when it was used, at most some minutes ago
     peer-secret                  {"secret": "..."}: what workers sign their questions to each other with
 
-A revocation has a key of its own, so nothing that is written to the token at the same time takes it back. So does each
+A revocation has its own key, so nothing that is written to the token at the same time takes it back. So does each
 rotation: it names the text that it follows (`before`), and counts if that is the token's newest one where the rotation
 stands in the topic. Of two rotations at once, all readers take the first. Instants are UTC epoch ms.
 """

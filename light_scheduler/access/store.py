@@ -94,7 +94,7 @@ class TokenStore:
             if self._valid(id).secrets != before.secrets:
                 raise RotationConflict(
                     f"token {id} was rotated by somebody else just then: the text that they were given is valid, "
-                    "this rotation changed nothing. Rotate again if you need a text of your own"
+                    "this rotation changed nothing. Rotate again if you need your own text"
                 )
             event = change_record(changes.tenant_of(token), changes.rotated(token), by, now)
             return Change([rotation_record(before, token)], event)

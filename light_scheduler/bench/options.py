@@ -33,7 +33,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seconds: Annotated[int, Meta(description="How long the load lasts, in seconds.")] = 0
     workers: Annotated[int, Meta(description="Workers that share the partitions.")] = 0
     brokers: Annotated[
-        int, Meta(description="Number of brokers. With three, each record has three copies, and two must be in sync.")
+        int, Meta(description="Number of brokers. With three, each record has three replicas, and two must be in sync.")
     ] = 0
     pause_ms: Annotated[int, Meta(description="Time between faults, on average, in ms.")] = 0
     dialect: Annotated[str, Meta(description="Dialect of the commands.")] = "native"

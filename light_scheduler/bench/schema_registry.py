@@ -17,7 +17,7 @@ _MISSING = json.dumps({"error_code": 40403, "message": "Schema not found"})
 
 @contextmanager
 def serve_schemas(schemas: Mapping[int, Any]) -> Iterator[str]:
-    """Serve schemas by their ids, in a thread of its own; yield the address."""
+    """Serve schemas by their ids, in its own thread; yield the address."""
     answers = {f"{_PATH}{id}": json.dumps({"schema": json.dumps(schema)}) for id, schema in schemas.items()}
 
     class Handler(BaseHTTPRequestHandler):

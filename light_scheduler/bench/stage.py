@@ -30,7 +30,7 @@ from .securing import Secured, broker_with, secured
 
 @dataclass(frozen=True)
 class BenchApplication:
-    """An application with topics of its own, a topic to deliver to, and a worker that is not yet started.
+    """An application with its own topics, a topic to deliver to, and a worker that is not yet started.
 
     `bootstrap_servers` asks for no login, whatever the worker's does.
     """

@@ -59,7 +59,7 @@ def command(scenario: str, output: Output, **given: int | str | None) -> None:
     Each round after the first uses the next seed. A failed round of chaos keeps its logs and topics and prints where
     they are. Repeat it with its --seed.
 
-    Each scenario has its own defaults, which are part of its result. Options that do not apply to it are refused.
+    Each scenario has its own defaults, which the result names. Options that do not apply to it are refused.
     """
     from light_scheduler.bench.options import chosen
     from light_scheduler.bench.progress import Progress

@@ -72,7 +72,7 @@ def _members(text: str) -> dict[str, msgspec.Raw]:
     try:
         return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise InvalidCommand("body", f"is no JSON object: {error}") from None
+        raise InvalidCommand("body", f"is not a JSON object: {error}") from None
 
 
 def _csv_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:

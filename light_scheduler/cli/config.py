@@ -48,7 +48,7 @@ def _values(function: F) -> F:
 
 @click.group("config", cls=SuggestingGroup)
 def command() -> None:
-    """List, show, choose or change contexts. A context names a cluster once: its brokers, a worker, a token's file.
+    """List, show, choose or change contexts: names for clusters, each with brokers, a worker and a file with a token.
 
     An option beats the environment, which beats the context in use, which beats light-scheduler.toml.
     """
@@ -78,7 +78,7 @@ def list_contexts(output: Output) -> None:
 @click.argument("name", required=False, shell_complete=context_names)
 @output_option()
 def show(name: str | None, output: Output) -> None:
-    """Show the context NAME. Default: the one in use. Files are named; what is in them is not shown."""
+    """Show the context NAME. Default: the one in use. Shows the names of files, not what is in them."""
     contexts = _contexts()
     named = name or contexts.current
     if named is None:

@@ -38,7 +38,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 @click.option(
     "--job",
     type=click.Choice(JOBS),
-    help="Check the rights that this job of the pipeline needs in Kafka, in place of all that a worker needs.",
+    help="Check only the rights in Kafka that this pipeline job needs, instead of all that a worker needs.",
 )
 @click.option(
     "--target",
@@ -52,7 +52,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 def command(settings: Settings, job: Job | None, targets: tuple[str, ...], output: Output) -> None:
     """Check broker, topics, rights, access, clock and disk, and print what to do.
 
-    Exit code 1: a worker could not run here, or a job not with these rights.
+    Exit code 1: a worker cannot run here, or (--job) this user lacks rights that the job needs.
     """
     from light_scheduler.doctor.checks import run_checks
     from light_scheduler.doctor.job_checks import run_job_checks

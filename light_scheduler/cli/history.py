@@ -82,7 +82,7 @@ def command(
         parameters["since"] = since
     if changes:
         if id is not None or events:
-            raise click.UsageError("--changes are of no ID and no --event: leave those out")
+            raise click.UsageError("--changes takes no ID and no --event: leave them out")
         if _is_given("tenant"):
             parameters["tenant"] = tenant
         _show(settings, url, output, "change", lambda reader: _changes(reader, parameters, limit))

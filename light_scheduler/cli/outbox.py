@@ -36,7 +36,7 @@ _DATABASE = click.option(
     show_envvar=True,
     metavar="URL",
     callback=no_password_in_url(f"set the environment variable {_DATABASE_VARIABLE} to the URL"),
-    help="Database, as a URL of SQLAlchemy. A URL with a password is accepted in the variable only.",
+    help="Database, as a URL of SQLAlchemy. Pass a URL with a password in the variable: as an option it is refused.",
 )
 _NAME = click.option("--name", default=DEFAULT_NAME, show_default=True, metavar="NAME", help="Name of the outbox.")
 _COMMANDS_TOPIC = click.option(
@@ -123,7 +123,7 @@ def relay(
 @click.option("--target-topic", required=True, metavar="TOPIC", help="Kafka topic that the messages go to.")
 @click.option("--schema", default="public", show_default=True, metavar="NAME", help="Schema of Ajenda's tables.")
 @tenant_option
-@click.option("--follow", is_flag=True, help="Keep taking over new appointments until SIGTERM or Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Also take over new appointments, until SIGTERM or Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Print what would be taken over, and change nothing.")
 @_NAME
 @_COMMANDS_TOPIC
@@ -142,11 +142,11 @@ def import_ajenda(
     commands_topic: str | None,
     output: Output,
 ) -> None:
-    """Make schedules of the appointments of an Ajenda topic, each exactly once, and delete them there.
+    """Turn the appointments of an Ajenda topic into schedules, each exactly once, and delete them there.
 
     Ajenda can keep running. Appointments that its consumers are processing stay with Ajenda. Ids are TOPIC-UUID, and
     TOPIC-periodic-UUID for periodic appointments. Creates the outbox in Ajenda's database. You can stop or kill it, and
-    start it again. Exits with 1 if an appointment cannot be a schedule.
+    start it again. Exit code 1: an appointment could not become a schedule.
     """
     with _extra():
         from light_scheduler.outbox import AjendaTakeover, RelayOptions

@@ -35,9 +35,9 @@ def command(
     expected_version: int | None,
     **rule: Any,
 ) -> None:
-    """Change when the schedule ID fires, or all selected schedules. Print the answer of the scheduler.
+    """Change when the schedule ID fires, or when all selected schedules fire. Print the answer of the scheduler.
 
-    One of --at, --after, --every, --cron and --backoff is required. Everything else of the schedule stays as it is.
+    One of --at, --after, --every, --cron and --backoff is required. Nothing else about the schedule changes.
 
     Exit code 1: no schedule ID is pending, the scheduler refused the command or did not answer in time, or the broker
     cannot be reached. A selection succeeds even if nothing matches.

@@ -111,7 +111,9 @@ def command(
 def _refuse_others(*given: Any) -> None:
     """Refuse options of one schedule beside a file of many."""
     if any(given):
-        raise click.UsageError("--from-file takes no options of one schedule: put them into the rows of the file")
+        raise click.UsageError(
+            "--from-file cannot be combined with options of one schedule: put them into the rows of the file"
+        )
 
 
 def _payload(text: str | None, file: IO[bytes] | None, encoded: str | None, null: bool) -> bytes | None:

@@ -51,7 +51,7 @@ def command() -> None:
 @output_option()
 @settings_options(*_SETTINGS)
 def list_tenants(settings: Settings, output: Output) -> None:
-    """List the tenants that have rules, or are or were stopped."""
+    """List the tenants that have rules, and those that were paused or deleted."""
     from light_scheduler.web.tenant_documents import TenantList
 
     listed = _with_store(settings, lambda store: _at_once(TenantList.of(store.book)))
@@ -101,7 +101,7 @@ def show(settings: Settings, tenant: str, output: Output) -> None:
 @click.option(
     "--distribution",
     metavar="key|round-robin|partition:N|header:NAME",
-    help="Which partition of the target messages go to.",
+    help="How to choose the partition of the target topic.",
 )
 @click.option("--max-payload-bytes", type=int, metavar="BYTES", help="Largest payload.")
 @click.option(
@@ -116,7 +116,9 @@ def show(settings: Settings, tenant: str, output: Output) -> None:
     help="What happens to commands above --commands-per-second. By default they are rejected.",
 )
 @click.option("--firings-per-second", type=float, metavar="RATE", help="Firings above this rate wait.")
-@click.option("--weight", type=int, metavar="N", help="Share while several tenants have more due than can go out.")
+@click.option(
+    "--weight", type=int, metavar="N", help="Share of firings while tenants have more due than the workers can deliver."
+)
 @click.option("--lift", multiple=True, type=click.Choice(_OPTIONS), help="Rule to remove. Can be repeated.")
 @output_option()
 @settings_options(*_SETTINGS)

@@ -6,6 +6,6 @@ from .control import control
 
 command = control(
     "trigger",
-    "Fire the schedule ID now, or all selected schedules, also if they are paused. A one-shot then does not fire at "
+    "Fire the schedule ID now, or all selected schedules, even if they are paused. A one-shot then does not fire at "
     "its own time. A series still does.",
 )

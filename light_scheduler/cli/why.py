@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 @output_option()
 @settings_options("web_host", "web_port")
 def command(settings: Settings, id: str, tenant: str, since: str | None, url: str | None, output: Output) -> None:
-    """Say what happened to the schedule ID and why, and when it fires next, or why it does not. Needs a running worker.
+    """Explain what happened to the schedule ID, and when it fires next or why it does not. Needs a running worker.
 
-    The last line says how it stands, those before it what happened, the oldest event first.
+    Each line is an event, the oldest first. The last line is the present state.
 
     Exit code 1: nothing is known of ID, its partition does not answer, or no worker can be reached.
     """

@@ -1,4 +1,4 @@
-"""Waiting for results in threads: one reads a partition of the results, and each call has a future of its own."""
+"""Waiting for results in threads: one reads a partition of the results, and each call has its own future."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ class BlockingSchedulerClient:
     def trigger(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
 
     def trigger(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
-        """Fire a schedule now, also if it is paused. A one-shot then does not fire at its own time; a series does.
+        """Fire a schedule now, even if it is paused. A one-shot then does not fire at its own time; a series does.
 
         The outcome is `triggered` or `not_found`.
         """
@@ -292,7 +292,7 @@ class BlockingSchedulerClient:
         raise_on_refusal: bool = True,
         **rule: Unpack[TimeRule],
     ) -> Result | Receipt:
-        """Change when a schedule fires, with the arguments of `TimeRule`. Everything else stays as it is.
+        """Change when a schedule fires, with the arguments of `TimeRule`. Nothing else changes.
 
         The outcome is `rescheduled` or `not_found`.
         """
@@ -460,8 +460,8 @@ class BlockingSchedulerClient:
             for change in plan.changes:
                 self._synced(change, timeout)
         raise ClientError(
-            f"group {group} is not as declared after {SYNC_TRIES} tries: others change it, or a schedule of another "
-            f"group has one of these names: {', '.join(change.name for change in plan.changes)}"
+            f"group {group} still differs from its declaration after {SYNC_TRIES} tries: others change it, or a "
+            f"schedule of another group has one of these names: {', '.join(change.name for change in plan.changes)}"
         )
 
     def _synced(self, change: JobChange, timeout: float) -> None:
@@ -498,7 +498,7 @@ class BlockingSchedulerClient:
         return self._control_many("trigger", options)
 
     def reschedule_many(self, **options: Unpack[RescheduleManyOptions]) -> Result:
-        """Change when all schedules fire that `ManyOptions` selects. Everything else stays as it is."""
+        """Change when all schedules fire that `ManyOptions` selects. Nothing else changes."""
         refuse_unknown(options, RescheduleManyOptions)
         rule: Any = {name: given for name, given in options.items() if name in TimeRule.__annotations__}
         return self._answered(
@@ -588,7 +588,7 @@ class BlockingSchedulerClient:
         while True:
             page = self._channel.asked(list_question(self.tenant, options, cursor))
             if page is None:
-                raise ClientError("the address of `url` is not that of a worker")
+                raise ClientError("`url` is not the address of a worker")
             yield from page.schedules
             if (cursor := page.next_cursor) is None:
                 return
@@ -605,7 +605,7 @@ class BlockingSchedulerClient:
         while True:
             page = self._channel.asked(history_question(self.tenant, id, since, events, cursor))
             if page is None:
-                raise ClientError("the address of `url` is not that of a worker")
+                raise ClientError("`url` is not the address of a worker")
             yield from page.events
             if (cursor := page.next_cursor) is None:
                 return
@@ -618,7 +618,7 @@ class BlockingSchedulerClient:
         """
         document = self._channel.asked(why_question(self.tenant, id, since))
         if document is None:
-            raise ClientError("the address of `url` is not that of a worker")
+            raise ClientError("`url` is not the address of a worker")
         return document
 
     def list_dead_letters(
@@ -632,7 +632,7 @@ class BlockingSchedulerClient:
         while True:
             page = self._channel.asked(dead_letters_question(self.tenant, id, cause, since, cursor))
             if page is None:
-                raise ClientError("the address of `url` is not that of a worker")
+                raise ClientError("`url` is not the address of a worker")
             yield from page.dead_letters
             if (cursor := page.next_cursor) is None:
                 return
@@ -660,7 +660,7 @@ class BlockingSchedulerClient:
         """
         answer = self._channel.asked(preview_question(self.tenant, id, count, accepted, rule))
         if answer is None:
-            raise ClientError("the address of `url` is not that of a worker")
+            raise ClientError("`url` is not the address of a worker")
         return answer.next
 
     def watch(

@@ -76,10 +76,10 @@ class FiringConsumer:
     ) -> Callable[[Handler], Handler]:
         """Register a function for the messages of a topic; see `HandlingRules` for the arguments.
 
-        Raises InvalidCommand if the topic has a function already, or for a heartbeat without `completes`.
+        Raises InvalidCommand if the topic already has a function, or for a heartbeat without `completes`.
         """
         if topic in self._handlers:
-            raise InvalidCommand("topic", f"{topic} has a function already")
+            raise InvalidCommand("topic", f"{topic} already has a function")
         rules = HandlingRules(completes, initial, factor, longest, attempts, give_up, heartbeat)
 
         def register(handler: Handler) -> Handler:

@@ -30,7 +30,7 @@ class CommandRefused(ClientError):
 class NotDelivered(BrokerError):
     """A client was closed before the broker had acknowledged all commands: they may or may not be in the log.
 
-    `commands` are their tenants and ids. You can safely send those with an id of your own again.
+    `commands` are their tenants and ids. You can safely send those with your own id again.
     """
 
     def __init__(self, commands: list[tuple[str, str]], timeout: float) -> None:

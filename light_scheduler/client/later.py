@@ -20,7 +20,7 @@ _CALENDAR_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class Record(NamedTuple):
-    """A command as a record for a producer of your own. `tenant` and `id` name the schedule that it makes.
+    """A command as a record for your own producer. `tenant` and `id` name the schedule that it makes.
 
     `partition` is None unless the number of partitions was given: then the producer chooses by the key.
     """
@@ -78,7 +78,7 @@ def later_request(
 
 @dataclass(frozen=True)
 class CommandRecords:
-    """Makes the command records that a client would send, for a producer of your own, such as a transactional one.
+    """Makes the command records that a client would send, for your own producer, such as a transactional one.
 
         records = CommandRecords(app_id="shop", partitions=12)
         record = records.schedule("order-1", b"pay!", topic="reminders", cron="0 9 * * 1-5")
@@ -135,7 +135,7 @@ def record_for(
     id: str | None = None,
     records: CommandRecords | None = None,
 ) -> Record:
-    """Make the record of `send_later` for a producer of your own; `records` says for which application and tenant.
+    """Make the record of `send_later` for your own producer; `records` says for which application and tenant.
 
     Raises InvalidCommand.
     """

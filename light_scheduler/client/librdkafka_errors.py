@@ -46,7 +46,7 @@ def failure(doing: str, error: Any) -> BrokerError | InvalidCommand:
 
 def unreachable(connection: Connection, timeout: float) -> BrokerError:
     """Return why nobody answers: the login, TLS, or that nobody is there."""
-    # In a thread of its own: the caller's may have an event loop that runs, as a notebook's has.
+    # In its own thread: the caller's may have an event loop that runs, as a notebook's has.
     with ThreadPoolExecutor(1) as thread:
         try:
             thread.submit(require_access, connection, timeout).result()

@@ -1,4 +1,4 @@
-"""The partitions of a consumer: each is processed by a task of its own, and the others are polled meanwhile."""
+"""The partitions of a consumer: each is processed by its own task, and the others are polled meanwhile."""
 
 from __future__ import annotations
 

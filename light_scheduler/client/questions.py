@@ -86,7 +86,7 @@ class Question(Generic[T]):
         try:
             return decode_events(body, self.answer)
         except msgspec.MsgspecError as error:
-            raise ClientError(f"the answer is not that of a worker, or of another version: {error}") from error
+            raise ClientError(f"the answer is not from a worker, or from one of another version: {error}") from error
 
 
 def get_question(tenant: str, id: str) -> Question[PendingScheduleDetail]:

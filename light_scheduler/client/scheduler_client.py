@@ -246,7 +246,7 @@ class SchedulerClient:
     async def trigger(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
 
     async def trigger(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
-        """Fire a schedule now, also if it is paused. A one-shot then does not fire at its own time; a series does.
+        """Fire a schedule now, even if it is paused. A one-shot then does not fire at its own time; a series does.
 
         The outcome is `triggered` or `not_found`.
         """
@@ -288,7 +288,7 @@ class SchedulerClient:
         raise_on_refusal: bool = True,
         **rule: Unpack[TimeRule],
     ) -> Result | Receipt:
-        """Change when a schedule fires, with the arguments of `TimeRule`. Everything else stays as it is.
+        """Change when a schedule fires, with the arguments of `TimeRule`. Nothing else changes.
 
         The outcome is `rescheduled` or `not_found`.
         """
@@ -460,8 +460,8 @@ class SchedulerClient:
             for change in plan.changes:
                 await self._synced(change, timeout)
         raise ClientError(
-            f"group {group} is not as declared after {SYNC_TRIES} tries: others change it, or a schedule of another "
-            f"group has one of these names: {', '.join(change.name for change in plan.changes)}"
+            f"group {group} still differs from its declaration after {SYNC_TRIES} tries: others change it, or a "
+            f"schedule of another group has one of these names: {', '.join(change.name for change in plan.changes)}"
         )
 
     async def _synced(self, change: JobChange, timeout: float) -> None:
@@ -498,7 +498,7 @@ class SchedulerClient:
         return await self._control_many("trigger", options)
 
     async def reschedule_many(self, **options: Unpack[RescheduleManyOptions]) -> Result:
-        """Change when all schedules fire that `ManyOptions` selects. Everything else stays as it is."""
+        """Change when all schedules fire that `ManyOptions` selects. Nothing else changes."""
         refuse_unknown(options, RescheduleManyOptions)
         rule: Any = {name: given for name, given in options.items() if name in TimeRule.__annotations__}
         return await self._answered(
@@ -590,7 +590,7 @@ class SchedulerClient:
         while True:
             page = await self._channel.asked(list_question(self.tenant, options, cursor))
             if page is None:
-                raise ClientError("the address of `url` is not that of a worker")
+                raise ClientError("`url` is not the address of a worker")
             for schedule in page.schedules:
                 yield schedule
             if (cursor := page.next_cursor) is None:
@@ -608,7 +608,7 @@ class SchedulerClient:
         while True:
             page = await self._channel.asked(history_question(self.tenant, id, since, events, cursor))
             if page is None:
-                raise ClientError("the address of `url` is not that of a worker")
+                raise ClientError("`url` is not the address of a worker")
             for event in page.events:
                 yield event
             if (cursor := page.next_cursor) is None:
@@ -622,7 +622,7 @@ class SchedulerClient:
         """
         document = await self._channel.asked(why_question(self.tenant, id, since))
         if document is None:
-            raise ClientError("the address of `url` is not that of a worker")
+            raise ClientError("`url` is not the address of a worker")
         return document
 
     async def list_dead_letters(
@@ -636,7 +636,7 @@ class SchedulerClient:
         while True:
             page = await self._channel.asked(dead_letters_question(self.tenant, id, cause, since, cursor))
             if page is None:
-                raise ClientError("the address of `url` is not that of a worker")
+                raise ClientError("`url` is not the address of a worker")
             for letter in page.dead_letters:
                 yield letter
             if (cursor := page.next_cursor) is None:
@@ -665,7 +665,7 @@ class SchedulerClient:
         """
         answer = await self._channel.asked(preview_question(self.tenant, id, count, accepted, rule))
         if answer is None:
-            raise ClientError("the address of `url` is not that of a worker")
+            raise ClientError("`url` is not the address of a worker")
         return answer.next
 
     async def watch(

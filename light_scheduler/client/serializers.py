@@ -90,7 +90,7 @@ class AvroSerializer:
         from fastavro import schemaless_reader
 
         if not payload.startswith(self._frame):
-            raise FormatError("the payload was not written by the schema of this id")
+            raise FormatError("the payload was not written with the schema of this id")
         body = io.BytesIO(payload[len(self._frame) :])
         try:
             value = schemaless_reader(body, self._schema, None)

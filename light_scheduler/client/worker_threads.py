@@ -1,4 +1,4 @@
-"""Asks a worker over HTTP from asyncio code: in threads of its own, which the application's cannot use up."""
+"""Asks a worker over HTTP from asyncio code: in its own threads, which the application's cannot use up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One partition of a rule's source, read at a pace of its own: what is not taken stays in Kafka."""
+"""One partition of a rule's source, read at its own pace: what is not taken stays in Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller of a cluster in a process of its own, so that it outlives a broker that is killed."""
+"""The controller of a cluster in its own process, so that it outlives a broker that is killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JVM_OPTIONS = ("-Xmx192m", "-XX:+UseSerialGC")
 
 
 class Controller:
-    """A KRaft controller on 127.0.0.1, in a folder of its own. It is up when the first broker that asks it is.
+    """A KRaft controller on 127.0.0.1, in its own folder. It is up when the first broker that asks it is.
 
     Topics have so many `copies`. `remove_when_orphaned` is a folder that is deleted if this process is killed.
     `properties` are as for `EmbeddedBroker`.

@@ -32,7 +32,7 @@ ENDED_IN_ORDER = WhenOrphaned()
 class Leash:
     """A running command on a leash: a tiny process between this one and the command ends it when this one is gone.
 
-    The command runs in a session of its own (Ctrl-C in the terminal does not reach it), with an empty standard input.
+    The command runs in its own session (Ctrl-C in the terminal does not reach it), with an empty standard input.
     `held_files` stay open until the command has ended, even if this process ends first: with `flock` they say that it
     runs. `output` is an open file for standard output and error, or None to inherit both. Raises OSError when the
     command cannot be started.

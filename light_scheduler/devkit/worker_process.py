@@ -23,7 +23,7 @@ _ANSWER_SECONDS = 2.0
 
 
 class WorkerProcess:
-    """One `faust worker` with settings of its own; it can be ended and started again with the same state.
+    """One `faust worker` with its own settings; it can be ended and started again with the same state.
 
     With `processes` in the settings it is a node of so many: one `light-scheduler worker`.
 

@@ -20,8 +20,8 @@ from light_scheduler.errors import BrokerError, BrokerRefused, BrokerStartError
 from light_scheduler.host.java import java_executable
 from light_scheduler.host.ports import port_is_free
 from light_scheduler.kafka.broker_facts import BrokerFacts, broker_facts
-from light_scheduler.kafka.copies import FrailTopics, frail_topics
 from light_scheduler.kafka.missing_rights import MissingRight, missing_rights
+from light_scheduler.kafka.replicas import FrailTopics, frail_topics
 from light_scheduler.kafka.rights import Right, acl_commands
 from light_scheduler.kafka.topic_admin import admin_client, check_topics, partition_counts
 from light_scheduler.kafka.topic_plan import topic_plan
@@ -77,7 +77,7 @@ def run_checks(settings: Settings, info: Info | None = None, targets: Sequence[s
     yield from check_security(settings)
     yield from check_limits(settings, facts)
     try:
-        yield from check_copies(facts.nodes, frail_topics(settings.connection, timeout=TIMEOUT_S))
+        yield from check_replicas(facts.nodes, frail_topics(settings.connection, timeout=TIMEOUT_S))
         named = named_topics(settings, timeout=TIMEOUT_S)
         missing = missing_rights(settings, named.rules, [*named.targets, *targets], timeout=TIMEOUT_S)
         denied = {each.right.name for each in missing}
@@ -179,7 +179,7 @@ def check_targets(info: Info) -> Iterator[Check]:
             "targets",
             "warn",
             f"{place}: unavailable since {since}, waiting firings: {waiting:,}; {target['reason']}",
-            f"look at it with kafka-topics.sh --describe --topic {topic}. Its firings go out when it is available "
+            f"inspect it with kafka-topics.sh --describe --topic {topic}. Its firings go out when it is available "
             "again: see docs/operating.md",
         )
     if len(targets) > _NAMED:
@@ -199,7 +199,7 @@ def check_clock() -> Check:
         return Check("clock", "ok", "not checked on this system")
     timex = ctypes.create_string_buffer(_TIMEX_BYTES)
     if ctypes.CDLL(None, use_errno=True).adjtimex(timex) < 0:
-        return Check("clock", "warn", "the kernel does not tell whether its clock is synchronised", "run an NTP client")
+        return Check("clock", "warn", "the kernel does not say whether its clock is synchronised", "run an NTP client")
     status = int.from_bytes(timex.raw[_TIMEX_STATUS_OFFSET : _TIMEX_STATUS_OFFSET + 4], sys.byteorder)
     if status & _UNSYNCHRONISED:
         fix = "run an NTP client (chrony, systemd-timesyncd): workers fire by this clock"
@@ -257,29 +257,29 @@ def check_target_topics(targets: Sequence[str], existing: Collection[str], denie
             yield Check("targets", "warn", detail, "check --target, or create the topic")
 
 
-def check_copies(nodes: int, frail: FrailTopics) -> Iterator[Check]:
+def check_replicas(nodes: int, frail: FrailTopics) -> Iterator[Check]:
     """Warn of topics that the loss of one of several nodes makes unavailable, and of what Kafka does then."""
     if nodes == 1:
-        yield Check("copies", "ok", "the cluster has one node")
+        yield Check("replicas", "ok", "the cluster has one node")
         return
     if frail.single:
         yield Check(
-            "copies",
+            "replicas",
             "warn",
-            f"topics with one copy: {_some(frail.single)}. Firings there can be lost or duplicated while its "
+            f"topics with one replica: {_some(frail.single)}. Firings there can be lost or duplicated while its "
             "node is down",
-            "give targets and workers' topics three copies (kafka-reassign-partitions.sh): see docs/operating.md",
+            "give targets and workers' topics three replicas (kafka-reassign-partitions.sh): see docs/operating.md",
         )
     if frail.without_spare:
         yield Check(
-            "copies",
+            "replicas",
             "warn",
-            f"topics with min.insync.replicas as high as their copies: {_some(frail.without_spare)}. When a node goes "
-            "down they take nothing, and Kafka may hold up everybody's transactions for its request.timeout.ms (30 s)",
-            "give them three copies and min.insync.replicas=2: see docs/operating.md",
+            f"topics whose min.insync.replicas equals their number of replicas: {_some(frail.without_spare)}. While a "
+            "node is down they accept no records, and Kafka may delay all transactions by request.timeout.ms (30 s)",
+            "give them three replicas and min.insync.replicas=2: see docs/operating.md",
         )
     if not (frail.single or frail.without_spare):
-        yield Check("copies", "ok", "every topic can lose a node and still be written to")
+        yield Check("replicas", "ok", "every topic stays writable when a node goes down")
 
 
 def check_rights(settings: Settings, missing: Sequence[MissingRight]) -> Iterator[Check]:

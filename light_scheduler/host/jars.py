@@ -77,7 +77,7 @@ def resolved(library: Library, pins: Mapping[str, str] | None = None) -> list[Pa
             f"the jars of {library.name} are not all on this machine and could not be downloaded "
             f"({_first_line(error)}). Connect to the internet (HTTPS_PROXY is honoured) and run the command again; "
             f"after one complete download no network is needed. Offline, copy {_cache_folders()} from a machine that "
-            "has them, or use a Kafka of your own."
+            "has them, or use your own Kafka."
         ) from error
 
 

@@ -12,7 +12,7 @@ from threading import Thread
 
 
 def when_parent_ends(act: Callable[[], None]) -> None:
-    """Call `act`, in a thread of its own, when standard input ends."""
+    """Call `act`, in its own thread, when standard input ends."""
     Thread(target=_follow, args=(sys.stdin.fileno(), act), name="waits for the parent's end", daemon=True).start()
 
 

@@ -11,7 +11,7 @@ HOST = "127.0.0.1"
 
 PORTS = range(20_000, 32_000)
 """Ports to choose from. They are below those that systems take for outgoing connections, so that a broker that is down
-for a moment finds its port still free. Processes that choose at the same time need ranges of their own."""
+for a moment finds its port still free. Processes that choose at the same time need their own ranges."""
 
 _ATTEMPTS = 200
 _given: set[int] = set()

@@ -243,7 +243,7 @@ class CompactedTopic:
 
 
 class LogEnds:
-    """Tells where a partition ends, over a connection of its own, made with the first question.
+    """Tells where a partition ends, over its own connection, made with the first question.
 
     A broker answers the questions of a connection one after the other, and a consumer's for more records only when
     there are some, or after half a second.
@@ -291,7 +291,7 @@ class LogEnds:
 
     async def _connect(self) -> AIOKafkaConsumer:
         if self._is_closed:
-            raise BrokerError(f"{self._place.topic} is not followed any more")
+            raise BrokerError(f"{self._place.topic} is no longer followed")
         consumer = AIOKafkaConsumer(
             **self._connection.aiokafka(), isolation_level="read_committed", enable_auto_commit=False
         )

@@ -76,7 +76,7 @@ class Coordinator:
         await self.end(transactional_id, place, commits=False, patience_s=TIMEOUT_S)
         if await self._own(transactional_id, MARKER_TIMEOUT_S) is None:
             topic, partition = place
-            raise LaneError(f"{topic}-{partition} took no marker for {MARKER_TIMEOUT_S:.0f} s")
+            raise LaneError(f"{topic}-{partition} accepted no transaction marker within {MARKER_TIMEOUT_S:.0f} s")
 
     async def end(self, transactional_id: str, place: Place, *, commits: bool, patience_s: float = PATIENCE_S) -> None:
         """Commit, or abort, a transaction without records in a partition: its marker ends what is open there.

@@ -9,7 +9,7 @@ from __future__ import annotations
 PRIVATE_FIELDS: dict[str, dict[str, str]] = {
     "aiokafka.client:AIOKafkaClient": {
         "_conns": "connections to a broker that does not answer are closed",
-        "_get_conn": "replaced: each connection has a time-out of its own",
+        "_get_conn": "replaced: each connection has its own time-out",
         "_get_conn_lock": "a producer that is cut off leaves no connection that was being made",
         "_md_update_fut": "a producer that is cut off waits for no metadata",
         "_loop": "another thread's clients are told in their own loop",

@@ -74,7 +74,7 @@ def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) ->
         if source.dialect == "karafka":
             specs.append(_karafka_states(settings, source.name, partitions))
     history = "What happened to schedules: for watching and audit."
-    results = "Answers to commands, unless their senders name a topic of their own."
+    results = "Answers to commands, unless their senders name their own topic."
     specs += [
         _kept_for(settings, names.history, history, 7 * _DAY_MS, "A week to look into what happened."),
         _kept_for(settings, names.results, results, _DAY_MS, "A sender waits for its answer for seconds, not days."),

@@ -158,7 +158,7 @@ class BulkCommands:
                     self._forwarding.spread(record, partition, token, kind)
         except RecordTooLargeError as error:
             self._at_work.pop(record.offset, None)
-            raise InvalidCommand("payload", f"is too large to be passed on to all partitions: {error}") from error
+            raise InvalidCommand("payload", f"is too large to be forwarded to all partitions: {error}") from error
 
     def report_none(self, origin: Origin) -> None:
         """1. Report nothing of a copy that is not understood here, in case a total waits for it.

@@ -62,7 +62,7 @@ class Forwarding:
             require_spread(record, self._topic, self.placement.secret)
             if origin.reach.partitions > self._partitions:
                 known = f"{origin.reach.partitions}, this one of {self._partitions}"
-                raise LaneError(f"a bulk command was copied by a partition that knows of {known}")
+                raise LaneError(f"a bulk command was copied by a partition that knows {known} partitions")
         elif origin.partition >= self._partitions or (
             self.placement.former is None and origin.partition == self._partition
         ):

@@ -74,7 +74,7 @@ class Intake:
 
     def lose(self, offset: int) -> None:
         """Note that the log does not have an offset that is to be read: the lane has to look what became of it."""
-        self._lost = LaneError(f"the log of commands does not have offset {offset} any more")
+        self._lost = LaneError(f"the commands topic no longer has offset {offset}")
         self._wake()
 
     def done_before(self, position: int) -> int:

@@ -87,7 +87,7 @@ class RoomLending:
         """2. Give room that is left beside what `waiting` commands need. Raises InvalidCommand, LaneError."""
         self._require_genuine(record)
         if ask.version.partitions > self._transaction.context.placement.partitions:
-            raise LaneError(f"another partition knows of {ask.version.partitions}, and this one of fewer")
+            raise LaneError(f"another partition knows {ask.version.partitions} partitions, this one fewer")
         if ask.partition in self.left_alone:
             return
         lending, amount, may_have_more = self._of(ask.tenant), 0, True

@@ -82,10 +82,10 @@ class Moving:
         key = entry.schedule.key
         if key is not None and self.belongs_elsewhere(key) and not (self.is_active and self.leaves(key)):
             raise LaneError(
-                "another partition hands schedules over since the topic has grown, of which this one has not heard"
+                "another partition hands schedules over because the topic has grown, which this one does not know yet"
             )
         if self._overlay.get(name) is not None:
-            raise InvalidCommand(ADOPTED_FROM, "moves a schedule to where there is one of its id")
+            raise InvalidCommand(ADOPTED_FROM, "moves a schedule to a partition that has one with the same id")
         if entry.schedule.tenant in self._transaction.tenants.deleted:  # the removal may be over here
             self._transaction.history.record(EventType.CANCELLED, name, entry, TENANT_DELETED)
         else:
@@ -146,7 +146,9 @@ class Moving:
         if not self._has_grown and not _asks(origin):
             return False
         if origin is not None and origin.asks and origin.partitions > self.placement.partitions:
-            raise LaneError(f"another partition knows of {origin.partitions}, this one of {self.placement.partitions}")
+            raise LaneError(
+                f"another partition knows {origin.partitions} partitions, this one {self.placement.partitions}"
+            )
         key = self._key_of(record, command, current)
         if key is None:
             return False
@@ -160,7 +162,7 @@ class Moving:
                 self._transaction.relayed += 1
                 return True
         except RecordTooLargeError as error:
-            raise InvalidCommand("payload", f"is too large to be passed on while schedules move: {error}") from error
+            raise InvalidCommand("payload", f"is too large to be forwarded while schedules move: {error}") from error
         return False
 
     def _pass_home(

@@ -1,4 +1,4 @@
-"""Storing and recording what was decided on a schedule: the same for a command of its own and for a bulk command."""
+"""Storing and recording what was decided on a schedule: the same for its own command and for a bulk command."""
 
 from __future__ import annotations
 

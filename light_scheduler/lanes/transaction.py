@@ -73,7 +73,7 @@ class Transaction:
         try:
             self._put(name, entry, encode_entry(entry))
         except RecordTooLargeError as error:
-            raise InvalidCommand("payload", f"is too large to be kept with its headers: {error}") from error
+            raise InvalidCommand("payload", f"is too large to be stored with its headers: {error}") from error
 
     def advance(self, name: bytes, following: Entry) -> None:
         """Store how a schedule stands whose definition is what it was."""

@@ -68,7 +68,7 @@ def check_rule(rule: DelayRule, others: Iterable[DelayRule], reserved: Collectio
             raise RuleError(part, f"{topic} belongs to Kafka: delay rules cannot use it")
     way = _way_back(rule, [other for other in others if other.name != rule.name])
     if way is not None:
-        raise RuleError("target", f"makes a loop: {way}. Records would be forwarded without end")
+        raise RuleError("target", f"creates a loop: {way}. Records would be forwarded forever")
 
 
 @dataclass(frozen=True)

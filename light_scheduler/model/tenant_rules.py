@@ -113,7 +113,7 @@ class TenantRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         None
     )
     weight: Annotated[
-        int | None, _described("Share while several tenants have more due than can go out.", "weight")
+        int | None, _described("Share of firings while tenants have more due than the workers can deliver.", "weight")
     ] = None
 
 
@@ -193,7 +193,7 @@ def check_tenant_rules(rules: TenantRules) -> None:
         if not _TOPIC.fullmatch(rules.default_target):
             raise TenantRulesError("default_target", f"{rules.default_target!r} is not a topic name")
         if rules.targets is not None and not _matcher(rules.targets).fullmatch(rules.default_target):
-            raise TenantRulesError("default_target", f"{rules.default_target} is none of the allowed targets")
+            raise TenantRulesError("default_target", f"{rules.default_target} is not among the allowed targets")
     parse_distribution(rules.distribution)
     for field in _RANGES:
         _check_range(field, getattr(rules, field))

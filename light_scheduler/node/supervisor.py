@@ -205,7 +205,7 @@ class Supervisor:
         while True:
             await asyncio.sleep(ASK_EVERY_S)
             if silence.record(answered=await _is_alive(member)):
-                log.error("process %d has not answered for long: killing it", member.number)
+                log.error("process %d has not answered for too long: killing it", member.number)
                 running.kill()
                 return
 

@@ -1,6 +1,6 @@
 """An outbox: schedules are booked in an SQL transaction, and sent exactly once after it commits.
 
-`Outbox` books, in a transaction of the application. `OutboxRelay` sends, in a process of its own or beside the
+`Outbox` books, in a transaction of the application. `OutboxRelay` sends, in its own process or beside the
 application; `BlockingOutboxRelay` is the same for threads. Needs the extra `outbox` (SQLAlchemy).
 """
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Database:
-    """Runs functions in transactions of their own. Owns its engine only if it was given a URL."""
+    """Runs functions in their own transactions. Owns its engine only if it was given a URL."""
 
     def __init__(self, database: str | Engine | AsyncEngine) -> None:
         """Take an engine, or the URL of a database.

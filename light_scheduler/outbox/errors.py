@@ -34,7 +34,7 @@ class DatabaseBehind(OutboxError):
     def __init__(self, table: str, shard: int) -> None:
         super().__init__(
             f"table {table}: Kafka has batches of shard {shard} that this database does not know: it was restored from "
-            "a backup, or another database has an outbox of this name. Give each database a name of its own"
+            "a backup, or another database has an outbox of this name. Give each database its own name"
         )
 
 

@@ -1,4 +1,4 @@
-"""The relay: sends what is booked, from asyncio code or from a thread of its own."""
+"""The relay: sends what is booked, from asyncio code or from its own thread."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class OutboxRelay:
             await self._database.do(self._ledger.leave)
         except _FAILURES as error:
             if self._owned:
-                log.warning("others take the shards of this relay after its lease: %s", error)
+                log.warning("other relays take over the shards of this one when its lease ends: %s", error)
         await self._database.close()
 
 

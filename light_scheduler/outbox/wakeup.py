@@ -51,7 +51,7 @@ async def _listen(engine: Engine | AsyncEngine, channel: str, wake: asyncio.Even
             else:
                 await _listen_beside(engine, channel, wake.set)
         except failures as error:
-            log.warning("cannot listen for bookings, and look from time to time instead: %s", error)
+            log.warning("cannot listen for bookings, so the relay polls for them: %s", error)
         await asyncio.sleep(RETRY_S)
 
 

@@ -1,4 +1,4 @@
-"""Decodes payloads in a process of its own, one after the other, each within `TIME_LIMIT_S`.
+"""Decodes payloads in its own process, one after the other, each within `TIME_LIMIT_S`.
 
 The process starts with the worker if there is a hook or a folder of schemas, which are checked so, and else with the
 first payload. It is killed when it takes too long, and started anew for the next payload.

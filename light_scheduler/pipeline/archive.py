@@ -135,7 +135,7 @@ def read_archive(spark: SparkSession, path: str, start: int = 0, end: int | None
         table = table if end is None else table.where(F.col("date") <= _day(end))
         return table.select(*KAFKA_COLUMNS)
     except AnalysisException as error:
-        raise JobError(f"{path} is no archive: `light-scheduler pipeline archive` makes one") from error
+        raise JobError(f"{path} is not an archive: create one with `light-scheduler pipeline archive`") from error
 
 
 def compact(spark: SparkSession, path: str) -> None:

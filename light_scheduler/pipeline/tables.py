@@ -79,7 +79,9 @@ def catalog_name(path: str) -> str | None:
 def valid_name(name: str) -> str:
     """Return a name of the catalog. Raises JobError if it cannot be one."""
     if not _NAME.fullmatch(name):
-        raise JobError(f"{name} is no name of a catalog: give one such as lake.archive, odd parts in backticks")
+        raise JobError(
+            f"{name} is not a name in a catalog: write it like lake.archive, with special characters in backticks"
+        )
     return name
 
 

@@ -14,7 +14,7 @@ from .problems import Problem
 
 
 class BatchAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer to one line, as for a request of its own: one of `result`, `sent` and `problem`."""
+    """The answer to one line, as for its own request: one of `result`, `sent` and `problem`."""
 
     line: Annotated[int, Meta(description="Number of the line in the body, from 1.")]
     status: Annotated[int, Meta(description="HTTP status that a request with this line alone would have.")]

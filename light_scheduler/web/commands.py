@@ -97,7 +97,7 @@ class CommandHandlers:
             given["key"] = parameters.key
         if parameters.expected_version is not UNSET:
             if given.get("expected_version", parameters.expected_version) != parameters.expected_version:
-                raise QueryError("expected_version", "is another one than that of If-Match")
+                raise QueryError("expected_version", "differs from the version in If-Match")
             given["expected_version"] = parameters.expected_version
         return await self._control(request, parameters, b"", given)
 
@@ -122,7 +122,7 @@ class CommandHandlers:
         with failures_as_problems():
             given = {"command": command, "tenant": tenant}
             who = request[IDENTITY].name
-            log.info("%s of many of tenant %s was asked for by %s from %s", command, tenant, who, request.remote)
+            log.info("bulk %s of tenant %s was requested by %s from %s", command, tenant, who, request.remote)
             wanted = requested(await request.read(), given, naming(request, self._access))
             if not wanted.id.endswith(ANY):
                 raise InvalidCommand(

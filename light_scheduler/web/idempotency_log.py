@@ -86,4 +86,4 @@ class ClaimLog:
         cause = None if ended.cancelled() else ended.exception()
         for future in self._waiting:
             if not future.done():
-                future.set_exception(BrokerError(f"the idempotency topic is read no longer: {cause or 'closed'}"))
+                future.set_exception(BrokerError(f"the idempotency topic is no longer read: {cause or 'closed'}"))

@@ -29,7 +29,7 @@ def existing(name: str, counts: Mapping[str, int | None]) -> Lane:
     lane = topic, number = lane_named(name)
     if topic not in counts:
         topics = ", ".join(sorted(counts))
-        raise QueryError("partition", f"{topic} is no commands topic of this application, only {topics}")
+        raise QueryError("partition", f"{topic} is not a commands topic of this application: use {topics}")
     count = counts[topic]
     if count is not None and number >= count:
         raise QueryError("partition", f"{topic} has no partition {number}: it has {count}, numbered from 0")

@@ -89,7 +89,7 @@ class SearchPosition(msgspec.Struct, frozen=True, array_like=True):
         try:
             return msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=SearchPosition)
         except (ValueError, msgspec.MsgspecError):
-            raise QueryError("cursor", "is not one of this list: take next_cursor as it is") from None
+            raise QueryError("cursor", "is not a cursor of this list: pass next_cursor unchanged") from None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from .tenant_metrics import TenantCollector
 _LANE = ("topic", "partition")
 
 MOST_TARGETS = 100
-"""Target topics that have metrics of their own while they are unavailable."""
+"""Target topics that have their own metrics while they are unavailable."""
 
 _GAUGES: Gauges[LaneStatus] = (
     ("pending", "Schedules held.", lambda lane: lane.pending),
@@ -55,7 +55,7 @@ _GAUGES: Gauges[LaneStatus] = (
     ("commands_waiting", "Commands that are delayed and wait.", lambda lane: lane.waiting),
     ("partitions", "Partitions of the commands topic that keys are distributed over.", lambda lane: lane.partitions),
     ("settled", "0 while schedules move since partitions were added, else 1.", lambda lane: int(lane.settled)),
-    ("lateness_max_seconds", "Latest firing so far.", lambda lane: lane.lateness.max_ms / 1_000),
+    ("lateness_max_seconds", "Largest lateness so far.", lambda lane: lane.lateness.max_ms / 1_000),
     (
         "probe_last_success_timestamp_seconds",
         "When a probe last came back.",

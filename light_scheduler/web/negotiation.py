@@ -63,7 +63,7 @@ def only_if_absent(request: web.Request) -> dict[str, str]:
     if [each.strip() for each in given] != ["*"]:
         raise QueryError(IF_NONE_MATCH, "must be * here: only if no schedule of this id is pending")
     if IF_MATCH in request.headers:
-        raise QueryError(IF_NONE_MATCH, f"is given together with {IF_MATCH}: a schedule is there, or it is not")
+        raise QueryError(IF_NONE_MATCH, f"contradicts {IF_MATCH}: send one of them")
     return {"on_conflict": "fail"}
 
 

@@ -126,7 +126,7 @@ async def own_overview(tables: Tables, lanes: Lanes, hour: list[Slot], tenants: 
 
 
 def document(answers: Sequence[tuple[Whole[OwnOverview], list[MissingPartition]]], now: int) -> OverviewDocument:
-    """Add up what all workers have; each of the answers is for tenants of its own."""
+    """Add up what all workers have; each of the answers is for its own tenants."""
     shares = [
         (share, at)
         for whole, _ in answers

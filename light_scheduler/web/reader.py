@@ -102,7 +102,7 @@ class ScheduleReader(WorkerHttp):
             given["cursor"] = page.next_cursor
 
     async def why(self, tenant: str, id: str, parameters: Parameters) -> WhyDocument:
-        """Say why a schedule fired, fires or does not. `parameters` are those of the API."""
+        """Explain why a schedule fired, will fire or does not fire. `parameters` are those of the API."""
         document = await self._answer(f"{self._list_path(tenant)}/{quote(id, safe='')}/why", parameters, WhyDocument)
         if document is None:
             raise ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
@@ -123,7 +123,7 @@ class ScheduleReader(WorkerHttp):
                 return decode_events(body, kind)
             except msgspec.MsgspecError as error:
                 raise ClientError(
-                    f"{self.url} is not a worker of light-scheduler, or of another version: {error}"
+                    f"{self.url} is not a worker of light-scheduler, or one of another version: {error}"
                 ) from error
         problem = self._problem(status, body)
         if status == HTTPStatus.NOT_FOUND:

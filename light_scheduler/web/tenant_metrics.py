@@ -21,7 +21,7 @@ from .largest import Largest
 from .slices import SHORT_REST, LoopTime, pieces
 
 MOST_TENANTS = 100
-"""Tenants of a worker that have series of their own: those with the most schedules."""
+"""Tenants of a worker that have their own series: those with the most schedules."""
 
 
 class TenantCollector(Collector):

@@ -65,7 +65,7 @@ def adopted_entry(record: CommandRecord, secret: bytes) -> Entry:
     except FormatTooNew:
         raise
     except FormatError as error:
-        raise InvalidCommand(ADOPTED_FROM, f"is on a record whose value is no schedule: {error}") from error
+        raise InvalidCommand(ADOPTED_FROM, f"is on a record whose value is not a schedule: {error}") from error
 
 
 def signed(name: str, said: str, content: bytes, secret: bytes) -> tuple[str, bytes]:

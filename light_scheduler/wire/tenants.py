@@ -3,7 +3,7 @@
     tenant/{name}         {"rules": {"targets": ["orders-*"], ...}, "at": 1800000000000, "by": "..."}
     tenant/{name}/state   {"state": "paused", "at": 1800000000000, "by": "..."}
 
-The state has a key of its own, so rules that are written at the same time do not resume a tenant. `at` is UTC epoch ms,
+The state has its own key, so rules that are written at the same time do not resume a tenant. `at` is UTC epoch ms,
 and so is `pending_since`, which rules have too that were set since it is known: when `max_pending` changed last.
 """
 

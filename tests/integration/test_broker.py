@@ -18,7 +18,7 @@ from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.devkit.waiting import wait_until
 from light_scheduler.errors import BrokerStartError
 from light_scheduler.host.ports import free_port
-from light_scheduler.kafka.copies import FrailTopics, frail_topics
+from light_scheduler.kafka.replicas import FrailTopics, frail_topics
 
 pytestmark = pytest.mark.integration
 

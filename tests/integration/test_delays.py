@@ -278,7 +278,7 @@ async def test_a_member_that_joins_is_none_and_its_join_goes_on(application: App
 async def test_rules_that_cannot_be_are_refused_and_leave_no_trace(application: Application) -> None:
     async with running(application, delays="one=a:5s:b") as delays:
         await put(delays, DelayRule("two", "b", 1_000, "c"))
-        with pytest.raises(RuleError, match="makes a loop"):
+        with pytest.raises(RuleError, match="creates a loop"):
             await delays.put(DelayRule("three", "c", 1_000, "a"), by=BY)
         with pytest.raises(RuleError, match="belongs to the scheduler"):
             await delays.put(DelayRule("three", application.settings.topics.delays, 1_000, "a"), by=BY)

@@ -332,7 +332,7 @@ async def test_a_file_is_scheduled_once_whatever_is_refused_and_whenever_it_goes
     async with served.client(tenant="acme", url=served.workers[0].url) as client:
         assert await client.get("c-4") is not None
     assert "'target' is not known" in await loading.load(2, loading.write("wrong.csv", "id,target\n"))
-    assert "--from-file takes no options of one schedule" in await loading.load(2, table, "--at", "1")
+    assert "--from-file cannot be combined with options of one schedule" in await loading.load(2, table, "--at", "1")
 
 
 async def _schedule_json_lines(loading: Loading, client: SchedulerClient) -> None:

@@ -354,7 +354,7 @@ def test_a_relative_path_is_that_of_the_working_directory(
 
 
 def test_what_is_no_archive_is_told(spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path) -> None:
-    with pytest.raises(JobError, match="is no archive"):
+    with pytest.raises(JobError, match="is not an archive"):
         read_archive(spark, str(tmp_path))
     with pytest.raises(JobError, match=f"topic {prefix} cannot be used"):
         archived(spark, kafka, tmp_path / "lake", [prefix])

@@ -1,4 +1,4 @@
-"""A consumer that reads while a run goes on, in a thread of its own."""
+"""A consumer that reads while a run goes on, in its own thread."""
 
 from __future__ import annotations
 

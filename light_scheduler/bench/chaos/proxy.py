@@ -1,4 +1,4 @@
-"""A TCP proxy that can be cut, in a process of its own: it outlives nobody, and takes no time from who runs it.
+"""A TCP proxy that can be cut, in its own process: it outlives nobody, and takes no time from who runs it.
 
     python -m light_scheduler.bench.chaos.proxy <port>:<port behind it> ...
 

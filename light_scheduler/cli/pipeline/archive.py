@@ -61,7 +61,7 @@ _LEAST_VACUUM_MS = 7 * 86_400_000
 @click.option(
     "--by-tenant",
     is_flag=True,
-    help="Partition a new table by tenant as well as by topic and day. For up to some hundred tenants.",
+    help="Partition a new table by tenant as well as by topic and day. Suits up to a few hundred tenants.",
 )
 @click.option(
     "--allow-data-loss",
@@ -85,13 +85,11 @@ def command(
     """Copy commands, history, results and dead letters into the Delta table PATH, each record once.
 
     PATH can be `table:NAME`, a table of Spark's catalog, which is created if it is missing.
-    A job that is run again continues where the last one stopped, also after it was killed.
+    A job that is run again continues where the last one stopped, even if it was killed.
     """
 
     if vacuum is not None and vacuum < _LEAST_VACUUM_MS:
-        raise click.UsageError(
-            "--vacuum must be at least 7d: whoever reads the table, or archives, may need newer files"
-        )
+        raise click.UsageError("--vacuum must be at least 7d: jobs that read or write the table may need newer files")
 
     def job(spark: SparkSession, progress: Progress) -> ArchiveSummary:
         from light_scheduler.pipeline.archive import ArchiveOptions, main

@@ -51,7 +51,7 @@ Examples:
 @click.option(
     "--since-last",
     metavar="PATH",
-    help="Audit what is new since the last audit with this path, and save there how far this one came. The first one "
+    help="Audit only what is new since the last audit with this path, and save the new position there. The first one "
     "audits everything.",
 )
 @click.option("--archive", metavar="PATH", help="Read the table of `archive` instead of the topics.")

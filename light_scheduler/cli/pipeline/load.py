@@ -76,8 +76,8 @@ Examples:
 @click.option(
     "--checkpoint",
     metavar="PATH",
-    help="With --continuous: where a stream of files keeps its place. Without it, a load that is run again reads all "
-    "files again, and sends nothing twice.",
+    help="With --continuous: folder for the position in a stream of files. Without it, the next run reads all files "
+    "again, but sends nothing twice.",
 )
 @click.option("--dry-run", is_flag=True, help="Check all rows, and send nothing.")
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes")

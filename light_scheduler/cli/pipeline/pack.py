@@ -21,7 +21,7 @@ Examples:
 def command(output_file: Path, output: Output) -> None:
     """Pack this package and its dependencies into FILE, a PEX, which Spark's executors run as their Python.
 
-    Executors need a Python of the same version, on a system like this one, and no packages. Packing takes some minutes.
+    Executors need a Python of the same version, on a system like this one, and no packages. Packing takes minutes.
     """
 
     from light_scheduler.pipeline.packing import pack

@@ -74,7 +74,7 @@ def tasks_of(tracker: StatusTracker, group: str) -> tuple[int, int]:
     """Return how many tasks of a group's jobs are done, and how many there are in the stages that Spark knows of."""
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     ids = {stage for job in jobs if job is not None for stage in job.stageIds}
-    # A stream's jobs have a group of their own.
+    # A stream's jobs have their own group.
     stages = [tracker.getStageInfo(stage) for stage in ids or tracker.getActiveStageIds()]
     total = sum(stage.numTasks for stage in stages if stage is not None)
     return sum(stage.numCompletedTasks for stage in stages if stage is not None), total

@@ -176,8 +176,8 @@ _OPTIONS = (
         type=click.Choice(KAFKA_FORMATS),
         default=KAFKA_FORMATS[0],
         show_default=True,
-        help="Format through which Spark reads topics: its own connector (kafka), ours, or the first if its jars are "
-        "there.",
+        help="How Spark reads topics: with its own connector (kafka), with the one of this package, or (auto) with its "
+        "own if its jars are there.",
     ),
     click.option("--memory", default="3g", show_default=True, help="Memory of Spark's driver, without that of Python."),
     click.option(
@@ -208,14 +208,14 @@ _OPTIONS = (
     click.option(
         "--metrics-file",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Replace this file with metrics of this run for Prometheus, as the textfile collector of its node "
-        "exporter reads them (name it *.prom). One file for each job.",
+        help="Write metrics of this run to this file, for the textfile collector of Prometheus' node exporter (name it "
+        "*.prom). An existing file is replaced. Use one file for each job.",
     ),
 )
 
 
 report_option = click.option(
-    "--report", type=ReportFile(), help="Write the report to this file, as HTML: on this machine, or by its URL."
+    "--report", type=ReportFile(), help="Write the report as HTML to this file: a path on this machine, or a URL."
 )
 
 

@@ -105,7 +105,7 @@ class AuditState:
             return self._spark.read.schema(schema).parquet(f"{self._path}/{name}")
         except AnalysisException as error:
             if "PATH_NOT_FOUND" not in str(error):
-                raise JobError(f"{self._path} is no state of an audit: {str(error).splitlines()[0]}") from error
+                raise JobError(f"{self._path} is not the state of an audit: {str(error).splitlines()[0]}") from error
             return self._spark.createDataFrame([], schema)
 
 

@@ -66,7 +66,7 @@ def _chunks(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> Ge
         chunk: list[Message] = consumer.consume(_CHUNK, _POLL_S)
         if not chunk:
             if time.monotonic() - received_at > options.patience_ms / 1_000:
-                raise TimeoutError(f"{wanted}: nothing came for {options.patience_ms} ms")
+                raise TimeoutError(f"{wanted}: no record arrived within {options.patience_ms} ms")
             continue
         received_at = time.monotonic()
         inside: list[Message] = []

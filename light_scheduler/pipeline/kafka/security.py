@@ -64,7 +64,7 @@ def for_librdkafka(client: Mapping[str, str]) -> dict[str, str]:
     found = dict(client)
     for name in found:
         if _WITHOUT_COUNTERPART.fullmatch(name):
-            raise ValueError(f"option kafka.{name} is for clients in Java: leave it out, this one has nothing like it")
+            raise ValueError(f"option kafka.{name} exists in Java clients only: leave it out")
     stores = {store: _store_type(found, store, types) for store, types in _STORE_TYPES.items()}
     for name in _HANDLERS:
         if (handler := found.pop(name, "")).rpartition(".")[2] not in ("", _TOKEN_HANDLER.rpartition(".")[2]):

@@ -43,7 +43,7 @@ class Etf1Handlers:
         """The commands topics of the dialect."""
 
     async def etf1_liveness(self, request: web.Request) -> web.Response:
-        """Answer: so the loop runs that all lanes run in, which is what etf1 finds out by a schedule of its own."""
+        """Answer: so the loop runs that all lanes run in, which is what etf1 finds out by its own schedule."""
         del request
         return web.Response(text="")
 

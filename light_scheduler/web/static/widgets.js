@@ -17,7 +17,7 @@ const SHORT = 20; // characters: as much is not broken within a word
 
 const PHONE = "(max-width: 700px)";
 
-/** Runs of invisible characters that are marked by elements of their own. */
+/** Runs of invisible characters that are marked by their own elements. */
 const MOST_MARKS = 2_000;
 
 /**

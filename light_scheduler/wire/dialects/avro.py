@@ -127,7 +127,7 @@ class AvroForm:
         raise self._no_avro(first, reason)
 
     def _no_avro(self, schema: Any, reason: str) -> InvalidCommand:
-        return InvalidCommand(self._field, f"is no Avro of the schema {_name(schema)} ({reason})")
+        return InvalidCommand(self._field, f"is not Avro of the schema {_name(schema)} ({reason})")
 
     def body_at(self, data: bytes) -> Place | None:
         """Return where data begins that can be read byte by byte.
@@ -221,7 +221,7 @@ class AvroForm:
         try:
             body = _written(record, self._published[0])
         except Exception as error:  # noqa: BLE001 - an encoder's errors are as many as there are ways to be no record
-            raise InvalidCommand(self._field, f"is no record of {_name(self._published[0])} ({error})") from None
+            raise InvalidCommand(self._field, f"is not a record of {_name(self._published[0])} ({error})") from None
         return body if id is None else FRAME.pack(MAGIC, id) + body
 
     def _known(self, data: bytes, record: dict[str, Any]) -> dict[str, Any]:
@@ -243,7 +243,7 @@ class AvroForm:
             except Exception as error:  # noqa: BLE001 - the registry takes what is no Avro schema too
                 raise InvalidCommand(self._field, f"has the schema of id {id}: {error}") from None
             if not isinstance(schema, dict) or schema.get("type") != "record":
-                raise InvalidCommand(self._field, f"has the schema of id {id}, which is of no Avro record")
+                raise InvalidCommand(self._field, f"has the schema of id {id}, which is not the schema of a record")
             layout = _layout(schema)
             is_usual = frame[:2] == _SMALL_ID and layout in self._layouts
             parsed = _Parsed(schema, (_FRAME_SIZE, self._layouts.index(layout)) if is_usual else None)

@@ -134,7 +134,7 @@ def test_a_port_in_use_is_one_line_of_error(tmp_path: Path) -> None:
     [
         ({"tick": "5"}, "setting LIGHT_SCHEDULER_TICK: '5' has no unit"),
         ({"tock": "5s"}, "setting LIGHT_SCHEDULER_TOCK: is not a setting; did you mean tick?"),
-        ({"data_dir": "/dev/null/state"}, "setting data_dir: /dev/null/state cannot be made: Not a directory"),
+        ({"data_dir": "/dev/null/state"}, "setting data_dir: /dev/null/state cannot be created: Not a directory"),
         ({"commands_topics": "a:nonsense"}, "nonsense"),
     ],
 )

@@ -84,7 +84,7 @@ async def test_a_busy_worker_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> 
         (503, {"detail": "partitions are missing"}, ClientError, "partitions are missing"),
         (400, {"detail": "sort: must be id", "parameter": "sort"}, InvalidCommand, "^sort: must be id$"),
         (502, b"<html>", ClientError, "answered 502, and is not a worker"),
-        (200, b"<html>", ClientError, "not that of a worker"),
+        (200, b"<html>", ClientError, "not from a worker"),
     ],
 )
 async def test_a_refusal_says_what_the_worker_says(status: int, body: Any, error: type, message: str) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.doctor.check import check_certificate
-from light_scheduler.doctor.checks import check_copies, check_target_topics, check_targets
-from light_scheduler.kafka.copies import FrailTopics
+from light_scheduler.doctor.checks import check_replicas, check_target_topics, check_targets
+from light_scheduler.kafka.replicas import FrailTopics
 from light_scheduler.lanes.status import TargetStatus
 
 
@@ -18,21 +18,24 @@ from light_scheduler.lanes.status import TargetStatus
     ("nodes", "frail", "named"),
     [
         (1, FrailTopics(["orders"], ["bills"]), {"the cluster has one node": "ok"}),
-        (3, FrailTopics([], []), {"every topic can lose a node": "ok"}),
-        (3, FrailTopics(["orders"], []), {"topics with one copy: orders.": "warn"}),
-        (3, FrailTopics(list("abcde"), []), {"topics with one copy: a, b, c, d, e.": "warn"}),
-        (3, FrailTopics(list("abcdefg"), []), {"topics with one copy: a, b, c, d, e and 2 more.": "warn"}),
+        (3, FrailTopics([], []), {"every topic stays writable when a node goes down": "ok"}),
+        (3, FrailTopics(["orders"], []), {"topics with one replica: orders.": "warn"}),
+        (3, FrailTopics(list("abcde"), []), {"topics with one replica: a, b, c, d, e.": "warn"}),
+        (3, FrailTopics(list("abcdefg"), []), {"topics with one replica: a, b, c, d, e and 2 more.": "warn"}),
         (
             2,
             FrailTopics(["orders"], ["bills"]),
-            {"topics with one copy": "warn", "topics with min.insync.replicas as high as their copies: bills.": "warn"},
+            {
+                "topics with one replica": "warn",
+                "topics whose min.insync.replicas equals their number of replicas: bills.": "warn",
+            },
         ),
     ],
 )
 def test_topics_that_cannot_lose_a_node_are_warned_of_where_there_are_several(
     nodes: int, frail: FrailTopics, named: dict[str, str]
 ) -> None:
-    for check, (detail, status) in zip(check_copies(nodes, frail), named.items(), strict=True):
+    for check, (detail, status) in zip(check_replicas(nodes, frail), named.items(), strict=True):
         assert check.status == status
         assert check.detail.startswith(detail)
         assert (check.fix is None) == (status == "ok")

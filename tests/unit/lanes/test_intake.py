@@ -299,7 +299,7 @@ def test_a_place_that_the_log_does_not_have_is_an_error_of_the_lane_until_it_rea
     calls.intake.open(10, 10)
     calls.intake.lose(10)
     assert calls.woken == 1
-    with pytest.raises(LaneError, match="does not have offset 10"):
+    with pytest.raises(LaneError, match="no longer has offset 10"):
         calls.intake.take(1)
     calls.intake.open(20, 20)
     assert calls.intake.take(1) == []

@@ -357,7 +357,7 @@ async def test_a_question_from_one_who_knows_of_more_partitions_makes_a_lane_sta
     lanes = Lanes(2, max_pending=4)
     ask = RoomAsk("default", 2, 5, QuotaVersion(0, 4, 3), 0, 1)
     lanes.write(0, None, None, room_headers(ask, NAMES.commands, 0, SECRET))
-    with pytest.raises(LaneError, match="knows of 3"):
+    with pytest.raises(LaneError, match="knows 3 partitions"):
         await lanes.cycle(0)
 
 

@@ -99,7 +99,7 @@ class TestSetting:
             ("one=a:b", "'one=a:b' must be NAME=SOURCE:DELAY:TARGET"),
             ("one=a:5x:b", "rule one: delay: '5x' is not a duration"),
             ("one=a:5s:b,one=b:5s:c", "rule one is given twice"),
-            ("one=a:5s:b,two=b:5s:a", "makes a loop"),
+            ("one=a:5s:b,two=b:5s:a", "creates a loop"),
             ("one=light-scheduler-history:5s:b", "belongs to the scheduler"),
             ("one=a:5s:light-scheduler-commands", "belongs to the scheduler"),
         ],

@@ -141,7 +141,7 @@ async def test_a_process_that_hangs_is_killed_and_started_again(
     node = Node(tmp_path, STOPS)
     before = await node.all_noted("listens")
     hanging.add(1)
-    await eventually(lambda: "process 1 has not answered for long: killing it" in caplog.text)
+    await eventually(lambda: "process 1 has not answered for too long: killing it" in caplog.text)
     hanging.clear()
     after = await node.all_noted("listens", 3)
     assert [number for number, pid in after if (number, pid) not in before] == [1]

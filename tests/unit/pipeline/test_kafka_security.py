@@ -96,8 +96,11 @@ def test_the_formats_take_options_of_the_official_connector() -> None:
         ({"ssl.truststore.location": "ca.jks"}, "kafka.ssl.truststore.type is JKS: .* reads PEM files only"),
         ({"ssl.truststore.location": "t.p12", "ssl.truststore.type": "PKCS12"}, "kafka.ssl.truststore.type is PKCS12"),
         ({"ssl.keystore.location": "k.jks"}, "kafka.ssl.keystore.type is JKS: .* reads PEM and PKCS12 files only"),
-        ({"ssl.truststore.password": "planted"}, "kafka.ssl.truststore.password is for clients in Java: leave it out"),
-        ({"ssl.enabled.protocols": "TLSv1.3"}, "kafka.ssl.enabled.protocols is for clients in Java: leave it out"),
+        (
+            {"ssl.truststore.password": "planted"},
+            "kafka.ssl.truststore.password exists in Java clients only: leave it out",
+        ),
+        ({"ssl.enabled.protocols": "TLSv1.3"}, "kafka.ssl.enabled.protocols exists in Java clients only: leave it out"),
         (
             {"sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler"},
             "kafka.sasl.client.callback.handler.class is software.amazon.*cannot run it",

@@ -29,5 +29,5 @@ def test_a_path_cannot_leave_its_quotes() -> None:
 @pytest.mark.parametrize("name", ["", "lake archive", "lake.archive; DROP TABLE x", "lake..archive", "a/b"])
 def test_what_is_no_name_is_refused(name: str) -> None:
     for options in (ViewsOptions(f"table:{name}", "history"), ViewsOptions("/data", "history", schema=name)):
-        with pytest.raises(JobError, match="is no name of a catalog"):
+        with pytest.raises(JobError, match="is not a name in a catalog"):
             list(statements(options))

@@ -189,7 +189,7 @@ def test_a_store_that_is_open_already_is_locked(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_a_state_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StateError, match="cannot make the state folder"):
+    with pytest.raises(StateError, match="cannot create the state folder"):
         RocksStore(tmp_path / "file" / "store")
 
 

@@ -145,7 +145,7 @@ class TestCommandLine:
             "delays", "add", "x", "--source", "b", "--delay", "1m", "--target", "a", "--url", url
         )
         assert code == 1
-        assert "makes a loop" in error
+        assert "creates a loop" in error
         code, _, error = await run("delays", "remove", "nothing", "--url", url)
         assert code == 1
         assert "There is no delay rule 'nothing'" in error

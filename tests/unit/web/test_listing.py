@@ -289,7 +289,7 @@ async def test_a_list_of_one_partition_needs_no_other(cluster: Any, workers: Any
     ("partition", "why"),
     [
         (f"{TOPIC}[4]", f"{TOPIC} has no partition 4: it has 4, numbered from 0"),
-        ("out[0]", f"out is no commands topic of this application, only {TOPIC}"),
+        ("out[0]", f"out is not a commands topic of this application: use {TOPIC}"),
     ],
 )
 async def test_a_partition_that_does_not_exist_is_refused_by_its_name(

@@ -260,7 +260,7 @@ def test_a_schema_that_cannot_be_had_is_told_of_by_its_id() -> None:
     with pytest.raises(InvalidCommand, match="id 7: the registry has no schema 7"):
         _read(skyuk_avro(DUE, id=7), schemas)
     schemas.note(8, "string")
-    with pytest.raises(InvalidCommand, match="id 8, which is of no Avro record"):
+    with pytest.raises(InvalidCommand, match="id 8, which is not the schema of a record"):
         _read(skyuk_avro(DUE, id=8), schemas)
     schemas.note(9, {"type": "record", "name": "x", "fields": [{"name": "a", "type": "nothing"}]})
     with pytest.raises(InvalidCommand, match="id 9"):

@@ -15,7 +15,7 @@ from .topic_admin import TIMEOUT_S, admin_client, topic_configurations
 class FrailTopics(NamedTuple):
     """Names of topics, anybody's.
 
-    In those that are `single` some partition has one copy. In those `without_spare` some partition has more, and
+    In those that are `single` some partition has one replica. In those `without_spare` some partition has more, and
     min.insync.replicas asks for all of them.
     """
 
@@ -35,9 +35,9 @@ def frail_topics(connection: Address, *, timeout: float = TIMEOUT_S) -> FrailTop
         for name, topic in sorted(topics.items())
         if topic.partitions
     }
-    several = [name for name, copies in fewest.items() if copies > 1]
+    several = [name for name, replicas in fewest.items() if replicas > 1]
     configurations = topic_configurations(admin, several, timeout, skip_denied=True)
     return FrailTopics(
-        single=[name for name, copies in fewest.items() if copies == 1],
+        single=[name for name, replicas in fewest.items() if replicas == 1],
         without_spare=[name for name, config in configurations.items() if config.min_insync_replicas >= fewest[name]],
     )

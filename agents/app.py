@@ -15,7 +15,7 @@ from faust.tables import TableManager
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.errors import ConfigurationError, SchedulerError
 from light_scheduler.kafka.connection import HEARTBEAT_S
-from light_scheduler.lanes.assigned import Lanes
+from light_scheduler.lanes.assigned_lanes import Lanes
 from light_scheduler.lanes.rate_exchange import RateExchange
 from light_scheduler.lanes.tenancy import FixedTenancy, Tenancy
 from light_scheduler.logs import logging_config

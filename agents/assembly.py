@@ -16,8 +16,8 @@ from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.compacted import CompactedTopic
-from light_scheduler.kafka.probe import Prober
 from light_scheduler.kafka.schema_registry import SchemaRegistry
+from light_scheduler.kafka.target_probe import Prober
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
 from light_scheduler.kafka.topic_ids import TopicIds
@@ -29,7 +29,7 @@ from light_scheduler.lanes.tenancy import Tenancy
 from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.settings import Settings
-from light_scheduler.tables.loads import MAX_LOADS, Loads
+from light_scheduler.tables.load_turns import MAX_LOADS, Loads
 from light_scheduler.tables.rebuilding import Rebuilding
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.tables.standby import Standby

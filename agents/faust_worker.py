@@ -1,4 +1,4 @@
-"""Faust's worker process without its decoration: what it tells goes to the log, as the settings have it."""
+"""Faust's worker process without its decoration: its output goes to the log that the settings describe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishes how much is due when in the partitions of this worker to the forecast topic, where that topic exists.
+"""Publishes how many schedules of this worker's partitions are due in each minute, if the forecast topic exists.
 
 Changes are published some seconds later, outside the lanes' transactions: a lane never waits for it. The topic is
 compacted, so its last records are the pending schedules once nothing changes.

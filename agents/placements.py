@@ -1,4 +1,4 @@
-"""How many partitions keys belong to: kept in the tenants topic, so that all workers know the same."""
+"""The number of partitions that keys are distributed over: kept in the tenants topic, so all workers agree on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The per-partition timer: it makes a lane scan the current minute, and the past ones its lookback names."""
+"""The per-partition timer: it makes a lane scan the current minute, and the past minutes within its lookback."""
 
 from __future__ import annotations
 

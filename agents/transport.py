@@ -39,7 +39,7 @@ from light_scheduler.kafka.connection import end_fetches
 from light_scheduler.kafka.fetching import fetched_commands
 from light_scheduler.kafka.heartbeats import bound_heartbeats, check_coordination, is_member
 from light_scheduler.kafka.promptness import ANSWER_S, Promptness
-from light_scheduler.lanes.assigned import Lanes
+from light_scheduler.lanes.assigned_lanes import Lanes
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.wire import CommandRecord
 

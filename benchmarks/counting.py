@@ -48,7 +48,7 @@ from light_scheduler.tables import Overlay, ScheduleTable, layout
 from light_scheduler.tables.counts import CellChanges, Counts
 from light_scheduler.tables.due_scan import TenantScan
 from light_scheduler.tables.rocks import RocksStore
-from light_scheduler.tables.whole import WholeSchedules
+from light_scheduler.tables.whole_schedules import WholeSchedules
 from light_scheduler.wire.dialects.named import dialect_named
 from light_scheduler.wire.state import decode_entry
 

@@ -1,4 +1,4 @@
-"""A dry run: what commands would come to, were they accepted at an instant and nothing else happened until another.
+"""A dry run: what commands would lead to if they were accepted at one instant and nothing else happened until another.
 
 It is the scheduler in memory (`in_memory`) with commands in the JSON form. Every target topic is taken to exist, with
 any partition, and no consumer completes what it receives.

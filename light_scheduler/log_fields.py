@@ -1,4 +1,4 @@
-"""Context of log lines: fields that JSON lines have while some work goes on, in whichever module they are written."""
+"""Context of log lines: fields that all JSON lines have while a piece of work goes on."""
 
 from __future__ import annotations
 

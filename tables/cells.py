@@ -1,4 +1,4 @@
-"""By how much counts change, cell by cell (see `counts`)."""
+"""Changes of counts, cell by cell (see `counts`)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ from .due_scan import Candidates, DueScan, TenantScan, Waits
 from .layout import PRIMARY
 from .rows import NOT_ASKED, Rows
 from .table import Checkpoint, ScheduleTable, stored_entry
-from .whole import WholeSchedules
+from .whole_schedules import WholeSchedules
 
 _OTHERS: dict[bytes, Callable[[bytes], object]] = {
     BULK_PART_KIND: decode_bulk_part,

@@ -14,7 +14,7 @@ from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.kafka.topic_ids import TopicIds
 
-from .loads import Loads
+from .load_turns import Loads
 from .rebuilding import Rebuilding
 from .rocks import RocksStore
 from .store import Stores

@@ -1,4 +1,4 @@
-"""What the history tells of changes of a token: never a secret, nor the hash of one. Pure."""
+"""History events about changes of a token, without its secrets and their hashes. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a worker has come and what it has cost, seen from outside: its /info, its processor time."""
+"""Progress and cost of a worker, seen from outside: its /info, its processor time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending one command from the command line and telling its outcome: what all commands that do so share."""
+"""Sending one command from the command line and printing its outcome: shared by all commands that do so."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from light_scheduler.errors import ConfigurationError, InvalidCommand
 from light_scheduler.model import Outcome, Result
 from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
-from light_scheduler.wire.spans import MAX_SHOWN, shown
+from light_scheduler.wire.durations import MAX_SHOWN, shown
 
+from .command_check import check_command
 from .durations import Duration
 from .location import Location, place_of
 from .options import settings_options, tenant_option, url_option
 from .output import Output, output_option
 from .parameter_names import parameter_name
-from .rule_check import check_command
 from .verbosity import warn
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -18,7 +18,7 @@ from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.json_form import json_name
 
 from .csv_lines import HEADER, columns_of, csv_rows
-from .loading import LoadedLines
+from .file_position import LoadedLines
 
 Format = Literal["jsonl", "csv"]
 

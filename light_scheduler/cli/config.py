@@ -1,4 +1,4 @@
-"""`light-scheduler config`: contexts, which name a cluster and what reaches it once and for all."""
+"""`light-scheduler config`: contexts, which are names for clusters and how to reach them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.wire.fields import closest
 
-from .loading import LoadedLines
+from .file_position import LoadedLines
 
 HEADER = "header."
 """Columns whose names begin so are headers of the message."""

@@ -13,13 +13,13 @@ from light_scheduler.model import DeadLetterCause
 from light_scheduler.settings import Settings
 from light_scheduler.wire.instants import format_instant
 
+from .completed_values import tenants
 from .examples import examples
 from .instants import InstantText
 from .options import settings_options, url_option
 from .output import Output, output_option
 from .schedule_output import ask_of, content_text, instant_text, payload_text, print_whole, shown
 from .suggesting import SuggestingGroup
-from .suggestions import tenants
 from .verbosity import note
 
 if TYPE_CHECKING:

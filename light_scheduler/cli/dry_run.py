@@ -1,4 +1,4 @@
-"""`light-scheduler dry-run`: what commands would come to."""
+"""`light-scheduler dry-run`: what commands would lead to."""
 
 from __future__ import annotations
 

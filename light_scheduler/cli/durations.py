@@ -1,4 +1,4 @@
-"""Options that are durations. A person types them, so they need a unit."""
+"""Options that are durations. People type them, so they need a unit."""
 
 from __future__ import annotations
 

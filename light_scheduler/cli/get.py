@@ -14,6 +14,7 @@ from light_scheduler.durations import format_duration
 from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings
 
+from .completed_values import schedule_ids
 from .examples import examples
 from .options import settings_options, tenant_option, url_option
 from .output import Output, output_option
@@ -27,7 +28,6 @@ from .schedule_output import (
     shown,
     trigger_text,
 )
-from .suggestions import schedule_ids
 
 if TYPE_CHECKING:
     from light_scheduler.web.documents import AcknowledgementView, AwaitedView, ScheduleDetail

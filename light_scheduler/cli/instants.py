@@ -1,4 +1,4 @@
-"""Options that are instants. A person types them, so seconds can be left out."""
+"""Options that are instants. People type them, so seconds can be left out."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ from light_scheduler.settings import (
     option_name,
 )
 
+from .completed_values import tenants
 from .context import context_option, of_context, settings_of_context, url_of_context
-from .suggestions import tenants
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -19,9 +19,9 @@ from .durations import Duration
 from .examples import examples
 from .options import settings_options, tenant_option
 from .output import Output, output_option
+from .secret_options import no_password_in_url
 from .suggesting import SuggestingGroup
 from .verbosity import is_quiet
-from .visible import no_password_in_url
 
 if TYPE_CHECKING:
     from light_scheduler.outbox import AjendaTakeover, OutboxRelay, TakenOver

@@ -11,7 +11,7 @@ import msgspec
 from light_scheduler.client.channel import MakeCommand
 
 from .command_rows import Row
-from .loading import WrittenFile
+from .file_position import WrittenFile
 
 CHUNK = 500
 CHUNK_CHARACTERS = 8 << 20

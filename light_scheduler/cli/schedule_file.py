@@ -19,9 +19,9 @@ from light_scheduler.web.command_channel import largest_record
 
 from .answers import Sender, native_topic, quiet_kafka_client
 from .command_rows import Format, Row, field_name, rows_of
-from .load_answers import From, LoadAnswers
-from .load_transactions import FileMark, LoadTransactions
-from .loading import STATE_SUFFIX, FileChangedError, FileInUseError, LoadedLines, Position
+from .file_answers import From, LoadAnswers
+from .file_position import STATE_SUFFIX, FileChangedError, FileInUseError, LoadedLines, Position
+from .file_transactions import FileMark, LoadTransactions
 from .row_chunks import RefusedRow, RefusedRows, checked, chunks
 from .verbosity import error_console, note
 

@@ -12,7 +12,7 @@ from light_scheduler.client import ManyOptions
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import parse_labels
 
-from .suggestions import schedule_ids
+from .completed_values import schedule_ids
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,13 +12,13 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.settings import Settings
 from light_scheduler.wire.instants import format_instant
 
+from .completed_values import tenants
 from .examples import examples
 from .on_kafka import READ_TIMEOUT_S, caller, on_kafka
 from .options import settings_options
 from .output import Output, output_option
 from .schedule_output import print_whole, shown
 from .suggesting import SuggestingGroup
-from .suggestions import tenants
 from .verbosity import note, warn
 
 if TYPE_CHECKING:

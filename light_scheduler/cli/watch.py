@@ -13,11 +13,11 @@ from light_scheduler.model import EventType, HistoryEvent
 from light_scheduler.settings import Settings
 
 from .answers import CONNECT_TIMEOUT_S, quiet_kafka_client
+from .completed_values import tenants
 from .event_output import events_printer
 from .examples import examples
 from .options import settings_options
 from .output import Output, output_option
-from .suggestions import tenants
 
 
 @click.command(

@@ -10,12 +10,12 @@ import click
 from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
 
+from .completed_values import schedule_ids
 from .examples import examples
 from .instants import InstantText
 from .options import settings_options, tenant_option, url_option
 from .output import Output, output_option
 from .schedule_output import ask, shown
-from .suggestions import schedule_ids
 from .verbosity import note
 
 if TYPE_CHECKING:

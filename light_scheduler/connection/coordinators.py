@@ -1,4 +1,4 @@
-"""Asking coordinators: in a cluster that has just begun, or whose brokers change, they are not there at once."""
+"""Asking Kafka's coordinators, which can be absent for a moment when a cluster starts or its brokers change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made of files, and made anew when they change."""
+"""Values that are made from files, and made again when the files change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the history tells of changes of a delay rule. Pure."""
+"""History events about changes of a delay rule. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A certificate authority of one's own, for listeners of the embedded broker."""
+"""A certificate authority for listeners of the embedded broker."""
 
 from __future__ import annotations
 

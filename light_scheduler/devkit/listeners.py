@@ -1,4 +1,4 @@
-"""Listeners of the embedded broker that want TLS or a login: what clients' security is tried against."""
+"""Listeners of the embedded broker that require TLS or a login, to try the security of clients against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running in the foreground until somebody says stop."""
+"""Running in the foreground until a signal ends it."""
 
 from __future__ import annotations
 

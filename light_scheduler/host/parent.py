@@ -1,4 +1,4 @@
-"""Ending with the process that started this one, however that ends.
+"""Ends this process when its parent ends, even if the parent is killed.
 
 The parent keeps the other end of this process's standard input open and closes it by ending, also when it is killed.
 """

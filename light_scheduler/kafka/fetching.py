@@ -1,4 +1,4 @@
-"""Fetched records, made without what nobody needs of them: commands for lanes, state records for restores."""
+"""Fetched records with only the fields that are read: commands for lanes, state records for restores."""
 
 from __future__ import annotations
 

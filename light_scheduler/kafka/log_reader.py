@@ -1,4 +1,4 @@
-"""Reading parts of topics that are over, committed records only, outside any consumer group."""
+"""Reading parts of topics that nothing is added to, committed records only, outside any consumer group."""
 
 from __future__ import annotations
 

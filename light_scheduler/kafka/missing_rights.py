@@ -1,4 +1,4 @@
-"""The rights that a worker lacks, as the broker tells them. Blocking, bounded calls; they raise BrokerError."""
+"""The rights that a worker lacks, as the broker reports them. Blocking, bounded calls; they raise BrokerError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""aiokafka's producer, without errors that asyncio logs besides, and with an end that sends nothing more.
+"""aiokafka's producer, without the errors that asyncio would log as well, and with a stop that sends nothing more.
 
 "Future exception was never retrieved": a producer that is fenced, or fails otherwise, tells so in all of its futures.
 Who sends awaits those of its batches and takes the error from there; the end of the transaction, and what waits to be

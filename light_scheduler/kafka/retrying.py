@@ -1,4 +1,4 @@
-"""Trying again what failed because a broker, or something else that is asked, is away."""
+"""Retrying requests that failed because a broker or another server is away."""
 
 from __future__ import annotations
 

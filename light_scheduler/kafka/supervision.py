@@ -1,4 +1,4 @@
-"""The task of what works on a partition until it is told to stop, and starts again after errors.
+"""Runs the work on a partition until it is told to stop, and starts it again after errors.
 
 Lanes, delay lanes and standbys say what their work is and what they drop when it fails; when it is tried again, and how
 it ends, is the same for all.

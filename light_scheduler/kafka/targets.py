@@ -26,9 +26,9 @@ from light_scheduler.log_fields import without_log_fields
 from light_scheduler.model.place import Place
 from light_scheduler.model.topic_configuration import CONFIGURATION_NAMES, TopicConfiguration, configuration_of
 
-from .probe import Probe
 from .promptness import ANSWER_S, Promptness
 from .target_outages import WHOLE_TOPIC, Outages
+from .target_probe import Probe
 from .topic_facts import (
     TargetTopic,
     faults_of,

@@ -1,4 +1,4 @@
-"""Partitions that refuse one record after the other, and whose turn it is to find out whether one takes anything.
+"""Partitions that refuse record after record, and which of them is tried next with a single record.
 
 Each refusal costs a transaction. So a partition that has refused several records, and taken none between, is left alone
 for a while, and then gets one firing at a time, until it takes one. Those whose records it has refused give way to

@@ -1,4 +1,4 @@
-"""The transaction that a lane is about: should it fail, this is what it was."""
+"""The transaction that a lane is sending, kept for the case that it fails."""
 
 from __future__ import annotations
 

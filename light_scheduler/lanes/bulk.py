@@ -41,7 +41,7 @@ from light_scheduler.wire.state import (
 from .answers import Answers
 from .forwarding import Forwarding
 from .governing import Governing
-from .settling import settle
+from .recording import record_decision
 from .transaction import Transaction
 
 replace = msgspec.structs.replace
@@ -253,7 +253,7 @@ class BulkCommands:
         decision = decide_bulk(part.command, entry, self._transaction.now, self._limits)
         try:
             with self._history.asked_for_by(part.requester):  # it may be another command's turn
-                settle(self._transaction, name, entry, decision)
+                record_decision(self._transaction, name, entry, decision)
         except InvalidCommand:  # with its new rule it is too large to be kept: it stays as it is
             return entry
         if decision.event is not None:

@@ -25,9 +25,9 @@ from .condemned import NO_FAULT_OF_WORK, Condemned, blaming
 from .plain_commands import PlainCommands
 from .plain_tasks import PlainTasks
 from .probing import Probing
+from .recording import record_decision
 from .rejection import reject, reject_silently
 from .routing import Routing
-from .settling import settle
 from .transaction import Transaction
 
 WHILE_MOVING = (
@@ -272,7 +272,7 @@ class Commands:
             self._quotas.take(command, tenant)
             if limited is not None:
                 self._quotas.check_room(limited)
-        settle(self._transaction, name, current, decision)
+        record_decision(self._transaction, name, current, decision)
         if limited is not None:
             self._lending.ask_ahead(limited)
         self._transaction.outcomes[decision.outcome] += 1

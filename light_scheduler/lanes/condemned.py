@@ -1,4 +1,4 @@
-"""Work that was found to fail whenever it is carried out: it is refused in place of being carried out."""
+"""Work that fails every time it is carried out: it is refused instead."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ from light_scheduler.wire.state import identity
 
 from .placements import Placements
 from .probe import LaneProbe
+from .queue_ends import QueueEnds
 from .rate_post import NoPost, RatePost
 from .staging import NO_STAGING, Staging
 from .tenancy import FixedTenancy, Tenancy
 from .tenant_firings import TenantFirings
 from .topic_totals import TopicTotals
 from .tracing import Tracing
-from .waited import Waited
 
 OriginKey = tuple[str, str | None, int | None, int]
 
@@ -73,8 +73,8 @@ class LaneContext:
     placements: Placements | None = None
     """How many partitions keys belong to; None: as many as there are, and the topic never grows."""
 
-    waited: Waited = field(default_factory=Waited)
-    """What waited when nothing more was to be moved here."""
+    queue_ends: QueueEnds = field(default_factory=QueueEnds)
+    """Delayed commands that a growth of the topic waits for."""
 
     probe: LaneProbe = field(default_factory=LaneProbe)
     """The probes of the partition."""

@@ -1,4 +1,4 @@
-"""Where a lane reads commands from: the position that its state holds, unless the log is not the one that it was."""
+"""Where a lane reads commands from: the position in its state, unless the topic was cut or created again."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Moving:
         self._overlay = transaction.overlay
         self._dialect = context.dialect
         self._partition = context.partition
-        self._waited = context.waited
+        self._queue_ends = context.queue_ends
         self.placement = placement = forwarding.placement
         self._has_grown = placement.former is not None and context.dialect.forwards
         self._has_lent = False
@@ -204,7 +204,7 @@ class Moving:
         if self._has_been_settled:
             return True
         former = self.placement.former or 0
-        ends = self._waited.ends(self.placement.partitions)
+        ends = self._queue_ends.ends(self.placement.partitions)
         if ends is None or self._delaying.waits_before(ends) or not all(map(self._is_emptied, range(former))):
             return False
         return not (self._overlay.any_lent or self._has_lent or self._bulk.any_awaited)
@@ -215,11 +215,11 @@ class Moving:
         To be called before commands are taken: that nothing moves any more decides how bulk commands are copied.
         """
         if self.is_active and all(map(self._is_emptied, range(self.placement.former or 0))):
-            self._waited.note(self.placement.partitions, self._delaying.ends)
+            self._queue_ends.note(self.placement.partitions, self._delaying.ends)
 
     def note_settled(self) -> None:
         """5. Note that all workers are told that nothing is left: that holds, whatever bulk commands come now."""
-        self._waited.settle(self.placement.partitions)
+        self._queue_ends.settle(self.placement.partitions)
 
     @property
     def may_move(self) -> bool:
@@ -298,7 +298,7 @@ class Moving:
 
     @property
     def _has_been_settled(self) -> bool:
-        return self._waited.has_settled(self.placement.partitions)
+        return self._queue_ends.has_settled(self.placement.partitions)
 
     def _is_back(self, origin: Origin) -> bool:
         return not origin.asks and origin.partitions > 0 and origin.partition == self._partition

@@ -1,4 +1,4 @@
-"""Which other partitions of its commands topic a lane neither asks for room and tokens nor answers.
+"""Partitions that a lane leaves alone: it neither asks them for room and tokens nor answers them.
 
 A transaction fails if any partition that it writes to is unavailable, and no lane is to stand still for what it asks
 for. So a lane leaves alone partitions that take nothing, as the metadata tell. After a transaction that timed out it

@@ -1,4 +1,4 @@
-"""Carrying out runs of plain commands, without the values that the general way makes in between.
+"""Carrying out runs of plain commands, without the intermediate values of the general path.
 
 Nearly all commands of most applications are plain (`engine.plain`). Of anything else, and of a plain command whose id
 is pending or belongs elsewhere, nothing is decided here: it is left for the general way (`commands`), which comes to

@@ -1,4 +1,4 @@
-"""Carrying out plain firings of one-shots, without the values that the general way makes in between.
+"""Carrying out plain firings of one-shots, without the intermediate values of the general path.
 
 Nearly all firings of most applications are plain: a message of the default tenant is delivered, and its schedule is
 gone. Of anything else nothing is decided here: it is left for the general way (`firings`), which comes to the same for

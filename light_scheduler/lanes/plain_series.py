@@ -1,4 +1,4 @@
-"""Carrying out plain firings of series, of any tenants, without the values that the general way makes in between.
+"""Carrying out plain firings of series, of any tenants, without the intermediate values of the general path.
 
 As with plain firings of one-shots (`plain_firings`), whatever is not plain is left for the general way.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from light_scheduler.engine import plain_step
 from light_scheduler.model import Entry
-from light_scheduler.tables.whole import WholeSchedules
+from light_scheduler.tables.whole_schedules import WholeSchedules
 from light_scheduler.wire import history_key
 from light_scheduler.wire.plain import fired_lines
 from light_scheduler.wire.state import SCHEDULE_KIND, encode_entry, identity

@@ -1,4 +1,4 @@
-"""Carrying out runs of plain tasks, of any tenants, without the values that the general way makes in between.
+"""Carrying out runs of plain tasks, of any tenants, without the intermediate values of the general path.
 
 As with plain commands (`plain_commands`), whatever is not plain, or whose id is pending, is left for the general way.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from light_scheduler.engine import task_due
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import EventType, Outcome
-from light_scheduler.tables.whole import WholeSchedules
+from light_scheduler.tables.whole_schedules import WholeSchedules
 from light_scheduler.wire import CommandRecord, history_key
 from light_scheduler.wire.plain import new_task_state, scheduled_lines
 from light_scheduler.wire.state import SCHEDULE_KIND, identity

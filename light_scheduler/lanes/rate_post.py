@@ -1,4 +1,4 @@
-"""The way of a lane to those that it shares no log with, to lend each other tokens of rates.
+"""How a lane lends tokens of rates to lanes of other commands topics, and borrows from them.
 
 What is sent may be lost, and may arrive in any order. An answer counts once, whatever happens to it (see
 `engine.rate_lending`), and tokens are taken from a bucket before they are sent.

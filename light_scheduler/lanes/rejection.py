@@ -1,4 +1,4 @@
-"""Rejecting a command: history, a dead letter and, if it is to have one, an answer."""
+"""Rejecting a command: history, a dead letter and, if the sender asked for one, an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When plain commands and firings may go a shorter way than all others."""
+"""When plain commands and firings may take a shorter path than the general one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking where what is committed in partitions of targets ends, when some of them may not answer."""
+"""Looking up the last stable offsets of target partitions, some of which may not answer."""
 
 from __future__ import annotations
 

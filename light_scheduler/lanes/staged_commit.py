@@ -1,4 +1,4 @@
-"""Whether what was prepared ahead of its time may be committed at it."""
+"""Whether a transaction that was prepared ahead of its time may be committed when that time comes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where lanes have the rules of tenants from."""
+"""Where lanes get the rules of tenants."""
 
 from __future__ import annotations
 

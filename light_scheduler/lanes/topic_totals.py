@@ -1,4 +1,4 @@
-"""What a worker has done of each commands topic, in the lanes that it has and in those that have left."""
+"""Totals of a worker for each commands topic, including the lanes that it no longer has."""
 
 from __future__ import annotations
 

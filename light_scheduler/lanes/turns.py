@@ -1,4 +1,4 @@
-"""The order of turns within a cycle: what wakes, by (due, priority, arrival), and what wakes again at once among it."""
+"""The order of turns within a cycle: by (due, priority, arrival), including schedules that wake again at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a process that does not answer counts as one that hangs."""
+"""When a process that does not answer counts as hanging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker and its decoding process say to each other: messages in MessagePack, each after its length.
+"""The protocol between a worker and its decoding process: messages in MessagePack, each after its length.
 
 worker ── stdin: `Start`, then a `Job` at a time ──> `process`
        <──── stdout: `Started`, then a `Decoded` or null for each job ────

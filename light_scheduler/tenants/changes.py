@@ -1,4 +1,4 @@
-"""What the history tells of changes of a tenant. Pure."""
+"""History events about changes of a tenant. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables with every change that was answered before: a command's result can be read a moment before they have it."""
+"""Waiting until tables have every change that was answered before: a result can be read a moment earlier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP handler of the dry run: what commands would come to, were they accepted now or then."""
+"""The HTTP handler of the dry run: what commands would lead to if they were accepted at an instant."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from light_scheduler.client.commands import CommandToSend
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import ReplyTo, Result
-from light_scheduler.wire.claims import ClaimMade, CommandSent, claim_record, fingerprint_of, key_hash
+from light_scheduler.wire.idempotency import ClaimMade, CommandSent, claim_record, fingerprint_of, key_hash
 
 from .command_channel import MOST_WAITING, Commands, TooManyWaitingError
 from .idempotency_claims import Claim

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from light_scheduler.model import Outcome, Result
-from light_scheduler.wire.claims import ClaimEvent, ClaimMade, CommandSent, key_hash_of
+from light_scheduler.wire.idempotency import ClaimEvent, ClaimMade, CommandSent, key_hash_of
 
 from .shares import Shares
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from light_scheduler.errors import BrokerError
-from light_scheduler.wire.claims import claim_event_of
+from light_scheduler.wire.idempotency import claim_event_of
 
 from .command_channel import Followed
 from .idempotency_claims import Claims

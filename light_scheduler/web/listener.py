@@ -1,4 +1,4 @@
-"""Taking connections: not more than a worker can hold, and quietly where there are no descriptors left.
+"""Accepting connections: no more than a worker can hold, and without log noise when descriptors run out.
 
 asyncio's own server takes all that come, and logs a traceback for each that it cannot take, over and over.
 """

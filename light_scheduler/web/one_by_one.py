@@ -1,4 +1,4 @@
-"""Order among what is done at the same time: what concerns the same thing is done one by one."""
+"""Runs concurrent work on the same thing one after the other."""
 
 from __future__ import annotations
 

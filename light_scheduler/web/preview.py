@@ -1,4 +1,4 @@
-"""The HTTP handlers of the preview: when a schedule would fire, were it accepted now or then."""
+"""The HTTP handlers of the preview: when a schedule would fire if it were accepted at an instant."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from .documents import PreviewDocument
 from .guard import refuse_hidden
 from .parameters import checked, read_parameters
 from .problems import ProblemError, ProblemType
+from .query_durations import refuse_bare_durations
 from .slices import LoopTime
 from .text_forms import INSTANT, described
 from .turns import Turns
-from .typed import refuse_bare_durations
 
 MOST_FIRINGS = 1_000
 

@@ -1,4 +1,4 @@
-"""Answers that all who ask the same within a short time get together."""
+"""Answers that are shared by all who ask the same within a short time."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import re
 
 from light_scheduler.model import Backoff
 
-from .spans import parse_span, shown
+from .durations import parse_span, shown
 
 MOST_ATTEMPTS = 1_000_000
 MOST_INTERVALS = 1_000

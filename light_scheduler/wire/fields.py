@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, get_args
 from light_scheduler.model import FIRE_PAST, REJECT_PAST, TENANT_NAME, CronDialect, Misfire, Overlap
 
 from .backoff import parse_backoff
+from .durations import MAX_SHOWN, parse_span, shown
 from .instants import parse_instant
-from .spans import MAX_SHOWN, parse_span, shown
 
 CONTROL_PREFIX = "schedule-"
 """Prefix of all headers of the scheduler."""

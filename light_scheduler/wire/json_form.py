@@ -24,6 +24,7 @@ from light_scheduler.model import Command, Entry, Headers
 
 from .build import command_from, envelope_from
 from .dialect import Envelope, Plain, PlainTask
+from .durations import shown
 from .fields import COMMANDS, CONTROL_PREFIX, RULES, FieldRule, labels_of, parse_base64, why_unknown
 from .fired_headers import fired_headers
 from .firing import firing_headers
@@ -31,7 +32,6 @@ from .json_plain import CONTENT_TYPE as CONTENT_TYPE
 from .json_plain import plain_json
 from .record import CommandRecord
 from .requester import REQUESTED_BY
-from .spans import shown
 
 JSON_COMMAND = b"application/vnd.light-scheduler.command+json"
 

@@ -26,8 +26,8 @@ from light_scheduler.model import Outcome
 from light_scheduler.setting_values import DIALECTS
 from light_scheduler.tables import MemoryStore
 from light_scheduler.wire import dialect_named, partition_for
+from light_scheduler.wire.durations import LONGEST_DURATION
 from light_scheduler.wire.schemas import Schemas
-from light_scheduler.wire.spans import LONGEST_DURATION
 
 DAY = 24 * HOUR
 DUE = AT + HOUR

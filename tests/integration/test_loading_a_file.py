@@ -16,7 +16,7 @@ from support.application import Application
 from support.reading import read_all
 
 from light_scheduler.cli import cli
-from light_scheduler.cli.loading import LoadedLines, WrittenFile
+from light_scheduler.cli.file_position import LoadedLines, WrittenFile
 
 pytestmark = pytest.mark.integration
 

@@ -18,8 +18,8 @@ from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.continuity import Continuity
 from light_scheduler.kafka.fencing import Fencing, ids_of
-from light_scheduler.kafka.probe import Prober
 from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.target_probe import Prober
 from light_scheduler.tables.changelog import is_untouched
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(90)]

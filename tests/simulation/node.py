@@ -27,7 +27,7 @@ from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.targets import Targets, TargetTopic
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.kafka.trials import Trials
-from light_scheduler.lanes.assigned import Lanes
+from light_scheduler.lanes.assigned_lanes import Lanes
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.lane import Lane

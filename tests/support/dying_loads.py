@@ -19,9 +19,9 @@ from collections import Counter
 from typing import Any
 
 from light_scheduler.cli import cli, row_chunks
-from light_scheduler.cli.load_answers import LoadAnswers
-from light_scheduler.cli.load_transactions import LoadTransactions
-from light_scheduler.cli.loading import LoadedLines
+from light_scheduler.cli.file_answers import LoadAnswers
+from light_scheduler.cli.file_position import LoadedLines
+from light_scheduler.cli.file_transactions import LoadTransactions
 from light_scheduler.cli.row_chunks import RefusedRows
 
 STEPS: tuple[tuple[Any, str], ...] = (

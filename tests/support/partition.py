@@ -19,12 +19,12 @@ from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.probe import LaneProbe
+from light_scheduler.lanes.queue_ends import QueueEnds
 from light_scheduler.lanes.rate_post import NoPost, RatePost
 from light_scheduler.lanes.readable import CanRead, all_can_be_read
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.restrictions import Restrictions
 from light_scheduler.lanes.tenancy import FixedTenancy
-from light_scheduler.lanes.waited import Waited
 from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
@@ -115,7 +115,7 @@ class Partition:
         self.can_read: CanRead = all_can_be_read
         self.placements: Any = None
         self.probe = LaneProbe()
-        self.waited = Waited()
+        self.queue_ends = QueueEnds()
         self.handover: HandoverPass | None = None
         self.fair = FairQueue()
         self.left_alone: frozenset[int] = frozenset()
@@ -141,7 +141,7 @@ class Partition:
             short_ways=self.short_ways,
             placements=self.placements,
             probe=self.probe,
-            waited=self.waited,
+            queue_ends=self.queue_ends,
         )
 
     async def run(

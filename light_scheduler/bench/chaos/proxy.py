@@ -1,4 +1,4 @@
-"""A TCP proxy that can be cut, in its own process: it outlives nobody, and takes no time from who runs it.
+"""A TCP proxy that can be cut. It has its own process, so it costs its parent no time, and ends with it.
 
     python -m light_scheduler.bench.chaos.proxy <port>:<port behind it> ...
 

@@ -18,8 +18,8 @@ import click
 
 from light_scheduler.cli.options import settings_options
 from light_scheduler.cli.output import Output, output_option
+from light_scheduler.cli.secret_options import no_secret_property
 from light_scheduler.cli.verbosity import error_console, note
-from light_scheduler.cli.visible import no_secret_property
 from light_scheduler.errors import JobError
 from light_scheduler.host.foreground import StopRequested, stop_signals
 from light_scheduler.settings import Settings

@@ -1,4 +1,4 @@
-"""Clears what most schedules are, without a replay: plain one-shots that were asked for once, and delivered so.
+"""Clears most schedules without a replay: plain one-shots that were commanded once and delivered as commanded.
 
 Such a schedule has four records, each of which claims something (`claims`). If the claims are the same, and the
 instants as they should be, nothing is wrong with it. Any other schedule goes through the replay, which alone says what

@@ -1,4 +1,4 @@
-"""Every order in which commands and firings may have come to what a line of history tells."""
+"""Every order of commands and firings that explains a line of history."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ from typing import ClassVar
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers, Once, ScheduleCommand, Target
 from light_scheduler.wire.dialect import Plain
+from light_scheduler.wire.durations import shown
 from light_scheduler.wire.fields import RULES, closest
 from light_scheduler.wire.record import CommandRecord
-from light_scheduler.wire.spans import shown
 
 from .compatible import KEY, VALUE, CompatibleDialect
 from .reading import (

@@ -30,12 +30,12 @@ from light_scheduler.model import (
     Target,
 )
 from light_scheduler.wire.dialect import PlainTask
+from light_scheduler.wire.durations import LONGEST_DURATION
 from light_scheduler.wire.fields import parse_id, parse_tenant, parse_topic
 from light_scheduler.wire.instants import instant_of
 from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.requester import REQUESTED_BY
 from light_scheduler.wire.schemas import Schemas
-from light_scheduler.wire.spans import LONGEST_DURATION
 
 from .avro import AvroForm, nullabilities
 from .compatible import CompatibleDialect

@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, LATEST_INSTANT, ControlCommand
+from light_scheduler.wire.durations import shown
 from light_scheduler.wire.fields import parse_id, parse_topic
 from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.record import CommandRecord
-from light_scheduler.wire.spans import shown
 
 SECOND_MS = 1_000
 _SECONDS = re.compile(r"\+?\d{1,20}", re.ASCII)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from light_scheduler.cli.command_rows import Format, Row, rows_of
-from light_scheduler.cli.loading import LoadedLines
+from light_scheduler.cli.file_position import LoadedLines
 
 COLUMNS = "id,tenant,after,target-topic\n"
 

@@ -13,7 +13,7 @@ from aiokafka.errors import NotCoordinatorError
 from light_scheduler.errors import LaneError
 from light_scheduler.kafka import fencing as module
 from light_scheduler.kafka.fencing import SPARES, Fencing, ids_of
-from light_scheduler.kafka.probe import SLOTS, Prober
+from light_scheduler.kafka.target_probe import SLOTS, Prober
 from light_scheduler.model.place import Place
 
 IDS = ids_of("app-lane-0")

@@ -245,7 +245,7 @@ async def test_a_partition_that_has_told_that_it_has_settled_copies_all_bulk_com
     topic.know(GROWING)
     await topic.settle()
     assert await topic.is_settled(0)
-    topic.partitions[0].waited.settle(AFTER)
+    topic.partitions[0].queue_ends.settle(AFTER)
     for _ in range(2):
         topic.bulk(0)
         await topic.run(0)

@@ -10,8 +10,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from light_scheduler.kafka.producer import LaneProducer
-from light_scheduler.lanes import assigned as module
-from light_scheduler.lanes.assigned import Lanes
+from light_scheduler.lanes import assigned_lanes as module
+from light_scheduler.lanes.assigned_lanes import Lanes
 
 
 class Committing:

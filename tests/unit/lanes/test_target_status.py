@@ -9,7 +9,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from light_scheduler.kafka.target_outages import WHOLE_TOPIC, Outages
-from light_scheduler.lanes.assigned import Lanes
+from light_scheduler.lanes.assigned_lanes import Lanes
 from light_scheduler.lanes.status import TargetStatus
 from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.tables import MemoryStore, ScheduleTable

@@ -273,7 +273,7 @@ async def test_a_lane_remembers_that_it_has_told_that_nothing_is_left_to_be_move
     work = work_on(growing, [], Clock())
     work._settle(await work._make(growing.table))
     assert told == [(NAMES.commands, 0, PARTITIONS, Stage.SETTLED)]
-    assert growing.waited.has_settled(PARTITIONS)
+    assert growing.queue_ends.has_settled(PARTITIONS)
 
 
 async def test_a_lane_tells_that_bulk_commands_follow_schedules_before_it_tells_that_it_runs(

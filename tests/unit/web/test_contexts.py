@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.shell_completion import ShellComplete
 
-from light_scheduler.cli import cli, suggestions
+from light_scheduler.cli import cli, completed_values
 from light_scheduler.model import Requester
 
 
@@ -200,7 +200,7 @@ async def test_a_shell_is_told_nothing_where_nothing_can_be_known(
         assert completed("get", "--url", url, "a") == []
         return time.monotonic() - begun
 
-    monkeypatch.setattr(suggestions, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(completed_values, "TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         assert await asyncio.to_thread(taken) < 5  # an HTTP client alone would wait for 10 s

@@ -12,7 +12,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.model import Outcome, Result
 from light_scheduler.web import idempotency_claims
 from light_scheduler.wire import encode_result, result_headers
-from light_scheduler.wire.claims import CLAIM, SENT
+from light_scheduler.wire.idempotency import CLAIM, SENT
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from light_scheduler.web.idempotency_log import SLICE, ClaimLog
 from light_scheduler.wire import CommandRecord, UnsentRecord
-from light_scheduler.wire.claims import ClaimMade, claim_record
+from light_scheduler.wire.idempotency import ClaimMade, claim_record
 
 COUNT = 50 * SLICE
 

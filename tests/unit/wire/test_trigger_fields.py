@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from light_scheduler.model import LATEST_INSTANT, After, Backoff, Cron, FixedDelay, FixedRate, Once, Timing
 from light_scheduler.wire import trigger_fields
+from light_scheduler.wire.durations import LONGEST_DURATION
 from light_scheduler.wire.fields import RULES
 from light_scheduler.wire.instants import FIRST_PLAUSIBLE
 from light_scheduler.wire.native import header_name
-from light_scheduler.wire.spans import LONGEST_DURATION
 from light_scheduler.wire.time_rule import timing
 
 spans = st.integers(0, LONGEST_DURATION)

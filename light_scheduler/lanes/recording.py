@@ -8,7 +8,7 @@ from light_scheduler.model import Entry, EventType
 from .transaction import Transaction
 
 
-def settle(transaction: Transaction, name: bytes, current: Entry | None, decision: Decision) -> None:
+def record_decision(transaction: Transaction, name: bytes, current: Entry | None, decision: Decision) -> None:
     """Store what was decided on a schedule, and record it. Raises InvalidCommand if it is too large to be kept."""
     if decision.event is None:
         return

@@ -1,4 +1,4 @@
-"""Durations in a query string: a person types those, so they need a unit."""
+"""Durations in a query string, which people type: they need a unit."""
 
 from __future__ import annotations
 

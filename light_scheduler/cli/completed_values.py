@@ -1,4 +1,4 @@
-"""What a shell completes besides commands, options and contexts: the ids and tenants that a worker knows.
+"""Values that a shell completes besides commands, options and contexts: ids and tenants that a worker knows.
 
 Pressing Tab must neither fail nor wait: values that are not found in time are not suggested.
 """

@@ -1,4 +1,4 @@
-"""Secrets in options: every user of the machine can read those (`ps`), so they are refused."""
+"""Refuses secrets in options: every user of the machine can read them (`ps`)."""
 
 from __future__ import annotations
 

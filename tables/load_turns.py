@@ -1,4 +1,4 @@
-"""Turns at filling tables from nothing: a worker fills few at a time, and its lanes' before its standbys'."""
+"""Turns for filling empty tables: a worker fills few at a time, those of its lanes before those of its standbys."""
 
 from __future__ import annotations
 

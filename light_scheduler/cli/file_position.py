@@ -1,4 +1,4 @@
-"""How far a file has been loaded: kept in a file beside it, so that a load goes on where it ended."""
+"""How far the commands of a file have been sent: kept in a file beside it, so that the next run continues there."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from light_scheduler.model import Outcome, Result
 from light_scheduler.wire import UnsentRecord, encode_result, result_headers
-from light_scheduler.wire.claims import (
+from light_scheduler.wire.idempotency import (
     CLAIM,
     SENT,
     ClaimMade,

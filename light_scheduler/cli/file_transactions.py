@@ -18,8 +18,8 @@ from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.settings import Settings
 from light_scheduler.wire import partition_for
 
-from .load_answers import From
-from .loading import Position
+from .file_answers import From
+from .file_position import Position
 
 TRANSACTION_TIMEOUT_MS = 30_000
 PATIENCE_S = 20.0

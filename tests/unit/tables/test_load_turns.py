@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from light_scheduler.tables.loads import Loads
+from light_scheduler.tables.load_turns import Loads
 
 
 class Copies:

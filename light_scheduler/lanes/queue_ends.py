@@ -1,14 +1,17 @@
-"""The delayed commands that waited when nothing more was to be moved to a partition: one may be a bulk command."""
+"""Where the queues of delayed commands ended when a partition had nothing left to move after its topic grew.
+
+One of these commands may be a bulk command, so the growth counts as settled only after them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 
-class Waited:
-    """Where the queues of delayed commands of a lane ended then, by tenant, for each growth of its topic.
+class QueueEnds:
+    """The ends of a lane's queues, by tenant, for the latest growth of its topic.
 
-    Only in memory: a lane that begins anew waits for those that wait by then.
+    Only in memory: a lane that starts again waits for the commands that are delayed by then.
     """
 
     def __init__(self) -> None:

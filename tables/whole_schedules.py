@@ -1,4 +1,4 @@
-"""Storing, moving and removing many schedules of one tenant in an overlay, at the least cost for each.
+"""Storing, moving and removing many whole schedules of one tenant in an overlay, at the least cost for each.
 
 This is `Overlay.put` and `Overlay.remove` where little has to be asked: new schedules of ordinary priority are put, and
 whole ones moved or removed, which have one record (a split one has two, see `layout`).

@@ -1,4 +1,4 @@
-"""Finding out whether a partition can be written to, without a record that anybody could read."""
+"""Probing whether a target partition can be written to, with a transaction that writes no record."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")
 async def test_the_overview_and_the_partitions_say_how_the_cluster_is(dashboard: Dashboard, page: Page) -> None:
     await page.goto("/")
     await expect(page.get_by_text("1 worker, 4 partitions: all running.")).to_be_visible()
-    await expect(page.get_by_text("All target topics take messages.")).to_be_visible()
+    await expect(page.get_by_text("All target topics are available.")).to_be_visible()
     await assert_accessible(page)
     await page.get_by_role("link", name="Partitions").click()
     await expect(page.get_by_role("row")).to_have_count(5)
@@ -70,7 +70,7 @@ async def test_what_is_missing_or_restoring_is_named(dashboard: Dashboard, page:
     await expect(notice).to_contain_text(restoring)
     await expect(notice).to_contain_text(f"{topic}[5] is unowned")
     await expect(notice).to_contain_text(f"{topic}[{uncounted['partition']}] is not in the counts")
-    await expect(page.get_by_text("Too few: a partition has more tenants and topics")).to_be_visible()
+    await expect(page.get_by_text("Incomplete: a partition has more tenants and topics")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="orders")).to_contain_text("it has no leader")
     await assert_accessible(page)
     await page.get_by_role("link", name="Partitions").click()
@@ -248,12 +248,12 @@ async def test_what_is_ahead_is_of_all_tenants_a_target_or_a_partition(dashboard
     await expect(page.get_by_role("row")).to_have_count(2)
     assert f"target_topic={target}" in page.url
     await open_view(page, "overview")
-    road = page.locator("section").filter(has=page.get_by_role("heading", name="The road ahead"))
+    road = page.locator("section").filter(has=page.get_by_role("heading", name="Due next"))
     for of in (f"target:{target}", f"partition:{topic}[0]", "all"):
         kind, _, name = of.partition(":")
         asked = urlencode({"target_topic" if kind == "target" else kind: name}) if name else "group=tenant&top=0&by="
         async with page.expect_response(re.compile(re.escape(asked))) as answered:
-            await road.get_by_role("combobox", name="Of", exact=True).select_option(of)
+            await road.get_by_role("combobox", name="For", exact=True).select_option(of)
         assert (await answered.value).ok
         part = f"{kind}={quote(name, safe='')}&" if name else ""
         await expect(road.get_by_role("link", name="Details")).to_have_attribute("href", f"#/upcoming?{part}by=hour")
@@ -345,7 +345,7 @@ async def test_a_schedule_is_made_changed_cancelled_and_made_again(dashboard: Da
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("When").fill("")
     await dialog.get_by_role("button", name="Reschedule").click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("Write when it fires")
+    await expect(dialog.get_by_role("alert")).to_contain_text("Enter when it fires")
     await dialog.get_by_label("When").fill("+3d")
     await dialog.get_by_role("button", name="Reschedule").click()
     await expect(answers).to_contain_text("Rescheduled: lunch")
@@ -393,6 +393,6 @@ async def test_a_reader_of_one_tenant_sees_its_schedules_and_no_actions(dashboar
     await page.goto("/")
     await expect(page.get_by_role("navigation").get_by_role("link", name="Overview")).to_have_count(0)
     await page.get_by_role("link", name="exhibit").click()
-    await expect(page.get_by_text("Next firing is number")).to_be_visible()
+    await expect(page.get_by_text("Sequence", exact=True)).to_be_visible()
     await expect(page.get_by_role("group", name="Actions")).to_have_count(0)
     await expect(page.get_by_text("New schedule")).to_have_count(0)

@@ -170,7 +170,7 @@ async def test_a_target_topic_that_is_gone_stands_out_until_it_is_back(warm: App
     await assert_accessible(page)
     await assert_fits(page)
     await warm.create_topic(lost, partitions=1)
-    await expect(page.get_by_text("All target topics take messages.")).to_be_visible(timeout=LONG_MS)
+    await expect(page.get_by_text("All target topics are available.")).to_be_visible(timeout=LONG_MS)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -182,7 +182,7 @@ async def test_a_range_can_be_typed(in_utc: Page) -> None:
 async def test_the_chart_of_the_overview_leads_to_the_range_that_is_selected(dashboard: Dashboard, page: Page) -> None:
     await dashboard.put(TENANT, "soon", trigger={"after": "3d"})
     await open_view(page, "overview")
-    await page.get_by_role("combobox", name="Of", exact=True).select_option(f"tenant:{TENANT}")
+    await page.get_by_role("combobox", name="For", exact=True).select_option(f"tenant:{TENANT}")
     await page.get_by_role("combobox", name="Range").select_option("day")
     await expect(bars(page)).to_have_count(1)
     await bars(page).focus()

@@ -76,7 +76,7 @@ Deno.test("partitions of a worker that is gone, and those of nobody, are named",
   assert.deepEqual(partitionsOf(state)[1].standbys, [{ url: "a", lag: 3, reason: null }]);
   assert.deepEqual(troublesOf(state), [
     "Worker b did not answer in time. Its partitions are not shown: commands[1].",
-    "Partition commands[2] is unowned. No worker has it. Its firings wait.",
+    "Partition commands[2] is unowned. No worker owns it. Its firings wait.",
   ]);
 });
 

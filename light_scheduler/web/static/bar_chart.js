@@ -54,7 +54,7 @@ export class BarChart {
     if (this._selection.isDragging) return;
     const most = Math.max(0, ...bars.map((bar) => bar.count));
     const zone = by === "day" ? " Days are in UTC." : "";
-    this._caption.textContent = `Schedules due per ${by}, at most ${count(most)}.${zone}`;
+    this._caption.textContent = `Schedules due per ${by}. Highest: ${count(most)}.${zone}`;
     const isOther = this._last?.by !== by || this._last.bars[0].from !== bars[0].from;
     this._last = shown;
     if (isOther) this._selection.clear();

@@ -78,7 +78,7 @@ export function partitionsOf(cluster) {
     }
   }
   for (const { topic, partition } of cluster.unowned) {
-    const reason = "No worker has it. Its firings wait.";
+    const reason = "No worker owns it. Its firings wait.";
     put(found, { topic, partition, owner: null, lane: null, state: "unowned", reason, standbys: [] });
   }
   addLanes(cluster, found);

@@ -19,7 +19,7 @@ const ORIGINS = {
   option: "command line",
   node: "one of several processes",
 };
-const SHOWN = { all: "All settings", given: "Those that are not defaults" };
+const SHOWN = { all: "All settings", given: "Not default" };
 const LONGEST = 1_000;
 
 /**

@@ -44,7 +44,7 @@ async function show(body, answers, { query, identity, signal }) {
       definition(letter),
       h("h2", {}, "Payload"),
       letter.dropped
-        ? empty("It was too large for the topic of dead letters. Its bytes are at its source.")
+        ? empty("It was too large for the topic of dead letters. Read its bytes at its source.")
         : contentView(letter.payload, letter.decoded),
       h("h2", {}, "Headers"),
       headersView(letter.headers),
@@ -81,7 +81,7 @@ async function sendAgain(path, letter, answers) {
   const goes = letter.kind === "firing"
     ? "The message goes to its target topic."
     : "The command goes to its commands topic.";
-  const once = "Nothing marks a letter as sent again: each click sends it once more.";
+  const once = "A letter is not marked as sent: each click sends it once more.";
   if (!await ask("Send this letter again?", [h("p", {}, goes), h("p", {}, once)], { yes: "Send again" })) return;
   try {
     /** @type {{ topic: string, partition: number, offset: number }} */

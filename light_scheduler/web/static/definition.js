@@ -17,14 +17,14 @@ import { parseInstant } from "./instants.js";
 export function triggerOf({ kind, at, every, cron, dialect, timezone }, now) {
   if (kind === "once") {
     const instant = parseInstant(at, now);
-    if (instant === null) throw new Error("Write when it fires, such as +15m or 2030-01-31 09:00.");
+    if (instant === null) throw new Error("Enter when it fires, such as +15m or 2030-01-31 09:00.");
     return { at: instant };
   }
   if (kind === "every") {
-    if (!every.trim()) throw new Error("Write an interval, such as 90s, 15m or 2h.");
+    if (!every.trim()) throw new Error("Enter an interval, such as 90s, 15m or 2h.");
     return { every: every.trim() };
   }
-  if (!cron.trim()) throw new Error("Write a cron expression, such as 0 9 * * 1-5.");
+  if (!cron.trim()) throw new Error("Enter a cron expression, such as 0 9 * * 1-5.");
   return { cron: cron.trim(), cron_dialect: dialect, timezone: timezone.trim() || "UTC" };
 }
 
@@ -37,7 +37,7 @@ export function labelsOf(text) {
   const pairs = text.split(",").map((pair) => pair.trim()).filter(Boolean);
   return Object.fromEntries(pairs.map((pair) => {
     const at = pair.indexOf("=");
-    if (at < 1) throw new Error(`The label "${pair}" has no value. Write name=value.`);
+    if (at < 1) throw new Error(`The label "${pair}" has no value. Enter name=value.`);
     return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
   }));
 }

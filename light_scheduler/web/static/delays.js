@@ -60,7 +60,7 @@ function draw({ delays, lanes, unanswered }) {
     table("Delay rules", RULES, delays.map(rule)),
     h("h2", {}, "Progress"),
     lanes.length ? table("Progress of delay rules", LANES, lanes.map(lane)) : empty("No rule runs on any partition."),
-    h("p", { class: "note" }, "Lag: offsets of the source that are not forwarded. Markers of transactions count, too."),
+    h("p", { class: "note" }, "Lag: offsets of the source that are not forwarded yet. Transaction markers count, too."),
   ];
 }
 

@@ -10,7 +10,7 @@ import { address, badge, button, exactInstant, failure, loading, table, userText
 
 /** @typedef {import("./types.d.ts").Doctor} Doctor */
 
-const COLUMNS = [{ name: "Check" }, { name: "State" }, { name: "What was found" }, { name: "To do" }];
+const COLUMNS = [{ name: "Check" }, { name: "State" }, { name: "Result" }, { name: "To do" }];
 const LONGEST = 2_000;
 
 /**

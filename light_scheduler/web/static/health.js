@@ -30,7 +30,7 @@ const INCIDENTS = /** @type {const} */ ([
   ["rebuilds", "Rebuilds", "A local copy was deleted and rebuilt."],
   ["jumps", "Input jumps", "Reading could not continue at its position, because the log had changed."],
   ["expired_commands", "Expired commands", "Commands were deleted from their topic before they were read."],
-  ["expired", "Expired firings", "Firings were not delivered because their time to live was over."],
+  ["expired", "Expired firings", "Firings were not delivered because their time to live had passed."],
   ["lost_results", "Lost results", "A reply topic could not take an answer."],
   ["dead_letters", "Dead letters", "Commands and firings became dead letters."],
 ]);
@@ -53,7 +53,7 @@ function draw(cluster, hasChecks) {
   return [
     troublesNotice(cluster),
     table("Workers", WORKERS, cluster.workers.map(worker)),
-    h("h2", {}, "Since the workers took their partitions"),
+    h("h2", {}, "Incidents since workers took over their partitions"),
     table("Incidents", [{ name: "What" }, { name: "Number", number: true }, { name: "Meaning" }], incidents(cluster)),
     !hasChecks &&
     h("p", { class: "note" }, "light-scheduler doctor also checks topics, rights, certificates and disk."),

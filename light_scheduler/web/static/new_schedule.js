@@ -28,7 +28,7 @@ export function newSchedule({ identity, query, signal }) {
     "form",
     { class: "form", onsubmit: send },
     tenantField(identity, query.get("tenant") || (identity.tenants?.[0] ?? "default")),
-    field("Id (empty: a new one)", { name: "id" }),
+    field("Id (empty: generated)", { name: "id" }),
     choice("If this id exists", CONFLICTS, "fail", { name: "on_conflict" }),
     field("Target topic", { name: "topic", required: true }),
     field("Message key (optional)", { name: "key" }),

@@ -63,7 +63,7 @@ function tiles(cluster, overview) {
       chart("Accepted a second", "accepted", rate, overview),
     ),
     tile("Fired", rate(last?.fired ?? null), "messages a second", chart("Fired a second", "fired", rate, overview)),
-    tile("Lateness", bound(percentile(late, 0.5)), "at p50, in the last minute", [
+    tile("Lateness", bound(percentile(late, 0.5)), "p50 of the last minute", [
       h(
         "dl",
         { class: "percentiles" },
@@ -89,12 +89,12 @@ function tiles(cluster, overview) {
         state !== "pending" && number > 0 && h("p", { class: "note" }, `${count(number)} ${state}`)
       ),
     ),
-    tile("Backlog", count(lag), "commands to be read", chart("Commands to be read", "backlog", count, overview)),
+    tile("Backlog", count(lag), "commands not read yet", chart("Commands not read yet", "backlog", count, overview)),
     tileOfTrouble(
       deadLetters > 0,
       "Dead letters",
       count(deadLetters),
-      "since the workers took their partitions",
+      "since workers took over their partitions",
       h("p", {}, h("a", { href: address("dead-letters") }, "Show")),
     ),
   );
@@ -168,7 +168,7 @@ function bound(ms) {
 /** @param {Cluster} cluster */
 function targets(cluster) {
   const found = targetsOf(cluster);
-  if (!found.length) return h("p", { class: "note" }, "All target topics take messages.");
+  if (!found.length) return h("p", { class: "note" }, "All target topics are available.");
   const unavailable = table(
     "Target topics that are unavailable",
     [{ name: "Topic" }, { name: "Partitions" }, { name: "Unavailable since" }, { name: "Waiting", number: true }, {
@@ -189,7 +189,7 @@ function targets(cluster) {
 function tenants(overview) {
   if (!overview.tenants.length) return empty("Nothing is pending.");
   const tooFew = !overview.complete &&
-    h("p", { class: "warning" }, "Too few: a partition has more tenants and topics than it reports.");
+    h("p", { class: "warning" }, "Incomplete: a partition has more tenants and topics than it reports.");
   return [
     tooFew,
     table(

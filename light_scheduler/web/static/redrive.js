@@ -32,7 +32,7 @@ export function redriveAll(letters, answers, signal) {
         } on this page: commands go to their commands topics, firings to their targets.`,
       ),
       dropped > 0 && h("p", {}, `${plural(dropped, "letter")} without bytes cannot be sent.`),
-      h("p", {}, "Nothing marks a letter as sent again: each time, it is sent once more."),
+      h("p", {}, "Letters are not marked as sent: each time, they are sent once more."),
     ];
     if (!await ask("Send all of these again?", body, { yes: "Send all again" })) return;
     const stop = new AbortController();

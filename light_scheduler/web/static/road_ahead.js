@@ -31,7 +31,7 @@ export function roadAhead(signal) {
   const body = h("div", {});
   const open = h("a", {}, "Details");
   const range = choice("Range", RANGES, "hour", { onchange: () => void show() });
-  const of = choice("Of", { [ALL]: "All tenants" }, ALL, { onchange: () => void show() });
+  const of = choice("For", { [ALL]: "All tenants" }, ALL, { onchange: () => void show() });
   const [ranges, scopes] = [range, of].map((each) => /** @type {HTMLSelectElement} */ (each.querySelector("select")));
   let asking = new AbortController();
 
@@ -84,7 +84,7 @@ export function roadAhead(signal) {
   const node = h(
     "section",
     {},
-    h("div", { class: "row heading" }, h("h2", {}, "The road ahead"), of, range, open),
+    h("div", { class: "row heading" }, h("h2", {}, "Due next"), of, range, open),
     body,
   );
   return { node, choose };

@@ -159,7 +159,7 @@ function when(found) {
       "Trigger",
       at === undefined ? userText(trigger(found.trigger, timeMode(), Date.now()), 400) : ["once, ", instant(at)],
     ],
-    ["Next firing is number", `${count(found.sequence)}${found.attempt > 1 ? `, attempt ${found.attempt}` : ""}`],
+    ["Sequence", `${count(found.sequence)}${found.attempt > 1 ? `, attempt ${found.attempt}` : ""}`],
     ["Accepted", instant(found.accepted_at)],
     ["Version", count(found.version)],
   ];
@@ -203,7 +203,7 @@ function policy(found) {
         : "not needed",
     ],
     ...found.awaiting.map((each) => /** @type {[string, Child]} */ ([
-      "Waits for completion of",
+      "Waits for completion",
       [userText(each.firing_id), each.until === null ? "" : [" until ", instant(each.until)]],
     ])),
   ];
@@ -225,9 +225,9 @@ async function showFirings(element, found, signal) {
   try {
     const next = asked === null ? found.due === null ? [] : [found.due] : await preview(asked, signal);
     const note = found.state === "paused" &&
-      h("p", { class: "note" }, "It is paused: it fires at these times once it is resumed.");
+      h("p", { class: "note" }, "It is paused: it fires at these times once you resume it.");
     const rows = next.map((at) => h("li", {}, exactInstant(at)));
-    replace(element, rows.length ? [note, h("ol", { class: "firings" }, ...rows)] : empty("None is planned."));
+    replace(element, rows.length ? [note, h("ol", { class: "firings" }, ...rows)] : empty("No firing is planned."));
   } catch (error) {
     if (!signal.aborted) replace(element, failure(error));
   }

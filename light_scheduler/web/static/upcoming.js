@@ -290,7 +290,7 @@ function groups({ group, groups, complete, due_from: from, due_to: to }, { scope
   return [
     h("h2", {}, `By ${title.toLowerCase()}`),
     !complete &&
-    h("p", { class: "warning" }, "Too few: a partition has more groups than it reports. “All others” has the rest."),
+    h("p", { class: "warning" }, "Incomplete: a partition has more groups than it reports. “All others” has the rest."),
     rows.length
       ? table(
         `Schedules that are due in this time, by ${title.toLowerCase()}`,

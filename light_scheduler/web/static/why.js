@@ -19,7 +19,7 @@ const LONGEST = 2_000;
  */
 export function whySection({ tenant, id }, since, signal) {
   const answer = h("div", { "aria-live": "polite" });
-  const what = "Why did it fire, or why does it not? The scheduler answers in sentences.";
+  const what = "The scheduler explains in sentences why it fired, when it fires next, or why it does not.";
   const start = button("Explain", () => void explain(), { title: what });
 
   async function explain() {

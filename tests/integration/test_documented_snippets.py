@@ -338,12 +338,12 @@ async def test_the_java_snippet_schedules_and_cancels(served: Application, shell
     java = await asyncio.create_subprocess_exec("java", "-cp", jars, program, stderr=asyncio.subprocess.PIPE)
     _, complaints = await asyncio.wait_for(java.communicate(), 60)
     assert java.returncode == 0, complaints.decode()
-    async with asyncio.timeout(30):
-        while [event.event for event in await served.history() if event.id == "order-java"] != [
-            "scheduled",
-            "cancelled",
-        ]:
-            await asyncio.sleep(0.1)
+
+    async def is_cancelled() -> bool:
+        events = [event.event for event in await served.history() if event.id == "order-java"]
+        return events == ["scheduled", "cancelled"]
+
+    await eventually(is_cancelled, within=30, every=0.1)
 
 
 @pytest.mark.skipif(shutil.which("gofmt") is None, reason="needs Go")

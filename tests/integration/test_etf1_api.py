@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -35,13 +34,15 @@ async def application(kafka: Kafka, tmp_path: Path) -> Any:
 
 async def found(url: str, path: str, expected: int, **parameters: str) -> list[dict[str, Any]]:
     """Return the schedules that a search finds, once there are as many as expected."""
-    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
-        while True:
+    async with aiohttp.ClientSession() as session:
+
+        async def answer() -> Any:
             async with session.get(url + path, params=parameters) as response:
                 body = await response.json()
-                if response.status == 200 and body["found"] == expected:
-                    return [each["schedule"] for each in body["schedules"]]
-            await asyncio.sleep(0.05)
+                return body if response.status == 200 and body["found"] == expected else None
+
+        body = await eventually(answer, every=0.05, what=f"{expected} schedules")
+    return [each["schedule"] for each in body["schedules"]]
 
 
 async def test_what_etf1_s_producers_have_scheduled_is_searched_over_all_workers(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from support.waiting import eventually
 
 from light_scheduler.connection import KafkaSecurity, Secret
 from light_scheduler.connection.tokens import ClientCredentials, TokenRefused, TokenServerFailed
@@ -38,9 +39,7 @@ async def test_a_token_is_used_for_four_fifths_of_its_life() -> None:
 
 
 async def until_asked(server: TokenServer, times: int) -> None:
-    async with asyncio.timeout(30):
-        while len(server.asked) < times:
-            await asyncio.sleep(0.01)
+    await eventually(lambda: len(server.asked) >= times, within=30, what=f"request {times}")
 
 
 async def test_clients_that_need_a_token_at_once_wait_for_one_and_the_same() -> None:

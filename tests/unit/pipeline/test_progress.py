@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
 
 from pyspark.errors import PySparkAttributeError
+from rich.console import Console
 
 from light_scheduler.cli.pipeline.progress import SparkProgress
 
@@ -21,5 +23,6 @@ class Connected:
 
 def test_phases_work_without_a_spark_context() -> None:
     session: Any = Connected()
-    with SparkProgress() as progress, progress.watching(session), progress.phase("Counting sheep"):
-        pass
+    shown = StringIO()
+    with SparkProgress(Console(file=shown)) as progress, progress.watching(session), progress.phase("Counting sheep"):
+        assert shown.getvalue() == "Counting sheep\n"

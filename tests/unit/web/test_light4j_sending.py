@@ -156,6 +156,8 @@ async def test_what_is_wrong_is_named_and_not_sent(workers: Any, members: dict[s
 
 async def test_members_that_light_4j_does_not_know_are_ignored(workers: Any) -> None:
     await send(workers[0], colour="red")
+    (task,) = await workers[0].json(PATH)
+    assert (task["name"], "colour" in task) == (NAME, False)
 
 
 async def test_a_token_writes_tasks_of_its_hosts_only_and_needs_the_right(cluster: Any, workers: Any) -> None:

@@ -183,7 +183,7 @@ class Lane:
         try:
             await self._work.cycle(self.copy.table, self._producer)
         except WorkFailedError as failed:
-            self._work.condemn(failed)
+            self._work.lessons.condemn(failed)
             if self.copy.table is not None and not self.is_closing():  # what the cycle took is read again
                 self.intake.open(self.copy.table.checkpoint.position, self._backlog_end)
 
@@ -205,7 +205,7 @@ class Lane:
                 if isinstance(error, TargetsStalledError):
                     await self._set_aside(error)
                 elif isinstance(error, RecordsRefusedError) and error.of_users:
-                    await self._work.refused(error)
+                    await self._work.lessons.refused(error)
                     await self._recover(error)
                     await self._confirm()
                 else:
@@ -218,7 +218,7 @@ class Lane:
     async def _start_again(self, error: Exception) -> None:
         self._supervision.log_restart(error)
         may_count = self._producer is None or self._producer.is_committing
-        is_soon = self._work.failed(error, may_count=may_count)
+        is_soon = self._work.lessons.failed(error, may_count=may_count)
         if isinstance(error, TransactionStuck):
             self._abandon_producer()
         await self._recover(error)
@@ -230,7 +230,7 @@ class Lane:
     async def _set_aside(self, stalled: TargetsStalledError) -> None:
         """Go on without what does not answer: what is due there waits, and is charged no attempt."""
         log.warning("lane %s-%d continues without the targets that do not answer: %s", *self.tp, stalled)
-        suspects = self._work.stalled(stalled)
+        suspects = self._work.lessons.stalled(stalled)
         self._abandon_producer()
         await asyncio.gather(self.context.targets.suspect(suspects, "it does not answer"), self._recover(stalled))
         await self._confirm()

@@ -1,29 +1,26 @@
 """A lane's cycles, one after another: steps 1 to 4 of the commit protocol (see `lane`).
 
-What failures teach outlives table and producer, and is kept here: what to do less of, what is refused, what waits.
+What failures teach is in `lessons`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple, Self
 
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
 
 from light_scheduler.engine import FairQueue
-from light_scheduler.errors import BrokerError, CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
-from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
+from light_scheduler.errors import BrokerError, InputInDoubt
+from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.continuity import Untouched
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
 from light_scheduler.model.tenant_rules import NO_TENANTS, TenantBook
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
-from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.services import LaneServices
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.state import CommandsLog, identity_of
@@ -31,21 +28,17 @@ from light_scheduler.wire.state import CommandsLog, identity_of
 from .alarm import Alarm
 from .attempt import Attempt
 from .budget import NOTHING_DUE, Budget, TurnBudget
-from .caution import Caution, Kind, Work, WorkFailedError
+from .caution import Kind, Work
 from .context import LaneContext, origin_key
 from .counters import LaneCounters
 from .cycle import Cycle
 from .handover import HandoverPass, Slice
 from .incoming import Incoming
-from .isolation import Isolation
-from .markers import Markers
-from .neighbours import Neighbours
-from .outages import Holding
+from .lessons import Lessons
 from .placements import Stage
 from .removal import Removal
 from .restrictions import Restrictions
 from .skew import ClockSkew
-from .stable_ends import stable_ends
 from .staged_commit import StagedCommit
 from .staging import NO_STAGING
 from .tracing import TracedCycle
@@ -54,15 +47,8 @@ MAX_FIRING_BYTES = 8 << 20
 MAX_BULK = 500
 """Per cycle: bytes of firings, and schedules that a bulk command is carried out on. Else see `budget`."""
 
-PASSING_REFUSALS = 3
-"""How often a partition that refuses without saying why is given time, before the records are to blame."""
-
-BREAKS_OF_CONNECTIONS = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, OSError)
-
 CHECKPOINT_MS = 3_600_000
 """So often a lane with nothing to do commits that nothing happened: its local copy would count as too old otherwise."""
-
-log = logging.getLogger(__name__)
 
 
 class _Made(NamedTuple):
@@ -118,58 +104,26 @@ class LaneWork:
     ) -> None:
         self.counters = LaneCounters(topic=context.topic_totals)
         self._tp = TopicPartition(context.commands_topic, context.partition)
-        name = f"{self._tp.topic}-{self._tp.partition}"
-        self.skew = ClockSkew(name, services.max_clock_skew, time.monotonic)
+        self.skew = ClockSkew(f"{self._tp.topic}-{self._tp.partition}", services.max_clock_skew, time.monotonic)
+        self.lessons = lessons = Lessons(context, services, reason)
         self._context = context
         self._services = services
         self._incoming = incoming
         self._intake, self._input = incoming.intake, incoming.position
         self._alarm = alarm
-        self._reason = reason
-        self._isolation = Isolation(name, context.targets)
-        self._caution = Caution()
-        self._holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
-        self._budget = Budget(context, self._intake, self._isolation, self._waits)
+        self._isolation, self._caution, self._holding = lessons.isolation, lessons.caution, lessons.holding
+        self._budget = Budget(context, self._intake, lessons.isolation, lessons.waits)
         self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
         self._delayed_turns = FairQueue()
         self._removal = Removal()
         self._handover = HandoverPass()
-        self._attempt = Attempt()
         self._uncharged: tuple[Cycle, int] | None = None  # of the last transaction, and when it was decided
         self._followed = _Followed()
-        self._neighbours = Neighbours(*self._tp)
-        self._failed_places: list[Place] = []
 
     @property
     def next_due(self) -> int | None:
         """When the next pending firing is due, UTC epoch ms."""
         return self._budget.next_due
-
-    # -- after errors -------------------------------------------------------------------------------------------------
-
-    def condemn(self, failed: WorkFailedError) -> None:
-        """Have what raised an error as it was carried out be refused in the next cycle."""
-        log.error("lane %s-%d cannot carry out %s", *self._tp, failed, exc_info=failed.__cause__)
-        self._caution.condemn(failed.work, repr(failed.__cause__))
-
-    def failed(self, error: Exception, *, may_count: bool) -> bool:
-        """Learn from a transaction that failed, unless it `may_count` all the same.
-
-        Tells whether to try again soon: it may have been the work's fault, and the next cycle holds less of it.
-        """
-        attempt, self._attempt = self._attempt, Attempt()
-        if isinstance(error, TransactionStuck):
-            self._holding.stuck()
-        if attempt.is_begun:
-            if isinstance(error, CycleTimeout):
-                self._neighbours.failed(attempt.places, attempt.written, self._services.clock.now())
-            if not isinstance(error, TransactionStuck | Overtaken | InputInDoubt):
-                self._caution.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
-                if attempt.works:
-                    own = self._context.own_topics
-                    self._failed_places = [place for place in attempt.places if place[0] not in own]
-            self._holding.failed(attempt, may_count=may_count)
-        return attempt.is_begun and self._caution.is_getting_on
 
     async def decide(self, untouched: Untouched) -> None:
         """Learn what became of a transaction whose commit was not answered; see `Holding.decide`.
@@ -183,32 +137,10 @@ class LaneWork:
             self._budget.charge(cycle.delivered, now)
         self._uncharged = None
 
-    def stalled(self, error: TargetsStalledError) -> list[Place]:
-        """Learn that targets do not answer; return which to suspect."""
-        attempt, self._attempt = self._attempt, Attempt()
-        suspects = self._holding.stalled(error)
-        self._holding.failed(attempt)
-        return suspects
-
-    async def refused(self, error: RecordsRefusedError) -> None:
-        """Find out which records a topic refuses; one that gives no reason may take them a little later."""
-        attempt, self._attempt = self._attempt, Attempt()
-        outages = self._context.targets.outages
-        for refused in error.of_users:
-            may_pass = refused.may_pass and refused.topic not in self._isolation.suspicious_topics
-            if may_pass and outages.failures(refused.place) < PASSING_REFUSALS:
-                reason = f"it refuses records and does not say why: {refused.cause!r}"
-                await self._context.targets.suspect([refused.place], reason)
-            else:
-                self._isolation.note(refused, self._services.clock.now())
-        self._holding.failed(attempt)
-
-    # -- work ---------------------------------------------------------------------------------------------------------
-
     async def cycle(self, table: ScheduleTable, producer: LaneProducer) -> None:
         """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
         self._alarm.reset()
-        self._attempt = Attempt(producer.transactional_id)
+        self.lessons.attempt = Attempt(producer.transactional_id)
         await self._context.targets.resolve(self._context.own_topics)
         self._check_own_topics()
         await self._holding.release(table, producer)
@@ -238,7 +170,7 @@ class LaneWork:
         budget.follow_tenants(now)
         overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
         can_read = self._incoming.readable.can_read
-        restrictions = Restrictions(self._caution.condemned, can_read, self._left_alone(now))
+        restrictions = Restrictions(self._caution.condemned, can_read, self.lessons.left_alone(now))
         cycle = Cycle(self._context, overlay, batches, now, restrictions)
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
@@ -269,16 +201,10 @@ class LaneWork:
         topics = overlay.due_topics | cycle.reply_topics
         await self._context.targets.resolve(topics)
         is_traced = isolation.is_under_way or self._caution.is_active
-        cycle.fire_due(due, isolation.refusals, turns, traced=is_traced, waits=self._sends(due))  # 2.
+        cycle.fire_due(due, isolation.refusals, turns, traced=is_traced, waits=self.lessons.sends(due))  # 2.
         lost_results = cycle.answer(isolation.refusals, self._holding)
         slice = self._hand_over(cycle, overlay, most, now) if not is_traced else None  # 2.
         return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice)
-
-    def _left_alone(self, now: int) -> frozenset[int]:
-        """Return which other partitions of its topic are not asked for anything, or answered."""
-        context = self._context
-        unavailable = context.targets[context.commands_topic].unavailable
-        return self._neighbours.left_alone(context.placement.partitions, unavailable, now)
 
     def _hand_over(self, cycle: Cycle, overlay: Overlay, most: int, now: int) -> Slice | None:
         """Move schedules that belong elsewhere, once all commands that waited for them are carried out."""
@@ -317,18 +243,18 @@ class LaneWork:
         works = cycle.take_delayed(most, max_bytes, self._delayed_turns)
         if not self._caution.is_active:
             return most
-        self._attempt.works += works
+        self.lessons.attempt.works += works
         return most - len(works)
 
     def _take_commands(self, most: int) -> list[CommandRecord]:
         commands = self._incoming.take(most)
         if self._caution.is_active:
-            self._attempt.works += [Work(Kind.COMMAND, record.offset) for record in commands]
+            self.lessons.attempt.works += [Work(Kind.COMMAND, record.offset) for record in commands]
         return commands
 
     async def _commit(self, made: _Made, table: ScheduleTable, producer: LaneProducer) -> None:
         """3. and 4. Send what was made, and apply it."""
-        cycle, attempt = made.cycle, self._attempt
+        cycle, attempt = made.cycle, self.lessons.attempt
         cycle.keep_bulk()
         if made.position is not None:
             cycle.moved_to(made.position)
@@ -339,7 +265,7 @@ class LaneWork:
             if made.is_bulk_at_work:
                 attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
         attempt.begin(made.read + len(made.due.entries), made.batches)
-        if self._neighbours.among(attempt.places):
+        if self.lessons.neighbours.among(attempt.places):
             self._context.targets.doubt([self._tp.topic])  # one that loses its leader is to be known soon
         offsets = {} if made.position is None else {self._tp: made.position}
         checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
@@ -367,10 +293,7 @@ class LaneWork:
         cycle, due, now = made.cycle, made.due, made.now
         self._settle(made)
         self._input.has_jumped = False
-        self._holding.committed(ends, self._attempt.transactional_id)
-        self._neighbours.committed(ends)
-        self._caution.met(cycle.condemned_met)
-        self._blame(self._caution.succeeded(self._attempt.works))
+        self.lessons.committed(ends, cycle.condemned_met)
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)
         self._budget.next_turn(due, now)
@@ -378,27 +301,6 @@ class LaneWork:
         if self._isolation.is_under_way:
             done = cycle.tried | {origin_key(result) for result in cycle.results}
             self._isolation.clear(done, has_looked=due is not NOTHING_DUE)
-
-    def _blame(self, work: Work | None) -> None:
-        """Refuse a piece of work that fails by itself, while cycles without it pass."""
-        if work is None:
-            return
-        reason = f"transactions with it fail: {self._reason() or 'no reason is known'}"
-        log.error("lane %s-%d: %s %s: %s", *self._tp, work.kind.name.lower(), work.key, reason)
-        if isinstance(work.key, int):
-            self._caution.condemn(work, reason)
-        else:
-            place = self._failed_places[0] if len(self._failed_places) == 1 else None
-            self._isolation.refuse([work.key], reason, self._services.clock.now(), place)
-
-    async def _stable_ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
-        return await stable_ends(places, self._services.clients, self._context.targets)
-
-    async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
-        await self._services.clients.end(transactional_id, place, commits=commits)
-
-    def _deny(self, topic: str, error: KafkaError) -> None:
-        self._isolation.deny(topic, error, self._services.clock.now())
 
     async def _rest(self, now: int, next_turn: int | None, table: ScheduleTable, producer: LaneProducer) -> None:
         """Sleep until there is something to fire; or, if that is in a moment, prepare it."""
@@ -426,11 +328,11 @@ class LaneWork:
         await self._context.targets.resolve(topics)
         if any(self._context.targets[topic].stamps_appends for topic in topics):
             return False
-        cycle.fire_due(due, {}, turns, waits=self._sends(due))  # 2.
+        cycle.fire_due(due, {}, turns, waits=self.lessons.sends(due))  # 2.
         if not batches.places:
             return False
         staged = frozenset(identity_of(entry) for entry in due.entries)
-        self._attempt = attempt = Attempt(producer.transactional_id)
+        self.lessons.attempt = attempt = Attempt(producer.transactional_id)
         attempt.begin(len(due.entries), batches)
         begun = self._services.clock.now()
         ends = await producer.commit_when(batches, lambda: self._staged.may_commit(instant, staged))  # 3.
@@ -454,12 +356,6 @@ class LaneWork:
         for topic in self._context.own_topics:
             if (refusal := self._context.targets[topic].refusal) is not None:
                 raise BrokerError(f"{refusal}: run `light-scheduler topics create`")
-
-    def _waits(self) -> Waits | None:
-        return self._holding.waits(self._isolation.refusals)
-
-    def _sends(self, due: DueScan) -> Waits | None:
-        return self._holding.sends(self._isolation.refusals, due.entries)
 
     def _trace(self, cycle: Cycle, committed: int) -> None:
         """Tell of the commands and firings of a committed cycle that belong to traces."""

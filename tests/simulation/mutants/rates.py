@@ -10,7 +10,7 @@ from light_scheduler.engine.tenants import CommandRates
 from light_scheduler.engine.throttle import Throttle
 from light_scheduler.engine.token_bucket import TokenBucket
 from light_scheduler.lanes.context import LaneContext
-from light_scheduler.lanes.work import LaneWork
+from light_scheduler.lanes.lessons import Lessons
 from light_scheduler.model.placement import Placement
 from light_scheduler.model.rate_lending import RatePart
 from simulation.drawing import draw_loaded_growth, draw_rates, draw_rates_in_doubt, draw_rates_of_topics
@@ -66,14 +66,14 @@ def _caps_are_not_shared() -> Iterator[Any]:
 
 @mutant(5, "A lane whose transaction was aborted has saved up as much as a new one.", 400, draw_rates_in_doubt)
 def _aborted_transactions_fill_buckets() -> Iterator[Any]:
-    failed = LaneWork.failed
+    failed = Lessons.failed
 
-    def anew(self: LaneWork, *error: Any, **known: Any) -> bool:
+    def anew(self: Lessons, *error: Any, **known: Any) -> bool:
         self._context.throttle._total, self._context.throttle._buckets = None, {}
         self._context.rates._committed.clear()
         return failed(self, *error, **known)
 
-    with replaced(LaneWork, "failed", anew):
+    with replaced(Lessons, "failed", anew):
         yield None
 
 

@@ -101,11 +101,11 @@ async def test_a_delayed_command_that_turns_out_to_wait_for_room_is_all_that_a_c
     assert partition.table.pending == 2, "there is room for the second and not for the third"
 
     work = work_on(partition, [schedule(offset, OTHER) for offset in (5, 6)], Clock())
-    work._caution.failed(4, [])
-    while Kind.COMMAND not in work._caution.share(1).kinds:
-        work._caution.rested(is_caught_up=True)
+    work.lessons.caution.failed(4, [])
+    while Kind.COMMAND not in work.lessons.caution.share(1).kinds:
+        work.lessons.caution.rested(is_caught_up=True)
     made = await work._make(partition.table)
-    assert (work._attempt.works, made.position) == ([Work(Kind.COMMAND, 2)], None)
+    assert (work.lessons.attempt.works, made.position) == ([Work(Kind.COMMAND, 2)], None)
 
 
 async def test_room_is_asked_for_when_that_is_possible_again_though_the_rules_changed_before(
@@ -115,7 +115,7 @@ async def test_room_is_asked_for_when_that_is_possible_again_though_the_rules_ch
     await partition.run(*map(schedule, range(3)))
     partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))], {"default": 1})
     work = work_on(partition, [], clock := Clock())
-    work._neighbours.failed([(NAMES.commands, 1)], {(NAMES.history, 0)}, AT)
+    work.lessons.neighbours.failed([(NAMES.commands, 1)], {(NAMES.history, 0)}, AT)
     asked = []
     for _ in range(2):
         made = await work._make(partition.table)
@@ -158,10 +158,10 @@ async def test_the_metadata_of_the_topic_are_watched_while_others_are_asked_and_
     made = await work._make(partition.table)
     with pytest.raises(CycleTimeout) as error:
         await work._commit(made, partition.table, producer)
-    work.failed(error.value, may_count=False)
+    work.lessons.failed(error.value, may_count=False)
     assert isinstance(partition.topics, Topics)
     assert partition.topics.doubted == {NAMES.commands}
-    assert work._left_alone(AT) == {1}
+    assert work.lessons.left_alone(AT) == {1}
 
 
 @pytest.mark.parametrize(("counts", "left"), [(True, 1), (False, 3)])
@@ -185,7 +185,7 @@ async def test_commands_and_firings_count_for_their_rates_once_a_commit_without_
     made = await work._make(partition.table)
     with pytest.raises(CycleTimeout) as error:
         await work._commit(made, partition.table, cast(Any, Unanswered()))
-    work.failed(error.value, may_count=True)
+    work.lessons.failed(error.value, may_count=True)
 
     async def untouched(_first: int, _end: int) -> bool:
         return not counts
@@ -317,7 +317,7 @@ async def test_a_letter_about_rates_takes_no_room_from_commands_that_are_still_t
     clock = Clock()
     clock.at = AT + 5_000
     work = work_on(partition, cancels(AT + 1_000, 10), clock)
-    work._caution.failed(4, [])
+    work.lessons.caution.failed(4, [])
     other.send((NAMES.commands, 0), RateAsk(RateName(RateKind.COMMANDS, "default"), 1, 7, 100_000))
     await work._make(partition.table)
     assert [message.said.number for message in other.received()] == [7]

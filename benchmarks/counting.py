@@ -45,7 +45,8 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import TopicNames
 from light_scheduler.tables import Overlay, ScheduleTable, layout
-from light_scheduler.tables.counts import CellChanges, Counts
+from light_scheduler.tables.cell_changes import CellChanges
+from light_scheduler.tables.counts import Counts
 from light_scheduler.tables.due_scan import TenantScan
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.whole_schedules import WholeSchedules

@@ -25,16 +25,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import msgspec
 
 from light_scheduler.errors import FormatError
-from light_scheduler.model import Entry, State
-from light_scheduler.model.probe import PROBE_TENANT
+from light_scheduler.model import State
 
-from . import layout
-from .cells import added_up, but_for_zeros, by_group, decoded
+from .cell_changes import GROUP_NUMBER, CellChanges, Group
+from .cells import added_up, by_group, decoded
 from .store import Store
 
 GROUPS = b"g"
@@ -50,84 +49,11 @@ MINUTES_A_DAY = 1_440
 RECENT, DAYS = 0xFFFFFFFF, 0xFFFFFFFE
 """Books that are not those of a day: no instant is that late."""
 
-UNCOUNTED = b"\xff" * 4
-"""The group of what is not counted, above all others."""
-
 _LOW = 0xFFFFFFFF
-_GROUP = struct.Struct(">I")
 _ROW = struct.Struct(">IBB")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_changes = msgspec.msgpack.Decoder(dict[int, int]).decode
-
-
-class Group(NamedTuple):
-    """Schedules that are counted together: those with the same tenant, target topic and state."""
-
-    tenant: str
-    topic: str
-    state: State
-
-
 _decode_group = msgspec.msgpack.Decoder(Group).decode
-
-
-class CellChanges:
-    """The cells that schedules were put into and taken out of; dropped, it leaves no trace."""
-
-    def __init__(self, counts: Counts) -> None:
-        self._known = counts.numbers
-        self._next = counts.next_number
-        self.new: dict[Group, bytes] = {}
-        self.added: list[bytes] = []
-        self.removed: list[bytes] = []
-        self._tenant = ""
-        self._topic: str | None = None  # of the number that was looked up last, of pending schedules
-        self._number = b""
-        self._minute = slice(0)  # of a time-index key of this tenant
-
-    def add(self, entry: Entry, index_key: bytes) -> bytes:
-        """Count a schedule; return its cell."""
-        cell = self.cell(entry, index_key)
-        self.added.append(cell)
-        return cell
-
-    def cell(self, entry: Entry, index_key: bytes) -> bytes:
-        """Return the cell of a schedule."""
-        schedule, progress = entry.schedule, entry.progress
-        if progress.awaited or progress.paused:
-            group = Group(schedule.tenant, schedule.target.topic, progress.state)
-            return self.number(group) + layout.minute_in(index_key)
-        topic = schedule.target.topic
-        if topic != self._topic or schedule.tenant != self._tenant:
-            self._tenant, self._topic = schedule.tenant, topic
-            self._number = self.pending_number(schedule.tenant, topic)
-            self._minute = layout.minute_of(schedule.tenant)
-        return self._number + index_key[self._minute]
-
-    def pending_number(self, tenant: str, topic: str) -> bytes:
-        """Return the number (u32) of schedules that are neither paused nor awaited."""
-        return self.number(Group(tenant, topic, "pending"))
-
-    def number(self, group: Group) -> bytes:
-        """Return the number (u32) of a group, which is a new one if nothing of it is counted yet."""
-        if group.tenant == PROBE_TENANT:
-            return UNCOUNTED
-        number = self._known.get(group) or self.new.get(group)
-        if number is None:
-            number = self.new[group] = _GROUP.pack(self._next)
-            self._next += 1
-        return number
-
-    def changes(self) -> dict[bytes, int]:
-        """Return by how much each cell has changed."""
-        changes = Counter(self.added)
-        if self.removed:
-            changes_of = changes.get
-            for cell, count in Counter(self.removed).items():
-                changes[cell] = changes_of(cell, 0) - count
-        if changes and max(changes) >= UNCOUNTED:
-            return {cell: change for cell, change in changes.items() if change and cell < UNCOUNTED}
-        return but_for_zeros(changes)
 
 
 @dataclass(frozen=True)
@@ -233,12 +159,12 @@ class Counts:
         entered = self._enter(rows, levels, cells)
         if levels[RECENT][0]:  # nothing was entered
             self._add_up_some(rows, levels, max(LEAST_ALLOWANCE, ALLOWANCE * len(cells)))
-        born = {group: key for group, key in counted.new.items() if groups.get(_GROUP.unpack(key)[0])}
+        born = {group: key for group, key in counted.new.items() if groups.get(GROUP_NUMBER.unpack(key)[0])}
         for group, key in born.items():
             rows[GROUPS + key] = _encode(group)
         for number, change in groups.items():
             if change and self._totals[number] + change == 0:
-                rows[GROUPS + _GROUP.pack(number)] = None
+                rows[GROUPS + GROUP_NUMBER.pack(number)] = None
         return Step(rows, groups, born, levels, entered)
 
     def take(self, step: Step) -> None:
@@ -263,7 +189,7 @@ class Counts:
                     del self.numbers[gone]
 
     def _name(self, group: Group, key: bytes) -> None:
-        number = _GROUP.unpack(key)[0]
+        number = GROUP_NUMBER.unpack(key)[0]
         self._names[number] = group
         self.numbers[group] = key
         self.next_number = max(self.next_number, number + 1)

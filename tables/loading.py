@@ -16,7 +16,7 @@ from light_scheduler.model.probe import is_probe
 from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, decode_standing
 
 from . import layout
-from .counts import CellChanges, Group
+from .cell_changes import CellChanges, Group
 from .layout import PRIMARY
 from .overlay import Overlay
 from .table import ScheduleTable

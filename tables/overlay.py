@@ -49,7 +49,7 @@ from light_scheduler.wire.state import (
 )
 
 from . import layout
-from .counts import CellChanges
+from .cell_changes import CellChanges
 from .due_scan import Candidates, DueScan, TenantScan, Waits
 from .layout import PRIMARY
 from .rows import NOT_ASKED, Rows

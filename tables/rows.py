@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .counts import CellChanges
+from .cell_changes import CellChanges
 
 NOT_ASKED = b""
 """Stands for what is not known; no value is empty."""

@@ -12,7 +12,8 @@ from light_scheduler.model.place import Place
 from light_scheduler.wire.state import CommandsLog, decode_entry, decode_progress, identity
 
 from . import layout
-from .counts import CellChanges, Counts, Step
+from .cell_changes import CellChanges
+from .counts import Counts, Step
 from .floors import Floors
 from .held import Held
 from .store import Changes, MemoryStore, Store

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from light_scheduler.clock import Clock
 from light_scheduler.model import State
-from light_scheduler.tables.counts import Group
+from light_scheduler.tables.cell_changes import Group
 from light_scheduler.tables.views import Lane, ReadableTable
 
 from .caught_up import caught_up

@@ -21,7 +21,8 @@ from multidict import MultiMapping
 from yarl import URL
 
 from light_scheduler.clock import Clock
-from light_scheduler.tables.counts import Counts, Group
+from light_scheduler.tables.cell_changes import Group
+from light_scheduler.tables.counts import Counts
 from light_scheduler.tables.views import Lane, ReadableTable
 from light_scheduler.wire.fields import parse_topic
 

@@ -20,7 +20,8 @@ from light_scheduler.errors import FormatTooOld, StateError
 from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, MemoryStore, Overlay, ScheduleTable, Store, counts, layout
 from light_scheduler.tables import table as table_module
-from light_scheduler.tables.counts import CHANGES, GROUPS, CellChanges, Counts, Group
+from light_scheduler.tables.cell_changes import CellChanges, Group
+from light_scheduler.tables.counts import CHANGES, GROUPS, Counts
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.store import Changes
 from light_scheduler.wire.state import encode_entry, encode_progress, identity_of

@@ -23,8 +23,9 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.topic_admin import topic_id
 from light_scheduler.tables import ScheduleTable, layout, rebuilding
+from light_scheduler.tables.cell_changes import Group
 from light_scheduler.tables.changelog import PartitionLogs, length, reading
-from light_scheduler.tables.counts import CHANGES, Counts, Group
+from light_scheduler.tables.counts import CHANGES, Counts
 from light_scheduler.tables.rebuilding import Rebuilding
 from light_scheduler.tables.recovery import Restoration
 from light_scheduler.tables.rocks import RocksStore

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from light_scheduler.model.probe import is_probe
 from light_scheduler.tables import ScheduleTable, layout
-from light_scheduler.tables.counts import MINUTES_A_DAY, UNCOUNTED, Counts, Group
+from light_scheduler.tables.cell_changes import UNCOUNTED, Group
+from light_scheduler.tables.counts import MINUTES_A_DAY, Counts
 from light_scheduler.tables.store import Store
 from light_scheduler.tables.table import stored_entry
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from light_scheduler.model import Entry
-from light_scheduler.tables.counts import Group
+from light_scheduler.tables.cell_changes import Group
 from light_scheduler.tables.views import Lane, Mark, Query, QueryError, ReadableTable, scan
 from light_scheduler.web import bounded
 from light_scheduler.web.cluster import Tables

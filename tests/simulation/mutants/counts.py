@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from light_scheduler.tables import Overlay, ScheduleTable
-from light_scheduler.tables.counts import CellChanges
+from light_scheduler.tables.cell_changes import CellChanges
 from simulation.drawing import draw_tenants
 
 from .planting import mutant, replaced

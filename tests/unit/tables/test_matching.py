@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from light_scheduler.model import NEVER, Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable, layout
-from light_scheduler.tables.counts import CellChanges
+from light_scheduler.tables.cell_changes import CellChanges
 from light_scheduler.tables.layout import index_key, primary_key
 from light_scheduler.tables.views import Query, scan
 from light_scheduler.wire.state import encode_entry, encode_progress, identity_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from light_scheduler.engine.progress import standing
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable, Store
-from light_scheduler.tables.counts import CellChanges
+from light_scheduler.tables.cell_changes import CellChanges
 from light_scheduler.tables.layout import index_key, primary_key
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.views import Lane, Mark, Query, QueryError, Sort, encode_cursor, scan

@@ -118,6 +118,22 @@ async def test_the_overview_comes_over_one_stream_that_a_hidden_page_closes(dash
     await expect(page.get_by_role("row").filter(has_text="s-2")).to_be_visible()
 
 
+async def test_figures_of_a_worker_that_does_not_answer_stay_and_say_how_old_they_are(
+    dashboard: Dashboard, page: Page
+) -> None:
+    """The connection is what is cut: the worker that serves the other tests goes on."""
+    await page.goto("/")
+    running = page.get_by_text("1 worker, 4 partitions: all running.")
+    age = page.get_by_text("The figures below are from")
+    await expect(running).to_be_visible()
+    await page.context.set_offline(True)
+    await expect(age).to_be_visible()
+    await expect(running).to_be_visible()
+    await expect(age.locator("time")).to_have_attribute("title", re.compile(r"UTC|Z$"))
+    await page.context.set_offline(False)
+    await expect(age).to_have_count(0)
+
+
 async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboard, page: Page) -> None:
     for number in range(60):
         await dashboard.put("shop", f"order-{number:02}", labels={"team": "billing" if number % 2 else "sales"})

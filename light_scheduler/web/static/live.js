@@ -3,10 +3,10 @@
  * @module
  */
 
-import { refresh } from "./elements.js";
+import { h, refresh } from "./elements.js";
 import { follow } from "./events.js";
 import { Rates } from "./rates.js";
-import { failure } from "./widgets.js";
+import { exactInstant, failure } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Cluster} Cluster */
 /** @typedef {import("./types.d.ts").Documents} Documents */
@@ -17,7 +17,7 @@ import { failure } from "./widgets.js";
 export const rates = new Rates();
 
 /**
- * Draw the cluster into an element every two seconds. If the worker does not answer, the last state stays, under a notice.
+ * Draw the cluster into an element every two seconds. If the worker does not answer, the last state stays, under a notice that says how old it is.
  * @param {Element} element
  * @param {(cluster: Cluster) => Child[]} draw
  * @param {AbortSignal} signal
@@ -52,7 +52,12 @@ function show(element, names, draw, signal) {
       if (name === "cluster") rates.add(document);
       if (isComplete()) refresh(element, draw(last));
     },
-    (error) => refresh(element, failure(error), isComplete() && draw(last)),
+    (error) => refresh(element, failure(error), isComplete() && [age(last.cluster), draw(last)]),
     signal,
   );
+}
+
+/** @param {Cluster} cluster */
+function age({ time }) {
+  return h("p", { class: "note" }, "The figures below are from ", exactInstant(time), ".");
 }

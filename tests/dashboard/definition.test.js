@@ -13,7 +13,7 @@ Deno.test("what is typed becomes a trigger", () => {
 
 Deno.test("what is missing is named", () => {
   for (const kind of /** @type {const} */ (["once", "every", "cron"])) {
-    assert.throws(() => triggerOf({ ...TYPED, kind }, NOW), /^Error: Write /);
+    assert.throws(() => triggerOf({ ...TYPED, kind }, NOW), /^Error: Enter /);
   }
   assert.throws(() => labelsOf("team"), /The label "team" has no value/);
 });

@@ -22,8 +22,9 @@ const EDGES = { left: 44, right: 10, top: 18, bottom: 24 };
 const LEAST = 2;
 const LABEL_WIDTH = 58;
 
-const HINT =
-  "Select a bar to see what is in it. Drag over bars to zoom in, or select them with Shift and an arrow key.";
+const HINT = matchMedia("(pointer: coarse)").matches
+  ? "Tap a bar to see what is in it. Drag sideways over bars to zoom in."
+  : "Select a bar to see what is in it. Drag over bars to zoom in, or select them with Shift and an arrow key.";
 
 /** A chart in `node`, drawn in pixels, and anew when its width changes. */
 export class BarChart {

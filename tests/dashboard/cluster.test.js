@@ -102,6 +102,14 @@ Deno.test("a restoring partition says how far it is", () => {
   ]);
 });
 
+Deno.test("a partition that its owner has just been given is starting", () => {
+  const lanes = [lane(0, { state: "created" }), lane(1, { state: "fenced" })];
+  assert.deepEqual(troublesOf(cluster([worker("a", [0, 1], { lanes })])), [
+    "Partition commands[0] is starting on a.",
+    "Partition commands[1] is starting on a.",
+  ]);
+});
+
 Deno.test("of two workers that speak for a partition, its owner counts", () => {
   const moving = cluster([
     worker("a", [], { lanes: [lane(0, { state: "closing" })] }),

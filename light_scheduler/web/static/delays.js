@@ -40,7 +40,7 @@ export function delays({ signal }) {
         if (!signal.aborted) refresh(node, failure(error));
       }
     },
-    EVERY_MS,
+    () => EVERY_MS,
     signal,
   );
   return { title: "Delay rules", node };

@@ -59,5 +59,5 @@ function show(element, names, draw, signal) {
 
 /** @param {Cluster} cluster */
 function age({ time }) {
-  return h("p", { class: "note" }, "The figures below are from ", exactInstant(time), ".");
+  return h("p", { class: "note status" }, "Last figures: ", exactInstant(time));
 }

@@ -7,7 +7,7 @@
  * Call a function at once and again some ms after each time it is done, until `signal` ends it. A hidden page waits until it is
  * seen, then calls at once.
  * @param {() => Promise<void>} call
- * @param {number} every ms
+ * @param {() => number} every ms
  * @param {AbortSignal} signal
  */
 export async function poll(call, every, signal) {
@@ -15,7 +15,7 @@ export async function poll(call, every, signal) {
     await seen(signal);
     if (signal.aborted) return;
     await call();
-    await pause(every, signal);
+    await pause(every(), signal);
   }
 }
 

@@ -18,6 +18,8 @@ import { address, choice, empty, failure } from "./widgets.js";
 /** @typedef {import("./types.d.ts").UpcomingGroups} UpcomingGroups */
 
 const EVERY_MS = 15_000;
+/** A partition that moves is away for a moment. */
+const AGAIN_MS = 2_000;
 const HEIGHT = 200;
 const RANGES = { minute: "Next 60 minutes", hour: "Next 24 hours", day: "Next 30 days" };
 const ALL = "all";
@@ -34,6 +36,7 @@ export function roadAhead(signal) {
   const of = choice("For", { [ALL]: "All tenants" }, ALL, { onchange: () => void show() });
   const [ranges, scopes] = [range, of].map((each) => /** @type {HTMLSelectElement} */ (each.querySelector("select")));
   let asking = new AbortController();
+  let hasFailed = false;
 
   async function show() {
     asking.abort();
@@ -48,11 +51,14 @@ export function roadAhead(signal) {
       const query = queryString({ ...only, by, due_from: from, due_to: to });
       /** @type {Upcoming | UpcomingGroups} */
       const answer = await request(path + query, { signal: current });
+      hasFailed = false;
       if (!pendingOf(answer)) return replace(body, empty("Nothing is pending."));
       chart.show({ bars: barsOf(countsOf(answer), by, from, to), by, scope, now });
       if (body.firstChild !== chart.node) replace(body, chart.node);
     } catch (error) {
-      if (!current.aborted) replace(body, failure(error));
+      if (current.aborted) return;
+      hasFailed = true;
+      replace(body, failure(error));
     }
   }
 
@@ -80,7 +86,7 @@ export function roadAhead(signal) {
     );
   }
 
-  void poll(show, EVERY_MS, signal);
+  void poll(show, () => (hasFailed ? AGAIN_MS : EVERY_MS), signal);
   const node = h(
     "section",
     {},

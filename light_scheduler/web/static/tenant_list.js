@@ -67,7 +67,7 @@ export function tenantList({ identity, signal }) {
     await show();
   }
 
-  void poll(show, EVERY_MS, signal);
+  void poll(show, () => EVERY_MS, signal);
   return { title: "Tenants", node: h("div", {}, answers, list) };
 }
 

@@ -10,6 +10,9 @@ import { count, duration, plural, whyMissing } from "./format.js";
 /** @typedef {import("./types.d.ts").Cluster} Cluster */
 /** @typedef {import("./types.d.ts").MissingPartition} Missing */
 
+/** States of a lane before it restores or runs. */
+const STARTING = ["assigned", "created", "fenced"];
+
 /**
  * Return a sentence for each worker and partition that is not as it should be.
  * @param {Cluster} cluster
@@ -30,7 +33,9 @@ export function troublesOf(cluster, missing = []) {
     .map(({ topic, partition, owner, state, lane, reason }) => {
       const where = owner === null ? "" : ` on ${owner}`;
       const how = state === "restoring" && lane?.restore ? ` (${restoreProgress(lane.restore)})` : "";
-      return `Partition ${keyOf({ topic, partition })} is ${state}${where}${how}.${reason ? ` ${reason}` : ""}`;
+      return `Partition ${keyOf({ topic, partition })} is ${
+        STARTING.includes(state) ? "starting" : state
+      }${where}${how}.${reason ? ` ${reason}` : ""}`;
     });
   const named = new Set(troubled.map(keyOf));
   const uncounted = missing.filter((each) => !named.has(keyOf(each))).map((each) =>

@@ -122,6 +122,7 @@ async def test_figures_of_a_worker_that_does_not_answer_stay_and_say_how_old_the
     dashboard: Dashboard, page: Page
 ) -> None:
     """The connection is what is cut: the worker that serves the other tests goes on."""
+    await refuse_streams(page)
     await page.goto("/")
     running = page.get_by_text("1 worker, 4 partitions: all running.")
     age = page.get_by_text("Last figures:")

@@ -10,7 +10,7 @@ import pytest
 
 from light_scheduler.cli import csv_lines
 from light_scheduler.cli.command_rows import Format, Row, rows_of
-from light_scheduler.cli.loading import LoadedLines
+from light_scheduler.cli.file_position import LoadedLines
 from light_scheduler.cli.schedule_file import load
 
 JSON = '{"id":"a","trigger":{"after":"1h"},"target":{"topic":"out"}'
@@ -130,14 +130,14 @@ def test_a_file_in_another_encoding_is_refused_by_line_with_the_remedy(
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (JSON, "body: is no JSON object"),
-        (JSON + "}" + JSON + "}", "body: is no JSON object: .*trailing characters"),
-        (JSON + "\0}", "body: is no JSON object"),
-        ("[1]", "body: is no JSON object: Expected `object`, got `array`"),
-        (JSON + ',"payload":' + "[" * 200_000 + "}", "body: is no JSON object: .*recursion"),
-        (JSON + ',"payload":{"text":"\\ud800"}}', "body: is no JSON object"),
+        (JSON, "body: is not a JSON object"),
+        (JSON + "}" + JSON + "}", "body: is not a JSON object: .*trailing characters"),
+        (JSON + "\0}", "body: is not a JSON object"),
+        ("[1]", "body: is not a JSON object: Expected `object`, got `array`"),
+        (JSON + ',"payload":' + "[" * 200_000 + "}", "body: is not a JSON object: .*recursion"),
+        (JSON + ',"payload":{"text":"\\ud800"}}', "body: is not a JSON object"),
         (JSON + ',"priority":' + "9" * 5_000 + "}", "priority: "),
-        (JSON + ',"priority":NaN}', "body: is no JSON object"),
+        (JSON + ',"priority":NaN}', "body: is not a JSON object"),
         (JSON + ',"reply_topic":"mine"}', "reply_topic: is for Kafka producers only"),
     ],
 )

@@ -91,6 +91,17 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
     "aiokafka.codec:": {
         "_detect_xerial_stream": "Snappy's framing, for the bounded decoders",
     },
+    "faust.assignor.partition_assignor:PartitionAssignor": {
+        "_compress": "assignments in Faust's form",
+        "_decompress": "as `_compress`",
+        "_get_changelog_distribution": "which members have tables of Faust's",
+        "_get_client_metadata": "what a member says of itself",
+        "_get_external_topic_distribution": "which member has which partitions, for all of them",
+        "_perform_assignment": "overridden: see `agents.assignor`",
+        "_protocol_assignments": "as `_compress`",
+        "_update_member_urls": "at which address a member is",
+        "_url": "this member's address",
+    },
     "faust.transport.drivers.aiokafka:AIOKafkaConsumerThread": {
         "_consumer": "ended in an outage",
         "_create_worker_consumer": "overridden: see `agents.transport`",

@@ -195,10 +195,10 @@ class Overlay:
         record = self._stored(layout.OTHERS + bulk_total_key(offset))
         return None if record is None else decode_bulk_total(record)
 
-    def bulk_totals(self) -> list[int]:
-        """Return of which offsets there were totals before this cycle."""
+    def bulk_totals(self) -> dict[int, BulkTotal]:
+        """Return the totals that there were before this cycle, by the offsets of their bulk commands."""
         stored = self._table.store.scan(layout.OTHERS + BULK_TOTAL_KIND, layout.OTHERS + EMPTIED_KIND)
-        return [bulk_offset_of(key[len(layout.OTHERS) :]) for key, _ in stored]
+        return {bulk_offset_of(key[len(layout.OTHERS) :]): decode_bulk_total(value) for key, value in stored}
 
     def keep(self, key: bytes, record: bytes | None) -> None:
         """Store a record that is no schedule's by its changelog key; None removes it."""

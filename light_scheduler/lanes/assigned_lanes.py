@@ -198,6 +198,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         moved=counters.moved,
         adopted=counters.adopted,
         relayed=counters.relayed,
+        unreported=counters.unreported,
         transactions=counters.transactions,
         staged=counters.staged,
         unstaged=counters.unstaged,

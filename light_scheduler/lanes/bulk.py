@@ -5,7 +5,7 @@
     2. From the next cycle on, each deals with a slice of the selected schedules, and keeps how far it has come. What
        happens to a schedule in the meantime happens after the command: the schedule is dealt with first (`catch_up`).
     3. A part that is done reports its count to the partition that the command was sent to.
-    4. When all have reported, the total is the answer.
+    4. When all have reported, the total is the answer; or after a day without a report (see `awaited`).
 
 While a topic grows, schedules move, so that a part for each partition could miss some and meet others twice. Then only
 the partitions that there were before get copies of 1. Each of them copies the command to all partitions that its
@@ -18,6 +18,7 @@ Each step is part of a lane's transaction: nothing is done or counted twice, wha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
@@ -39,6 +40,8 @@ from light_scheduler.wire.state import (
 )
 
 from .answers import Answers
+from .awaited import Awaited
+from .delayed_commands import longest_delay
 from .forwarding import Forwarding
 from .governing import Governing
 from .recording import record_decision
@@ -91,12 +94,18 @@ class BulkCommands:
         It may be that of a command that was copied before this lane heard of the growth: others follow schedules all
         the same.
         """
-        if any(total is not None for total in self._totals.values()):
-            return True
-        return any(offset not in self._totals for offset in self._totals_before)
+        return any(total is not None for total in self._all_totals.values())
+
+    def awaits(self, tenant: str) -> bool:
+        """Tell whether a total of a tenant's command waits here: only for its schedules does the order matter."""
+        return any(total is not None and total.command.tenant == tenant for total in self._all_totals.values())
+
+    @property
+    def _all_totals(self) -> Mapping[int, BulkTotal | None]:
+        return {**self._totals_before, **self._totals} if self._totals else self._totals_before
 
     @cached_property
-    def _totals_before(self) -> list[int]:
+    def _totals_before(self) -> Mapping[int, BulkTotal]:
         return self._overlay.bulk_totals()
 
     def begin(
@@ -218,9 +227,27 @@ class BulkCommands:
         number, total = self._awaiting(count)
         awaited = tuple(partition for partition in total.awaited if partition != count.partition)
         total = replace(total, awaited=awaited, changed=total.changed + count.changed)
-        self._totals[number] = total if awaited else None
-        if awaited:
-            return
+        self._totals[number] = total
+        if not awaited:
+            self._finish(number, total)
+
+    def end_overdue(self, awaited: Awaited) -> bool:
+        """4. Answer what has waited for reports for too long, with what was reported; tell whether there was any."""
+        transaction = self._transaction
+        tenants, share = transaction.tenants, transaction.context.rate_part.share
+        overdue = awaited.overdue(
+            self._totals_before, transaction.now, lambda tenant: longest_delay(tenants.get(tenant), share)
+        )
+        for number in overdue:
+            total = self._all_totals[number]
+            if total is not None and self._partition not in total.awaited:  # the part here goes on
+                transaction.unreported.append(total)
+                self._finish(number, total)
+        return bool(transaction.unreported)
+
+    def _finish(self, number: int, total: BulkTotal) -> None:
+        """3. or 4. Report a total to the one above it, or answer."""
+        self._totals[number] = None
         if isinstance(total, SubTotal) and total.parent_token:
             count = Count(total.parent_offset, self._partition, total.changed, total.parent_token)
             self._report(count, total.parent_partition)  # 3.

@@ -19,6 +19,7 @@ from light_scheduler.wire.lane_marks import new_token
 from light_scheduler.wire.probe import is_of_probe
 from light_scheduler.wire.state import identity
 
+from .awaited import Awaited
 from .placements import Placements
 from .probe import LaneProbe
 from .queue_ends import QueueEnds
@@ -75,6 +76,9 @@ class LaneContext:
 
     queue_ends: QueueEnds = field(default_factory=QueueEnds)
     """Delayed commands that a growth of the topic waits for."""
+
+    awaited: Awaited = field(default_factory=Awaited)
+    """For how long totals of bulk commands have waited for reports here."""
 
     probe: LaneProbe = field(default_factory=LaneProbe)
     """The probes of the partition."""

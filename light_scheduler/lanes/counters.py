@@ -32,6 +32,7 @@ class LaneCounters:
     relayed: int = 0
     moved: int = 0
     adopted: int = 0
+    unreported: int = 0
     topic: TopicTotals = field(default_factory=TopicTotals)
 
     def committed(self, cycle: Cycle, lost_results: int, throttled: int, visible_at: int) -> None:
@@ -47,6 +48,7 @@ class LaneCounters:
         self.relayed += relayed
         self.moved += moved
         self.adopted += adopted
+        self.unreported += len(cycle.transaction.unreported)
         self.outcomes.update(cycle.outcomes)
         self.events.update(cycle.events)
         self.topic.outcomes.update(cycle.outcomes)

@@ -20,7 +20,7 @@ from math import inf
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import BulkCommand, Command, CompleteCommand, ExtendCommand
-from light_scheduler.model.tenant_rules import Tenant
+from light_scheduler.model.tenant_rules import OverRate, Tenant
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.delayed_state import (
     DelayedCommand,
@@ -44,6 +44,16 @@ MOST_DELAYED_BYTES = 256 << 20
 
 FOR_COPIES = 2
 """How many times as much may wait before copies of bulk commands are rejected too: other partitions carry those out."""
+
+
+def longest_delay(tenant: Tenant | None, share: float) -> float:
+    """Return for how long (ms) a copy of a bulk command may wait in a lane with a share of the rate of its tenant."""
+    if tenant is None or tenant.rules.over_rate is not OverRate.DELAY:
+        return 0.0
+    if tenant.rules.max_pending is not None:
+        return inf  # until there is room
+    rate = tenant.rules.commands_per_second
+    return 0.0 if rate is None else FOR_COPIES * MOST_DELAYED * 1_000 / (rate * share)
 
 
 class Delaying:

@@ -156,7 +156,7 @@ class Moving:
         try:
             if home != self._partition:
                 return self._pass_home(record, command, current, origin, key)
-            if origin is None and former != home and (self._may_have(former) or self._lent(name) > 0):
+            if origin is None and former != home and (self._may_have(former, command) or self._lent(name) > 0):
                 self._forwarding.relay(record, None, former, asks=True)
                 self._lend(name, self._lent(name) + 1)
                 self._transaction.relayed += 1
@@ -176,7 +176,7 @@ class Moving:
         if current is not None:
             if not (self.leaves(key) and self.move(identity_of(current), current, key)):
                 return False
-        elif former not in (self._partition, home) and self._may_have(former):
+        elif former not in (self._partition, home) and self._may_have(former, command):
             home, asks = former, True
         self._forwarding.relay(record, origin, home, asks=asks)
         if origin is not None and not asks:
@@ -288,13 +288,13 @@ class Moving:
             return True
         return self._overlay.kept(emptied_key(self.placement.partitions, partition)) is not None
 
-    def _may_have(self, former: int) -> bool:
+    def _may_have(self, former: int, command: Command) -> bool:
         """Tell whether a partition is to be asked first, since it has schedules, or is to hear of a bulk command.
 
-        A command behind a bulk command takes the same way, so as not to overtake it.
+        A command behind a bulk command of its tenant takes the same way, so as not to overtake it.
         """
         is_moving = self.is_active and not self._has_been_settled
-        return not self._is_emptied(former) or (is_moving and self._bulk.any_awaited)
+        return not self._is_emptied(former) or (is_moving and self._bulk.awaits(command.tenant))
 
     @property
     def _has_been_settled(self) -> bool:

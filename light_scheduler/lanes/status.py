@@ -115,6 +115,9 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     moved: Annotated[int, Meta(description="Schedules handed over to partitions that were added.")] = 0
     adopted: Annotated[int, Meta(description="Schedules taken over from other partitions.")] = 0
     relayed: Annotated[int, Meta(description="Commands passed on while schedules move.")] = 0
+    unreported: Annotated[
+        int, Meta(description="Bulk commands that ended though partitions had not reported for a day.")
+    ] = 0
     transactions: Annotated[int, Meta(description="Transactions committed.")] = 0
     staged: Annotated[int, Meta(description="Transactions prepared ahead of time and committed at it.")] = 0
     unstaged: Annotated[int, Meta(description="Transactions prepared ahead of time and dropped for a command.")] = 0

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches, RecordTooLargeError
-from light_scheduler.model import Entry, Outcome
+from light_scheduler.model import BulkTotal, Entry, Outcome
 from light_scheduler.tables import Overlay
 from light_scheduler.wire.state import (
     POSITION_KEY,
@@ -58,6 +58,8 @@ class Transaction:
         """Commands passed on to the partition of their key."""
         self.relayed = self.moved = self.adopted = 0
         """Since the topic has grown: commands passed on, schedules handed over, and schedules taken over."""
+        self.unreported: list[BulkTotal] = []
+        """Totals of bulk commands that ended without the reports of all partitions."""
         self._changelog = context.changelog
 
     @property

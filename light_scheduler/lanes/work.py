@@ -27,6 +27,7 @@ from light_scheduler.wire.state import CommandsLog, identity_of
 
 from .alarm import Alarm
 from .attempt import Attempt
+from .awaited import log_unreported
 from .budget import NOTHING_DUE, Budget, TurnBudget
 from .caution import Kind, Work
 from .context import LaneContext, origin_key
@@ -294,6 +295,7 @@ class LaneWork:
         self._settle(made)
         self._input.has_jumped = False
         self.lessons.committed(ends, cycle.condemned_met)
+        log_unreported(self._tp, cycle.transaction.unreported)
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)
         self._budget.next_turn(due, now)

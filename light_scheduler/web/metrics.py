@@ -80,6 +80,11 @@ _COUNTERS: Counters[LaneStatus] = (
     ("schedules_moved", "Schedules handed over to partitions that were added.", lambda lane: lane.moved),
     ("schedules_adopted", "Schedules taken over from other partitions.", lambda lane: lane.adopted),
     ("commands_relayed", "Commands passed on while schedules move.", lambda lane: lane.relayed),
+    (
+        "bulk_unreported",
+        "Bulk commands that ended though partitions had not reported for a day.",
+        lambda lane: lane.unreported,
+    ),
     ("transactions", "Transactions committed.", lambda lane: lane.transactions),
     ("staged", "Transactions prepared ahead of time and committed at it.", lambda lane: lane.staged),
     ("unstaged", "Transactions prepared ahead of time and dropped for a command.", lambda lane: lane.unstaged),

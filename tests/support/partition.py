@@ -12,6 +12,7 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.engine import CommandRates, FairQueue, FiringRules, Limits, RateDemand
 from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.lanes.awaited import Awaited
 from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.caution import Work
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
@@ -116,6 +117,7 @@ class Partition:
         self.placements: Any = None
         self.probe = LaneProbe()
         self.queue_ends = QueueEnds()
+        self.awaited = Awaited()
         self.handover: HandoverPass | None = None
         self.fair = FairQueue()
         self.left_alone: frozenset[int] = frozenset()
@@ -142,6 +144,7 @@ class Partition:
             placements=self.placements,
             probe=self.probe,
             queue_ends=self.queue_ends,
+            awaited=self.awaited,
         )
 
     async def run(

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
+from light_scheduler.lanes.awaited import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS
 from light_scheduler.lanes.caution import Kind, Work
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.handover import HandoverPass
@@ -26,6 +27,8 @@ SETTLED = Placement(AFTER, BEFORE, ALL, ALL, SECRET)
 FORMER, HOME = 1, 3
 MOVES = next(key for key in map(b"%d".__mod__, count()) if partition_for(key, AFTER) == HOME)
 """A key that moves from partition 1 to partition 3."""
+STAYS = next(key for key in map(b"%d".__mod__, count()) if partition_for(key, AFTER) == FORMER)
+"""A key that belongs to partition 1, as before."""
 
 
 class Known:
@@ -48,6 +51,8 @@ class Topic:
         self.events: Counter[tuple[str, str]] = Counter()
         self.counts: list[object] = []
         self.rejected: list[str | None] = []
+        self.unreported: list[tuple[int, tuple[int, ...]]] = []
+        self.now = AT
         self.condemned: dict[int, dict[Work, str]] = {}
         for partition in self.partitions:
             partition.placements = Known(Placement(BEFORE, secret=SECRET))
@@ -77,7 +82,9 @@ class Topic:
             partition = self.partitions[number]
             partition.handover = HandoverPass() if handing_over else None
             taken, self.waiting[number] = self.waiting[number], []
-            await partition.run(*taken, condemned=self.condemned.get(number, NOTHING_CONDEMNED))
+            condemned = self.condemned.get(number, NOTHING_CONDEMNED)
+            cycle = await partition.run(*taken, now=self.now, condemned=condemned)
+            self.unreported += [(number, total.awaited) for total in cycle.transaction.unreported]
             self.events.update((event.event.value, str(event.id)) for event in partition.history)
             self.counts += [result.count for result in partition.results if result.id == "*"]
             self.rejected += [letter.field for letter in partition.dead_letters]
@@ -85,7 +92,12 @@ class Topic:
                 self.send(record.partition, *record.headers, key=record.key, value=record.value)
 
     async def is_settled(self, number: int) -> bool:
-        return (await self.partitions[number].run()).moving.is_settled()
+        return (await self.partitions[number].run(now=self.now)).moving.is_settled()
+
+    async def watch(self, number: int, until: int) -> None:
+        """Run cycles of a partition, one a minute, up to so long (ms) after the commands were recorded."""
+        for self.now in range(AT + until - WATCHED_MS - LOOK_MS, AT + until + 1, LOOK_MS):
+            await self.run(number)
 
     async def settle(self) -> None:
         for _ in range(12):
@@ -239,6 +251,54 @@ async def test_a_worker_that_knows_no_reach_holds_no_total_up(topic: Topic) -> N
         topic.send(FORMER, *count_headers(Count(origin.offset, number, 0, origin.token)), key=None, value=None)
     await topic.settle()
     topic.judge(1)
+
+
+async def test_only_commands_of_its_tenant_take_the_longer_way_behind_a_bulk_command(topic: Topic) -> None:
+    topic.know(GROWING)
+    await topic.settle()
+    topic.know(GROWING)
+    topic.bulk(HOME, b"cancel")
+    await topic.run(HOME)
+    topic.send(HOME, due_at(AT + HOUR), *TO_REMINDERS, ("schedule-tenant", b"other"), key=MOVES)
+    await topic.run(HOME)
+    assert topic.events["scheduled", MOVES.decode()] == 1
+    topic.schedule(HOME)
+    await topic.run(HOME)
+    assert topic.events["scheduled", MOVES.decode()] == 1, "behind the bulk command of its tenant"
+    await topic.settle()
+    assert topic.events["scheduled", MOVES.decode()] == 2
+    assert topic.partitions[HOME].table.pending == 2
+
+
+@pytest.mark.parametrize("asked", [0, FORMER, HOME])
+async def test_a_topic_settles_though_a_partition_never_reports_and_the_answer_has_what_was_reported(
+    topic: Topic, asked: int
+) -> None:
+    """A worker of another version has lost the copy for a partition that was there before."""
+    topic.know(GROWING)
+    topic.schedule(FORMER, STAYS)
+    await topic.run(FORMER)
+    topic.bulk(asked)
+    await topic.run(asked)
+    lost = FORMER if asked == 0 else 0
+    topic.waiting[lost] = []
+    await topic.settle()
+    await topic.watch(asked, OVERDUE_MS + LATER_MS - LOOK_MS)
+    assert (topic.counts, topic.unreported, await topic.is_settled(asked)) == ([], [], False)
+    await topic.watch(asked, OVERDUE_MS + LATER_MS)
+    assert (topic.counts, topic.unreported) == ([int(lost != FORMER)], [(asked, (lost,))])
+    assert await topic.is_settled(asked)
+
+
+async def test_a_report_that_comes_too_late_is_rejected(topic: Topic) -> None:
+    topic.bulk(0)
+    await topic.run(0, 0)
+    copies, topic.waiting[FORMER] = topic.waiting[FORMER], []
+    await topic.watch(0, OVERDUE_MS + LATER_MS)
+    assert topic.counts == [0]
+    topic.waiting[FORMER] = copies
+    await topic.run(FORMER, FORMER, 0)
+    assert (topic.counts, topic.rejected) == ([0], ["schedule-bulk-count"])
 
 
 async def test_a_partition_that_has_told_that_it_has_settled_copies_all_bulk_commands_to_all(topic: Topic) -> None:

@@ -56,6 +56,11 @@ class Intake:
     def is_full(self) -> bool:
         return len(self._waiting) >= MAX_WAITING_BATCHES
 
+    @property
+    def has_all(self) -> bool:
+        """Whether no command is known to be in the log that has not arrived."""
+        return not self.is_full and self._reached >= self._backlog_end
+
     def offer(self, epoch: int, first: int, records: list[CommandRecord]) -> None:
         """Take a batch that was fetched from offset `first` on, if it fits."""
         if not self.is_open or epoch != self.epoch or first != self.next_offset or records[0].offset < first:

@@ -3,9 +3,10 @@
     1. A lane that has to hold back, since it has no token of a rate left, asks other lanes.
     2. A lane that is asked takes what it lends from its bucket, in the transaction that answers. Of the asks of another
        lane for a rate that it reads at once, it answers the last: who asks knows one that is open. It answers none in a
-       backlog that it found: nobody waits for that any more. As commands do, asks count by when they were recorded, so
-       those that are read late are not held against the commands behind them. One that comes by `rate_post` counts as
-       if it stood in the log ahead of the commands that are still to be read.
+       backlog that it found, unless the next command waits for its schema: nobody waits for that any more. As commands
+       do, asks count by when they were recorded, so those that are read late are not held against the commands behind
+       them. One that comes by `rate_post` counts as if it stood in the log ahead of the commands of its tenant that are
+       still to be read (see `unread`).
     3. The one that asked adds it to its own bucket in the transaction that reads the answer.
 
 Nobody waits for an answer: without one, a lane goes on with the tokens that it earns. Whether a lane answers does not
@@ -96,15 +97,16 @@ class RateLending:
         if ask.partition not in self._left_alone:
             self._asks[ask.name, (self._context.commands_topic, ask.partition)] = ask, record.timestamp
 
-    def answer(self, waiting_since: int | None = None) -> None:
+    def answer(self, unread_since: Callable[[str], int | None] = lambda _: None) -> None:
         """2. Lend what is not needed here soon, once the commands of the cycle have had their tokens.
 
-        `waiting_since` (UTC epoch ms) is when the first of those was recorded that later cycles read; None: none waits.
+        `unread_since` returns when the first command of a tenant was recorded that later cycles read (UTC epoch ms);
+        None: none waits.
         """
-        read_until = self._now if waiting_since is None else waiting_since
         for (_, sender), (ask, recorded_at) in self._asks.items():
             kept = self._demand.of(ask.name, self._now).kept(self._now)
-            at = read_until if recorded_at is None else recorded_at
+            if (at := recorded_at) is None and (at := unread_since(ask.name.tenant)) is None:
+                at = self._now
             lent = self._lend(ask.name, ask.wanted / THOUSANDTHS, kept, at)
             grant = RateGrant(ask.name, self._context.partition, ask.number, int(lent * THOUSANDTHS))
             self._send(grant, sender)

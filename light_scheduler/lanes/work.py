@@ -43,6 +43,7 @@ from .skew import ClockSkew
 from .staged_commit import StagedCommit
 from .staging import NO_STAGING
 from .tracing import TracedCycle
+from .unread import Unread
 
 MAX_FIRING_BYTES = 8 << 20
 MAX_BULK = 500
@@ -189,9 +190,8 @@ class LaneWork:
         commands.reverse()
         cycle.take_all(commands, most if is_behind and not self._caution.is_active else 0, max_bytes)  # 2.
         read += cycle.delaying.taken
-        if not is_behind:
-            first = next(self._intake.waiting(), None)
-            cycle.rates.answer(None if first is None else first.timestamp)  # 2.
+        if not is_behind or self._incoming.readable.is_held:
+            cycle.rates.answer(Unread(self._incoming, self._context.dialect).since)  # 2.
         is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, min(most, MAX_BULK), max_bytes)  # 2.

@@ -3,8 +3,8 @@
     GET /peers/rates?letters=...    base64url of msgpack: [[to topic, to partition, from topic, form, kind, tenant,
                                     partition, number, thousandths of a token], ...]; `form` is `ask` or `grant`
 
-A letter that cannot be delivered is lost. So is one that a worker refuses, which is logged. Only workers may send any,
-whether or not access is set up.
+A letter that cannot be delivered, or that a worker refuses, is lost. That is logged once for each outage. Only workers
+may send any, whether or not access is set up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import base64
 import binascii
 import logging
 from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
 from http import HTTPStatus
 from typing import Literal, NamedTuple
 
@@ -27,7 +26,7 @@ from light_scheduler.access.peers import PEER_HEADER, is_signed
 from light_scheduler.lanes.rate_exchange import Letter, RateExchange
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateMessage, RateName
 
-from .peer_client import PEER_CLIENT, PeerClient, authority_of
+from .peer_client import PEER_CLIENT, PeerClient, authority_of, why_unreachable
 from .problems import ProblemError
 from .worker import Worker
 
@@ -66,7 +65,7 @@ class RateCourier:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._refusing: set[str] = set()
+        self._outages = _Outages()
 
     async def take_rates(self, request: web.Request) -> web.Response:
         """Take letters for lanes of this worker."""
@@ -105,29 +104,42 @@ class RateCourier:
             while letters := exchange.take(url, MOST_LETTERS):
                 for text in write_letters(letters):
                     await self._send(client, url, text)
-        except Exception:
-            log.exception("cannot lend or ask for tokens of rates at worker %s; trying again with the next", url)
+        except Exception as error:  # noqa: BLE001 - the next letters may arrive
+            self._outages.note(url, "fails", f"cannot be asked: {error!r}", error)
         finally:
             del self._under_way[url]
 
     async def _send(self, client: PeerClient, url: str, text: str) -> None:
         address = URL(f"{url}{PATH}?letters={text}", encoded=True)
-        with suppress(TimeoutError, aiohttp.ClientError):
+        try:
             async with client.get(address, aiohttp.ClientTimeout(total=ARRIVES_S)) as response:
-                self._note(url, response.status)
+                status = response.status
+        except TimeoutError:
+            self._outages.note(url, "away", f"does not answer within {ARRIVES_S:.0f} s")
+        except (aiohttp.ClientError, OSError) as error:
+            self._outages.note(url, "away", why_unreachable(error))
+        else:
+            if status == HTTPStatus.NO_CONTENT:
+                self._outages.over(url)
+            else:
+                self._outages.note(url, "refuses", f"refuses {PATH} with status {status}")
 
-    def _note(self, url: str, status: int) -> None:
-        """Log that a worker refuses letters, once until it takes some."""
-        if status == HTTPStatus.NO_CONTENT:
-            self._refusing.discard(url)
-        elif url not in self._refusing:
-            self._refusing.add(url)
-            log.warning(
-                "worker %s refuses %s with status %d: until it accepts that, tokens lent to its partitions are lost",
-                url,
-                PATH,
-                status,
-            )
+
+class _Outages:
+    """Workers that take no letters: each kind of trouble is logged once, until the worker takes some again."""
+
+    def __init__(self) -> None:
+        self._noted: dict[str, set[str]] = {}
+
+    def note(self, url: str, kind: str, trouble: str, error: Exception | None = None) -> None:
+        if kind not in (noted := self._noted.setdefault(url, set())):
+            noted.add(kind)
+            text = "worker %s %s. Tokens of rates that are lent to its partitions are lost until it takes them"
+            log.warning(text, url, trouble, exc_info=error)
+
+    def over(self, url: str) -> None:
+        if self._noted.pop(url, None) is not None:
+            log.info("worker %s takes tokens of rates, and asks for them, again", url)
 
 
 def write_letters(letters: Iterable[Letter]) -> list[str]:

@@ -26,13 +26,15 @@ from light_scheduler.lanes.readable import Readable
 from light_scheduler.lanes.work import LaneWork
 from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.model.placement import Placement
-from light_scheduler.model.rate_lending import RateAsk, RateKind, RateName
+from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
+from light_scheduler.wire.dialects.light4j import task_record
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
 from light_scheduler.wire.lane_marks import BULK_REACH, FORWARDED_FROM
 from light_scheduler.wire.lending import room_headers, room_in
+from light_scheduler.wire.schemas import Schemas
 from light_scheduler.wire.state import decode_entry, emptied_key, encode_emptied
 
 OTHER = ("schedule-tenant", b"other")
@@ -323,3 +325,57 @@ async def test_a_letter_about_rates_takes_no_room_from_commands_that_are_still_t
     assert [message.said.number for message in other.received()] == [7]
     await partition.run(*cancels(AT + 2_000, 10), now=clock.at)
     assert [result.outcome.value for result in partition.results] == 10 * ["not_found"]
+
+
+class Unknown:
+    """A schema registry that knows no schema yet."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[int, Any] = {}
+
+    def ask_for(self, id: int, wake: Any) -> None:
+        """It takes long."""
+
+    def trouble_with(self, id: int) -> str | None:
+        return "it does not answer"
+
+
+def task(tenant: str, offset: int, at: int, *, framed: bool = False) -> Any:
+    """Return a command of light-4j, whose value needs a schema of a registry if it is framed."""
+    fields = {"host": tenant, "name": f"t-{offset}", "action": "INSERT", "frequency": {"timeUnit": "HOURS", "time": 1}}
+    key, value = task_record({**fields, "topic": "reminders", "start": at, "data": None}, None, 7 if framed else None)
+    return command(key=key, value=value, offset=offset, timestamp=at)
+
+
+@pytest.mark.parametrize("is_backlog", [False, True])
+async def test_while_the_next_command_waits_for_its_schema_tenants_of_no_command_that_waits_lend_tokens(
+    is_backlog: bool,
+) -> None:
+    partition = Partition(FakeProducer(), of=2, dialect="light4j", schemas=Schemas())
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    rules = TenantRules(commands_per_second=20)
+    partition.tenants.book = TenantBook([Tenant(name=name, rules=rules) for name in ("waits", "other")])
+    owners: Any = SimpleNamespace(own_url="http://own", owners=lambda: {"http://own": {NAMES.commands: [0, 1]}})
+    exchange = RateExchange(owners, [NAMES.commands])
+    partition.rate_post, other = (exchange.post_of((NAMES.commands, number)) for number in (0, 1))
+    for post in (partition.rate_post, other):
+        post.open(lambda: None)
+    clock = Clock()
+    work = work_on(partition, [task("waits", 5, AT, framed=True)], clock)
+    registry: Any = Unknown()
+    readable = Readable(partition.dialect, registry, lambda: None)
+    work._incoming = work._incoming._replace(readable=readable)
+    work._intake.backlog_taken = not is_backlog
+
+    async def lent(tenant: str) -> int:
+        other.send((NAMES.commands, 0), RateAsk(RateName(RateKind.COMMANDS, tenant), 1, 7, 100_000))
+        made = await work._make(partition.table)
+        partition.rates.commit()
+        assert made.read == 0
+        return sum(message.said.amount for message in other.received() if isinstance(message.said, RateGrant))
+
+    lent_first = {tenant: await lent(tenant) for tenant in ("waits", "other")}
+    assert all(lent_first.values())
+    for _ in range(3):
+        clock.at += 10_000
+        assert (await lent("waits"), await lent("other")) == (0, lent_first["other"])

@@ -8,6 +8,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import pytest
 from support.waiting import eventually
 from yarl import URL
@@ -99,12 +100,11 @@ class Answers:
         yield SimpleNamespace(status=answer)
 
 
-async def test_a_worker_that_refuses_letters_is_logged_once_and_no_failure_is_the_end(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def logged_of(caplog: pytest.LogCaptureFixture, *answers: int | Exception) -> list[str]:
+    """Bring letters, one at a time, to a worker that answers so; return what was logged, without the common end."""
     peers = KnownPeers({"http://other": {TOPIC: [1]}})
     worker: Any = SimpleNamespace(exchange=RateExchange(peers, [TOPIC]))
-    client = Answers(400, 400, 204, RuntimeError("by mistake"), TimeoutError(), 403, 403)
+    client = Answers(*answers)
     courier = RateCourier(worker)
     application: Any = {PEER_CLIENT: client}
     carrying = courier.carrying(application)
@@ -112,14 +112,44 @@ async def test_a_worker_that_refuses_letters_is_logged_once_and_no_failure_is_th
     def is_sent(left: int) -> bool:
         return len(client.left) == left and not courier._under_way
 
+    caplog.set_level("INFO")
     await anext(carrying)
     for left in reversed(range(len(client.left))):
         worker.exchange.send(LETTERS[0])
         await eventually(partial(is_sent, left))
     await anext(carrying, None)
-    logged = [record.getMessage() for record in caplog.records]
-    assert [line.partition(":")[0] for line in (each.replace("http://other", "other") for each in logged)] == [
-        "worker other refuses /peers/rates with status 400",
-        "cannot lend or ask for tokens of rates at worker other; trying again with the next",
-        "worker other refuses /peers/rates with status 403",
+    return [record.getMessage().partition(". ")[0].removeprefix("worker http://other ") for record in caplog.records]
+
+
+async def test_a_worker_that_refuses_letters_is_logged_once_and_no_failure_is_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert await logged_of(caplog, 400, 400, 204, RuntimeError("by mistake"), TimeoutError(), 403, 403) == [
+        "refuses /peers/rates with status 400",
+        "takes tokens of rates, and asks for them, again",
+        "cannot be asked: RuntimeError('by mistake')",
+        "does not answer within 2 s",
+        "refuses /peers/rates with status 403",
     ]
+
+
+@pytest.mark.parametrize(
+    "away", [TimeoutError(), aiohttp.ServerDisconnectedError(), ConnectionResetError(), OSError("no route")]
+)
+async def test_a_worker_that_is_away_is_logged_once_for_each_outage_and_once_when_it_is_back(
+    caplog: pytest.LogCaptureFixture, away: Exception
+) -> None:
+    away_again = [away, away, away]
+    logged = await logged_of(caplog, 204, *away_again, 204, 204, *away_again, 204)
+    assert [each.startswith("takes") for each in logged] == [False, True, False, True]
+    assert [record.levelname for record in caplog.records] == 2 * ["WARNING", "INFO"]
+    assert not any(record.exc_info for record in caplog.records)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_failure_that_nobody_expects_is_logged_with_where_it_comes_from_once(
+    caplog: pytest.LogCaptureFixture, times: int
+) -> None:
+    await logged_of(caplog, *(RuntimeError("by mistake") for _ in range(times)))
+    (record,) = caplog.records
+    assert record.exc_info

@@ -46,7 +46,7 @@ class RatePost(Protocol):
 
 
 class NoPost:
-    """For a lane that shares a log with all others."""
+    """For a lane that shares a log with all others, or has none that it shares rates with: the scheduler in memory."""
 
     topics = 1
 

@@ -94,6 +94,36 @@ async def test_no_flush_begins_because_of_the_time_where_it_would_wait_for_other
     store.close()
 
 
+async def test_no_flush_begins_because_of_the_time_while_a_full_table_in_memory_is_still_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RocksDB would have the write wait, on the event loop, until it has room for one more table in memory."""
+    now, options = 0.0, rocks._options()
+    monkeypatch.setattr(rocks, "time", SimpleNamespace(monotonic=lambda: now))
+    options.set_write_buffer_size(1 << 20)
+    options.set_max_write_buffer_number(4)
+    options.set_min_write_buffer_number_to_merge(3)  # so a full one stays in memory
+    monkeypatch.setattr(rocks, "_options", lambda: options)
+    store = RocksStore(tmp_path / "store")
+
+    def full_tables() -> int | None:
+        return store._db.property_int_value("rocksdb.num-immutable-mem-table")
+
+    while not full_tables():
+        store.write({os.urandom(8): os.urandom(1 << 15)})
+    now = rocks.FLUSH_S + 1
+    for _ in range(3):
+        store.write({os.urandom(8): b"late"})
+        await asyncio.sleep(0.05)
+    assert (full_tables(), store._db.live_files()) == (1, [])
+    await store.flush()
+    assert full_tables() == 0
+    now += rocks.FLUSH_S + 1
+    store.write({b"a": b"1"})
+    await eventually(lambda: store._db.property_int_value("rocksdb.num-entries-active-mem-table") == 0)
+    store.close()
+
+
 WRITER = """
 import os, sys
 from pathlib import Path

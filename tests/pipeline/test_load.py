@@ -152,6 +152,29 @@ class TestFormats:
         assert (first.payload, first.headers, first.labels) == (b"\x00\xff", [("x", b"1")], None)
         assert (second.payload, second.headers, second.labels) == (None, [], {"k": "v"})
 
+    @pytest.mark.parametrize("options", [{}, {"reading": {"multiLine": "false"}, "ignored": ("remark",)}])
+    def test_a_csv_row_whose_text_has_a_comma_without_quotes_is_not_cut_off(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path, options: dict[str, Any]
+    ) -> None:
+        table = tmp_path / "table.csv"
+        remark = ("remark,", ",") if "ignored" in options else ("", "")
+        table.write_text(f"{remark[0]}id,payload\n{remark[1]}a,Hello\n{remark[1]}b,Hello, world\n")
+        options = {"format": "csv", "constants": {"target-topic": "t"}, **options}
+        with pytest.raises(Exception, match=r"Malformed records .*b,Hello"):
+            load(table, **options)
+        assert commands(kafka, topic) == []
+        reading = {**options.get("reading", {}), "mode": "DROPMALFORMED"}
+        assert load(table, **{**options, "reading": reading}).sent == 1
+
+    def test_a_line_that_is_no_json_is_no_row_of_nulls(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table = tmp_path / "table.json"
+        table.write_text('{"id": "a", "payload": "x"}\n{"id": "b", payload\n')
+        with pytest.raises(Exception, match="Malformed records"):
+            load(table, format="json", constants={"target-topic": "t"})
+        assert commands(kafka, topic) == []
+
     @pytest.mark.usefixtures("compiled_plans")
     def test_delta_tables_can_be_loaded(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path

@@ -19,8 +19,14 @@ Format = Literal["parquet", "csv", "json", "delta"]
 
 _READING: dict[str, dict[str, str]] = {
     # As RFC 4180 has it: quotes are doubled, and what is quoted may hold line breaks. Nothing at all is null, and "" is
-    # empty: Spark takes both for null, unless null is something that no cell holds.
-    "csv": {"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\0"},
+    # empty: Spark takes both for null, unless null is something that no cell holds. A row with more cells than the
+    # header is an error: text may have been cut off at a comma. Without all columns, nobody would count the cells.
+    "csv": {
+        **{"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\0"},
+        **{"mode": "FAILFAST", "columnPruning": "false"},
+    },
+    # A line that is no JSON would be a row of nulls.
+    "json": {"mode": "FAILFAST"},
 }
 _WHOLE = re.compile(r"(?P<root>[^/:]+://[^/]*|[^/:]+:(?!//)|)(?P<path>/.*|)", re.DOTALL)
 """A whole path: `/state`, `file:/state`, `s3a://bucket/state`."""

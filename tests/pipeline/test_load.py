@@ -152,6 +152,29 @@ class TestFormats:
         assert (first.payload, first.headers, first.labels) == (b"\x00\xff", [("x", b"1")], None)
         assert (second.payload, second.headers, second.labels) == (None, [], {"k": "v"})
 
+    @pytest.mark.parametrize("options", [{}, {"reading": {"multiLine": "false"}, "ignored": ("remark",)}])
+    def test_a_csv_row_whose_text_has_a_comma_without_quotes_is_not_cut_off(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path, options: dict[str, Any]
+    ) -> None:
+        table = tmp_path / "table.csv"
+        remark = ("remark,", ",") if "ignored" in options else ("", "")
+        table.write_text(f"{remark[0]}id,payload\n{remark[1]}a,Hello\n{remark[1]}b,Hello, world\n")
+        options = {"format": "csv", "constants": {"target-topic": "t"}, **options}
+        with pytest.raises(Exception, match=r"Malformed records .*b,Hello"):
+            load(table, **options)
+        assert commands(kafka, topic) == []
+        reading = {**options.get("reading", {}), "mode": "DROPMALFORMED"}
+        assert load(table, **{**options, "reading": reading}).sent == 1
+
+    def test_a_line_that_is_no_json_is_no_row_of_nulls(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table = tmp_path / "table.json"
+        table.write_text('{"id": "a", "payload": "x"}\n{"id": "b", payload\n')
+        with pytest.raises(Exception, match="Malformed records"):
+            load(table, format="json", constants={"target-topic": "t"})
+        assert commands(kafka, topic) == []
+
     @pytest.mark.usefixtures("compiled_plans")
     def test_delta_tables_can_be_loaded(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
@@ -330,6 +353,13 @@ class TestRefusals:
             main(spark, LoadOptions(table=str(table), **given))
 
 
+VECTORS = pytest.mark.parametrize(
+    "vectors",
+    [
+        pytest.param(False, id="files are rewritten"),
+        pytest.param(True, id="rows are marked in deletion vectors"),
+    ],
+)
 BROADCASTS = [
     pytest.param(versions.MOST_BROADCAST, id="few rows are gone"),
     pytest.param(0, id="many rows are gone", marks=pytest.mark.soak),
@@ -383,13 +413,7 @@ class TestOnceOnly:
         assert load(table, format="delta", name=f"{topic}-other").sent == 9
 
     @pytest.mark.parametrize("broadcast", BROADCASTS)
-    @pytest.mark.parametrize(
-        "vectors",
-        [
-            pytest.param(False, id="files are rewritten"),
-            pytest.param(True, id="rows are marked in deletion vectors"),
-        ],
-    )
+    @VECTORS
     @pytest.mark.soak
     def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
         self,
@@ -424,6 +448,44 @@ class TestOnceOnly:
         assert len(sent) == 103
         assert [command.id for command in sent if command.target.topic == "u"] == ["30", "31"]
 
+    @pytest.mark.parametrize("broadcast", BROADCASTS)
+    @VECTORS
+    @pytest.mark.soak
+    def test_rows_that_are_written_again_as_they_were_send_nothing_and_those_that_come_back_are_sent(
+        self,
+        spark: SparkSession,
+        load: Load,
+        kafka: Kafka,
+        topic: str,
+        tmp_path: Path,
+        vectors: bool,
+        broadcast: int,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(versions, "MOST_BROADCAST", broadcast)
+        table, name = tmp_path / "table", f"delta.`{tmp_path / 'table'}`"
+        rows = spark.range(10).selectExpr("cast(id as string) id", "'t' target_topic", "'x' payload")
+        property = "delta.enableDeletionVectors", str(vectors).lower()
+        rows.coalesce(1).write.format("delta").option(*property).save(str(table))
+        assert load(table, format="delta").sent == 10
+        spark.sql(f"UPDATE {name} SET payload = payload WHERE id = '1'")
+        assert load(table, format="delta").sent == 0
+        source = "SELECT * FROM VALUES ('2', 'x'), ('3', 'y'), ('new', 'x') AS rows(id, payload)"
+        spark.sql(
+            f"MERGE INTO {name} USING ({source}) AS source ON {name}.id = source.id "
+            "WHEN MATCHED THEN UPDATE SET payload = source.payload "
+            "WHEN NOT MATCHED THEN INSERT (id, target_topic, payload) VALUES (source.id, 't', source.payload)"
+        )
+        assert load(table, format="delta").sent == 2
+        spark.sql(f"DELETE FROM {name} WHERE id = '4'")
+        assert load(table, format="delta").sent == 0
+        spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 0")
+        assert load(table, format="delta").sent == 2, "the row that was deleted and the one that was changed"
+        assert [command.id for command in commands(kafka, topic)] == sorted(
+            [*map(str, range(10)), "3", "3", "4", "new"]
+        )
+
+    @VECTORS
     def test_schedules_whose_rows_were_deleted_from_a_delta_table_are_cancelled_once(
         self,
         spark: SparkSession,
@@ -431,6 +493,7 @@ class TestOnceOnly:
         kafka: Kafka,
         topic: str,
         tmp_path: Path,
+        vectors: bool,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         table = tmp_path / "table"
@@ -449,6 +512,8 @@ class TestOnceOnly:
         options: dict[str, Any] = {"format": "delta", "cancels_deleted": True}
         append("x", "a", "b", "c", "d", "e")
         append("y", "e")
+        property = f"'delta.enableDeletionVectors' = '{str(vectors).lower()}'"
+        spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ({property})")
         assert load(table, **options).sent == 6
         homes = {record.key: record.partition for record in committed_records(kafka, topic)}
         before = {(record.partition, record.offset) for record in committed_records(kafka, topic)}
@@ -505,6 +570,44 @@ class TestOnceOnly:
             load(table, format="delta", cancels_deleted=cancels)
 
         assert load(table, format="delta", name="another", cancels_deleted=cancels).sent == 1
+
+    def test_a_copy_of_a_delta_table_adds_nothing_until_it_gets_versions_of_its_own_and_then_is_an_error(
+        self, spark: SparkSession, load: Load, tmp_path: Path
+    ) -> None:
+        table, copy = tmp_path / "table", tmp_path / "copy"
+
+        def append(id: str, path: Path) -> None:
+            rows = spark.createDataFrame([(id,)], "id string").selectExpr("id", "'t' target_topic")
+            rows.coalesce(1).write.format("delta").mode("append").save(str(path))
+
+        append("a", table)
+        shutil.copytree(table, copy)
+        assert load(table, format="delta").sent == 1
+        assert load(copy, format="delta") == LoadSummary(0, 0, 0, 0, None)
+        append("b", table)
+        append("c", copy)
+        assert load(table, format="delta").sent == 1
+        with pytest.raises(JobError, match=r"copy is not the table that was loaded last.*another --name"):
+            load(copy, format="delta")
+        shutil.rmtree(table)
+        spark.sql(f"RESTORE TABLE delta.`{copy}` TO VERSION AS OF 0")
+        append("d", copy)
+        with pytest.raises(JobError, match="up to version 1"):
+            load(copy, format="delta")
+        assert load(copy, format="delta", name="another").sent == 2
+
+    def test_refused_rows_of_new_versions_of_a_delta_table_are_added_to_those_of_earlier_ones(
+        self, spark: SparkSession, load: Load, tmp_path: Path
+    ) -> None:
+        table, kept = tmp_path / "table", tmp_path / "refused"
+        for number, at in enumerate(("soon", AT, "later")):
+            rows = spark.createDataFrame([(f"id-{number}", str(at))], "id string, at string")
+            rows.selectExpr("id", "at", "'t' target_topic").coalesce(1).write.format("delta").mode("append").save(
+                str(table)
+            )
+            load(table, format="delta", refused=str(kept))
+        found = spark.read.parquet(str(kept)).select("content.id").collect()
+        assert sorted(row.id for row in found) == ["id-0", "id-2"]
 
     @pytest.mark.parametrize("broadcast", BROADCASTS)
     @pytest.mark.soak

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import shlex
+import sys
 from dataclasses import fields
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from support.documented import parse_call
@@ -50,3 +53,16 @@ def test_every_setting_is_one(path: Path) -> None:
     variables = [text for text in texts(path) if text.startswith(ENVIRONMENT_PREFIX)]
     named = {variable.removeprefix(ENVIRONMENT_PREFIX).lower() for variable in variables}
     assert named <= {each.name for each in fields(Settings)}
+
+
+def test_airflow_does_not_try_again_what_tells_of_faults_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    operator = MagicMock()
+    package = "airflow.providers.standard.operators"
+    for module in ("airflow", "airflow.sdk", "airflow.providers", "airflow.providers.standard", package):
+        monkeypatch.setitem(sys.modules, module, MagicMock())
+    monkeypatch.setitem(sys.modules, f"{package}.bash", MagicMock(BashOperator=operator))
+
+    runpy.run_path(str(FOLDER / "airflow_dag.py"))
+
+    retries = {call.kwargs["task_id"]: call.kwargs["retries"] for call in operator.call_args_list}
+    assert retries == {"load": 0, "archive": 2, "audit": 0, "report": 2}

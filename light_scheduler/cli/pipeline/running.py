@@ -55,12 +55,24 @@ _ADVICE = {
         "the disk on which Spark keeps temporary files is full: free space on it, or name a folder on a larger one, on "
         "each machine that runs tasks: --spark-conf spark.local.dir=FOLDER"
     ),
+    re.compile(r"Malformed records are detected in record parsing: _corrupt_record"): (
+        "a line of the table is no JSON: mend it. To leave out such lines, use --read-option mode=DROPMALFORMED"
+    ),
+    re.compile(
+        r"reading file (?P<file>\S+)\..*?Malformed records are detected in record parsing: (?P<row>.*?)\.\s+Parse",
+        re.DOTALL,
+    ): (
+        r"the row \g<row> of \g<file> is malformed: it has more or fewer cells than the header, or is no JSON. Mend it "
+        "(text with a comma in it needs quotes). To leave out such rows, use --read-option mode=DROPMALFORMED"
+    ),
     re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST"): (
         "a file of the table is gone: it changed while it was read, or VACUUM of Delta Lake has deleted the version "
         "that the job needs. Run the job again; load such a Delta table under another --name, which sends all rows"
     ),
 }
-"""Advice for missing classes, files and space, by what the error message has in it."""
+"""Advice for missing classes, files and space, and for malformed rows, by what the error message has in it; it may
+repeat groups of the pattern.
+"""
 
 
 class Pairs(click.ParamType):
@@ -243,9 +255,9 @@ def reason_of(error: Exception) -> str:
     names an error in Python, else what Java raised, else the first line. Says what to do about what is missing.
     """
     text = str(error)
-    for missing, advice in _ADVICE.items():
-        if missing.search(text):
-            return advice
+    for pattern, advice in _ADVICE.items():
+        if (found := pattern.search(text)) is not None:
+            return found.expand(advice)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if _PYTHON_ERROR.match(line)]
     from_java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]

@@ -51,11 +51,11 @@ _CONFIGS = {
 class LoadOptions:
     """Options of a load.
 
-    `refused` is the path of a Parquet table for rows that are refused. `constants` are fields with the same value for
-    all rows, `ignored` columns that are skipped. Marks are kept in `marks_topic` under `name`: under another name the
-    same rows are loaded again. With `sends_past` one-shots whose time has passed are sent even if they may have been
-    sent before. With `cancels_deleted` schedules are cancelled whose rows were deleted from a Delta table since its
-    last load. With `dry_run` rows are only validated.
+    `refused` is the path of a Parquet table for rows that are refused; those of new versions of a Delta table are added
+    to it. `constants` are fields with the same value for all rows, `ignored` columns that are skipped. Marks are kept
+    in `marks_topic` under `name`: under another name the same rows are loaded again. With `sends_past` one-shots whose
+    time has passed are sent even if they may have been sent before. With `cancels_deleted` schedules are cancelled
+    whose rows were deleted from a Delta table since its last load. With `dry_run` rows are only validated.
 
     A load with `every_s` goes on until `stop` is set: it looks for new versions or files each time so many seconds have
     passed, and adds to the table of refused rows. A stream of files keeps its place in `checkpoint`; without one, the
@@ -209,25 +209,28 @@ def _load_versions(
     """Load what is new in a Delta table since the version that is marked as loaded, and mark this one."""
     key = key_of("delta", *task.scope, delta.id)
     mark = marks.get(key, TableMark) or _mark_before(delta, marks, task) or TableMark()
+    delta.require_loaded(mark)
     summary = LoadSummary(0, 0, 0, 0, options.refused)
     # What a run has begun with is what the next one ends: between other versions, rows are cut into other batches.
     while mark.begun is not None or mark.loaded != delta.version:
         if mark.begun is None:
-            mark = TableMark(mark.loaded, delta.version)
+            mark = TableMark(mark.loaded, delta.version, mark.commit)
             marks.write(client, key, mark)
         assert mark.begun is not None
         parts = delta.between(mark.loaded, mark.begun)
         guard = Guard.of(task.scope, delta.path, [file for part in parts for file in part.inputFiles()], marks)
         if mark.loaded is not None:  # versions tell that all of it is new
             guard = guard._replace(has_lost=False)
-        loaded = _load_rows(options, task.guarding(guard), schema, parts, to_add=summary.refused > 0)
+        # No later load refuses these rows again: those of earlier ones stay in the table, too.
+        to_add = mark.loaded is not None or summary.refused > 0
+        loaded = _load_rows(options, task.guarding(guard), schema, parts, to_add=to_add)
         summary = summary.plus(loaded)
         if loaded.refused and options.refused is None:  # to be looked at by a run with a table for them
             break
         if options.cancels_deleted and mark.loaded is not None:
             cancelled = _cancel_deleted(delta, mark.loaded, mark.begun, task)
             summary = replace(summary, cancelled=summary.cancelled + cancelled)
-        mark = TableMark(loaded=mark.begun)
+        mark = TableMark(loaded=mark.begun, commit=delta.log.digest(mark.begun))
         marks.write(client, key, mark)
     return summary
 

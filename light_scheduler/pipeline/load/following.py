@@ -74,4 +74,4 @@ def stream_of(spark: SparkSession, path: str, format: str, options: Mapping[str,
     """Return the files of a folder as a stream, those that are there first."""
     reader = spark.readStream.format(format).schema(schema).option("maxFilesPerTrigger", _FILES_AT_ONCE)
     reader = reader.option("maxFileAge", _ANY_AGE)
-    return reader.options(**reading_options(format), **options).load(located(spark, path))
+    return reader.options(**{**reading_options(format), **options}).load(located(spark, path))

@@ -6,14 +6,16 @@ since then. Commits say of each file whether it changed the data. If commits onl
 the added files. If they also removed rows (UPDATE, MERGE, DELETE, overwriting), added files also hold old rows: then
 the new rows are those of the added files, less equal rows of the removed files.
 
-    mark of a table   JSON {"loaded": 12, "begun": null}: all rows up to version 12 are loaded
-                      JSON {"loaded": 12, "begun": 15}: rows new in 15 are being loaded; a later run goes on with them
-                      JSON {"loaded": null, "begun": 7}: version 7 is being loaded, whole
+    mark of a table   JSON {"loaded": 12, "begun": null, "commit": "5f..."}: all rows up to version 12 are loaded
+                      JSON {"loaded": 12, "begun": 15, "commit": "5f..."}: rows new in 15 are being loaded; a later run
+                      goes on with them
+                      JSON {"loaded": null, "begun": 7, "commit": ""}: version 7 is being loaded, whole
+
+`commit` is a digest of the commit of the loaded version; marks that older versions of this package wrote have none.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,21 +30,24 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.tables import read_table
 
-_COMMIT = "add struct<path:string,dataChange:boolean>, remove struct<path:string,dataChange:boolean>"
-_WHOLE = re.compile("[a-z][a-z0-9+.-]*:/|/")
-_GLOBS = re.compile(r"[\\*?{}\[\]]")
-_METADATA = "metaData struct<id:string>"
+from .commits import Commit, CommitLog, without_globs
+
 MOST_BROADCAST = 1_000_000
 """Rows of files that are gone whose digests each task gets as a whole, about 100 bytes each; more are shuffled."""
 
 _TO_THE_MICROSECOND = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 
-class Commit(NamedTuple):
-    """The paths of the files by which a commit changed the data."""
+class _Change(NamedTuple):
+    """Two versions of a table, and the files that hold all rows by which they differ: of the first and of the second.
 
-    added: set[str]
-    removed: set[str]
+    A file whose deletion vector was changed is one of both.
+    """
+
+    before: DataFrame
+    after: DataFrame
+    old: set[str]
+    new: set[str]
 
 
 class TableMark(msgspec.Struct, frozen=True):
@@ -50,14 +55,14 @@ class TableMark(msgspec.Struct, frozen=True):
 
     loaded: int | None = None
     begun: int | None = None
+    commit: str = ""
 
 
 @dataclass(frozen=True)
 class TableVersion:
     """A table at a path as it is at a version; `id` stays the same until the table is replaced or dropped.
 
-    `root` is the path as Spark writes those of the table's files. These are whole paths here, nothing in them quoted:
-    of tables that were converted, folders have files of the same names.
+    `root` is the path as Spark writes those of the table's files.
     """
 
     spark: SparkSession
@@ -79,17 +84,25 @@ class TableVersion:
         assert last is not None, "a table has a version"
         return cls(spark, path, options, detail["id"], last["version"], unquote(detail["location"]).rstrip("/"))
 
-    def earlier_ids(self) -> list[str]:
-        """Return the ids that the table had before `CREATE OR REPLACE TABLE`, the last one first.
+    @property
+    def log(self) -> CommitLog:
+        return CommitLog(self.spark, self.path, self.root)
 
-        A table that was replaced goes on with the log and the versions of its predecessor; one that was dropped and
-        created again begins anew.
-        """
-        reader = self.spark.read.schema(_METADATA).option("pathGlobFilter", "*.json")
-        changes = reader.json(self._log).where("metaData.id is not null")
-        rows = changes.select("metaData.id", F.col("_metadata.file_name").alias("commit")).collect()
-        ids = [row.id for row in sorted(rows, key=lambda row: str(row.commit), reverse=True)]
-        return [id for id in dict.fromkeys(ids) if id != self.id]
+    def earlier_ids(self) -> list[str]:
+        """Return the ids that the table had before `CREATE OR REPLACE TABLE`, the last one first."""
+        return [id for id in self.log.ids() if id != self.id]
+
+    def require_loaded(self, mark: TableMark) -> None:
+        """Raise JobError if the table does not have the version that is marked as loaded, but another one."""
+        if mark.loaded is None:
+            return
+        if mark.loaded <= self.version and (not mark.commit or self.log.digest(mark.loaded) in (mark.commit, "")):
+            return
+        raise JobError(
+            f"{self.path} is not the table that was loaded last, up to version {mark.loaded}: it is a copy of it, or "
+            "was restored from a backup, so new rows cannot be told from others. Load it under another --name, which "
+            "sends all rows"
+        )
 
     def between(self, since: int | None, until: int) -> list[DataFrame]:
         """Return the rows that a version has and an earlier one had not, in parts; all of them if that one is None.
@@ -98,9 +111,9 @@ class TableVersion:
         """
         if since is None:
             return [self._whole(until)]
-        commits = {version: self._commit(version) for version in range(since + 1, until + 1)}
+        commits = self.log.commits(since, until)
         if any(commit.removed for commit in commits.values()):
-            return self._difference(since, until)
+            return self._difference(self._change(commits, since, until))
         return self._added(commits, until)
 
     def gone(self, since: int, until: int) -> tuple[DataFrame, DataFrame] | None:
@@ -109,14 +122,22 @@ class TableVersion:
 
         Raises JobError if the log between them is gone, or what has to be compared.
         """
-        if not any(self._commit(version).removed for version in range(since + 1, until + 1)):
+        commits = self.log.commits(since, until)
+        if not any(commit.removed for commit in commits.values()):
             return None
-        before, after = self._whole(since), self._whole(until)
-        old, new = set(before.inputFiles()), set(after.inputFiles())
-        self._require(old - new, since)
-        removed, added = _only(before, old - new), _only(after, new - old)
+        before, after, old, new = self._change(commits, since, until)
+        removed, added = _only(before, old), _only(after, new)
         there = added.select(_said(after.columns).alias("said"))
         return removed.join(there, _said(before.columns) == there["said"], "left_anti"), after
+
+    def _change(self, commits: Mapping[int, Commit], since: int, until: int) -> _Change:
+        """Return where two versions differ. Raises JobError if files of the first one are gone."""
+        before, after = self._whole(since), self._whole(until)
+        old, new = set(before.inputFiles()), set(after.inputFiles())
+        # A file is replaced by itself if some of its rows are marked as deleted, or no longer are (RESTORE).
+        marked = old & new & set[str]().union(*(commit.added for commit in commits.values()))
+        self._require(old - new, since)
+        return _Change(before, after, old - new | marked, new - old | marked)
 
     def _whole(self, version: int) -> DataFrame:
         return read_table(self.spark, self.path, "delta", {**self.options, "versionAsOf": str(version)})
@@ -135,13 +156,11 @@ class TableVersion:
             if commit.added - present
         ]
 
-    def _difference(self, since: int, until: int) -> list[DataFrame]:
-        before, after = self._whole(since), self._whole(until)
-        old, new = set(before.inputFiles()), set(after.inputFiles())
-        if not new - old:
+    def _difference(self, change: _Change) -> list[DataFrame]:
+        before, after, old, new = change
+        if not new:
             return []
-        self._require(old - new, since)
-        said, removed, added = _said(after.columns), _only(before, old - new), _only(after, new - old)
+        said, removed, added = _said(after.columns), _only(before, old), _only(after, new)
         gone = removed.select(_said(before.columns).alias("said")).distinct()
         if removed.count() <= MOST_BROADCAST:
             # Each task reads its rows in the order of their file: batches are the same if run again.
@@ -150,25 +169,7 @@ class TableVersion:
         numbered = added.select("*", "_metadata", F.monotonically_increasing_id().alias("_row"))
         left = numbered.join(gone, said == gone["said"], "left_anti")
         piece = "_metadata.file_path", "_metadata.file_block_start"
-        return [left.repartition(len(new - old), *piece).sortWithinPartitions(*piece, "_row")]
-
-    def _commit(self, version: int) -> Commit:
-        try:
-            log = self.spark.read.schema(_COMMIT).json(f"{self._log}/{version:020}.json")
-            rows = log.where("add.dataChange or remove.dataChange").select("add.path", "remove.path").collect()
-        except AnalysisException as error:
-            raise JobError(
-                f"{self.path} no longer has the log of its version {version}, so new rows cannot be told from others. "
-                "Load it under another --name, which sends all rows"
-            ) from error
-        return Commit(
-            {self._whole_path(added) for added, _ in rows if added},
-            {self._whole_path(removed) for _, removed in rows if removed},
-        )
-
-    @property
-    def _log(self) -> str:
-        return f"{_without_globs(self.path.rstrip('/'))}/_delta_log"
+        return [left.repartition(len(new), *piece).sortWithinPartitions(*piece, "_row")]
 
     def _require(self, files: set[str], version: int) -> None:
         """Raise JobError if files of a version are gone. They can be many: Spark looks for them, and reads none.
@@ -178,7 +179,7 @@ class TableVersion:
         if not files:
             return
         try:
-            _ = self.spark.read.format("binaryFile").load([_without_globs(file) for file in sorted(files)]).columns
+            _ = self.spark.read.format("binaryFile").load([without_globs(file) for file in sorted(files)]).columns
         except AnalysisException as error:
             raise JobError(
                 f"VACUUM has deleted files of version {version} of {self.path}, which was loaded last, so rows that "
@@ -186,16 +187,6 @@ class TableVersion:
                 "rows and cancels none. Load more often than files are deleted (delta.deletedFileRetentionDuration, a "
                 "week by default)"
             ) from error
-
-    def _whole_path(self, logged: str) -> str:
-        """Return the path of a file that the log has relative to the table, or whole if it is elsewhere."""
-        path = unquote(logged)
-        return path if _WHOLE.match(path) else f"{self.root}/{path}"
-
-
-def _without_globs(path: str) -> str:
-    """Return a path for Spark's readers, which take braces, brackets and the like in it for a pattern."""
-    return _GLOBS.sub(r"\\\g<0>", path)
 
 
 def _said(columns: Sequence[str]) -> Column:

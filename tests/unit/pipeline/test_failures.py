@@ -34,6 +34,26 @@ File does not exist. It is possible the underlying files have been updated.
 """
 
 
+MALFORMED = """An error occurred while calling o1005.collectToPython.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/a/b.csv.
+\tat org.apache.spark.sql.X
+Caused by: org.apache.spark.SparkException: [MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are \
+detected in record parsing: [x,2030-01-01T00:00:00.000Z,Hello].
+Parse Mode: FAILFAST. To process malformed records as null result, try setting the option 'mode' as 'PERMISSIVE'.
+"""
+NO_JSON = """: org.apache.spark.SparkException: [MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are \
+detected in record parsing: _corrupt_record.
+Parse Mode: FAILFAST. To process malformed records as null result, try setting the option 'mode' as 'PERMISSIVE'.
+"""
+
+
+def test_a_malformed_row_is_told_with_its_file_and_what_to_do() -> None:
+    reason = reason_of(RuntimeError(MALFORMED))
+    assert reason.startswith("the row [x,2030-01-01T00:00:00.000Z,Hello] of file:/a/b.csv is malformed: it has more")
+    assert "--read-option mode=DROPMALFORMED" in reason
+    assert reason_of(RuntimeError(NO_JSON)).startswith("a line of the table is no JSON: mend it")
+
+
 @pytest.mark.parametrize(
     ("text", "package"),
     [(NO_DELTA, "io.delta:delta-spark"), (NO_DELTA_OF_PYTHON, "io.delta:delta-spark"), (NO_S3A, "hadoop-aws")],

@@ -3,8 +3,9 @@
 #   docker build -t light-scheduler .
 #   docker run --rm light-scheduler --help
 #
-# Another base, such as the same one by its digest or from a mirror: --build-arg PYTHON_IMAGE=...@sha256:...
-ARG PYTHON_IMAGE=python:3.11.13-slim-bookworm
+# Another base, such as a newer one or one from a mirror: --build-arg PYTHON_IMAGE=...@sha256:...
+# The digest decides, the tag is for people: it is that of the index of all architectures.
+ARG PYTHON_IMAGE=python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1
 
 
 FROM ${PYTHON_IMAGE} AS build

@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 RUNTIME_LOCK = "requirements-runtime.lock"
@@ -27,6 +29,9 @@ KUBERNETES = ("1.27", "1.37")
 """The oldest and the newest version whose schemas the chart is held to."""
 SCHEMAS = {"vendor.compose-spec": "docker-compose.yml", "vendor.github-workflows": ".github/workflows/*.yml"}
 """check-jsonschema's names of schemas that it brings along, and the files that are held to them."""
+OPERATOR_GROUP = "monitoring.coreos.com/"
+OPERATOR_SCHEMAS = ROOT / "deploy" / "schemas"
+"""Made by scripts/operator_schemas.py: kind -> schema."""
 DONE, FAILED, UNKNOWN = 0, 1, 2
 ELSEWHERE = "Run `make audit` where the package index itself answers, not a mirror of it"
 VULNERABLE = "pyyaml==5.3"
@@ -160,7 +165,7 @@ def dockerfile() -> Answer:
 
 
 def chart() -> Answer:
-    """Hold what the chart renders to Kubernetes' schemas."""
+    """Hold what the chart renders to the schemas of Kubernetes and of the Prometheus operator."""
     manifests = sorted(MANIFESTS.glob("*.yaml"))
     if not manifests:
         return Answer(FAILED, f"no manifests in {MANIFESTS.relative_to(ROOT)}")
@@ -168,7 +173,31 @@ def chart() -> Answer:
         ran = tool("kubernetes-validate", "--strict", "--kubernetes-version", f"{version}.0", *manifests)
         if ran.returncode != 0:
             return simple("", ran)
-    return Answer(DONE, f"valid in Kubernetes {' and '.join(KUBERNETES)}")
+    return operator_kinds(manifests, f"valid in Kubernetes {' and '.join(KUBERNETES)}")
+
+
+def operator_kinds(manifests: Sequence[Path], done: str) -> Answer:
+    """Hold the kinds of the Prometheus operator among manifests to its schemas, which Kubernetes does not have."""
+    documents = [
+        each
+        for manifest in manifests
+        for each in yaml.safe_load_all(manifest.read_text(encoding="utf-8"))
+        if each is not None and each["apiVersion"].startswith(OPERATOR_GROUP)
+    ]
+    kinds = sorted({str(document["kind"]) for document in documents})
+    if absent := [kind for kind in kinds if not (OPERATOR_SCHEMAS / f"{kind}.json").exists()]:
+        return Answer(FAILED, f"no schema of {', '.join(absent)}: add them to scripts/operator_schemas.py and run it")
+    for kind in kinds:
+        with tempfile.TemporaryDirectory() as folder:
+            for number, document in enumerate(documents):
+                if document["kind"] == kind:
+                    (Path(folder) / f"{kind}-{number}.json").write_text(json.dumps(document), encoding="utf-8")
+            ran = tool(
+                "check-jsonschema", "--schemafile", OPERATOR_SCHEMAS / f"{kind}.json", *Path(folder).glob("*.json")
+            )
+        if ran.returncode != 0:
+            return simple("", ran)
+    return Answer(DONE, f"{done}; {' and '.join(kinds)} as the Prometheus operator takes them")
 
 
 CHECKS: Mapping[str, Callable[[], Answer]] = {

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 PRIVATE_FIELDS: dict[str, dict[str, str]] = {
     "aiokafka.client:AIOKafkaClient": {
-        "_conns": "connections to a broker that does not answer are closed",
+        "_client_id": "connections are made as aiokafka's client makes them, and know how long their login lasts",
+        "_connections_max_idle_ms": "as `_client_id`; those that are idle are not made anew",
+        "_conns": "connections to a broker that does not answer are closed, those whose login ends are replaced",
         "_get_conn": "replaced: each connection has its own time-out",
         "_get_conn_lock": "a producer that is cut off leaves no connection that was being made",
         "_md_update_fut": "a producer that is cut off waits for no metadata",
         "_loop": "another thread's clients are told in their own loop",
         "_on_connection_closed": "tells which broker did not answer",
         "_request_timeout_ms": "how long connecting may take",
+        "_sasl_mechanism": "as `_client_id`",
         "_sasl_oauth_token_provider": "asked before a connection is made, whose time is bounded",
+        "_sasl_plain_password": "as `_client_id`",
+        "_sasl_plain_username": "as `_client_id`",
+        "_security_protocol": "as `_client_id`",
+        "_ssl_context": "as `_client_id`",
     },
     "aiokafka.conn:AIOKafkaConnection": {
         "_closed_fut": "closed to the last before the event loop may end",
         "_handle_frame": "tells for how long a broker has a client wait",
+        "_last_action": "whether a connection is idle",
         "_protocol": "whether there is anything to close",
         "_reader": "whether bytes have come",
         "_request_timeout": "how long an answer may take, if it is not silence that is bounded",

@@ -14,7 +14,6 @@ import math
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -26,6 +25,7 @@ from aiokafka.errors import KafkaError
 from light_scheduler.connection import Connection
 
 from .broker_silence import Watch, patience
+from .login_sessions import LoggedIn, Place, Renewals, connect
 from .throttling import follow
 
 CONNECT_S = 2.0
@@ -69,17 +69,32 @@ class Promptness:
         time-out of a client that `marks_silent` marks the broker as silent: only for clients whose requests every
         healthy broker answers at once.
         """
-        waiting_s, connect, closed = client._request_timeout_ms / 1_000, client._get_conn, client._on_connection_closed
+        waiting_s, closed, close = client._request_timeout_ms / 1_000, client._on_connection_closed, client.close
         client._request_timeout_ms = (CONNECT_S + LATE_S) * 1_000
         waits_for_members = {ConnectionGroup.COORDINATION} if is_member else set()
         watch = Watch(client, lambda group: None if group in waits_for_members else answer_s)
-        connecting = asyncio.Lock()
+        connecting = asyncio.Lock()  # aiokafka makes one connection at a time: waiting for that says nothing
 
-        async def get_conn(node_id: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, **options: Any) -> Any:
-            conn = client._conns.get((node_id, group))
-            if conn is None or not conn.connected():
-                async with connecting:  # aiokafka makes one connection at a time: waiting for that says nothing
-                    conn = await self._connected(client, node_id, partial(connect, node_id, group=group, **options))
+        async def connected(node_id: Any) -> LoggedIn | None:
+            async with connecting:
+                return await self._connected(client, node_id)
+
+        renewals = Renewals(client, connected)
+
+        async def get_conn(
+            node_id: Any,
+            *,
+            group: ConnectionGroup = ConnectionGroup.DEFAULT,
+            no_hint: bool = False,  # noqa: ARG001 - of aiokafka's, which does not use it
+        ) -> Any:
+            place = Place(node_id, group)
+            conn = _open(client, place)
+            if conn is None:
+                async with connecting:
+                    conn = _open(client, place) or await self._connected(client, node_id)
+                    if conn is not None and client._conns.get(place) is not conn:
+                        client._conns[place] = conn
+                        renewals.follow(place, conn)
             if conn is not None:
                 conn._request_timeout = waiting_s
                 follow(conn)
@@ -92,30 +107,34 @@ class Promptness:
                 self._found_silent(client, _address(conn))
             closed(conn, reason)
 
-        def get_random_node() -> Any:
-            nodes = list(client.cluster.brokers())
-            answering = [node for node in nodes if not self._is_silent(_address(node), AVOID_S)]
-            return random.choice(answering or nodes).nodeId if nodes else None  # nosec B311 # any will do
+        async def end() -> None:
+            await renewals.end()
+            await close()
 
-        client._get_conn, client._on_connection_closed = get_conn, on_closed
-        client.get_random_node = get_random_node
+        client._get_conn, client._on_connection_closed, client.close = get_conn, on_closed, end
+        client.get_random_node = partial(self._random_node, client)
         with self._lock:
             self._clients.add(client)
 
-    async def _connected(self, client: AIOKafkaClient, node_id: Any, connect: Callable[[], Awaitable[Any]]) -> Any:
-        """Return a connection, or None as aiokafka does; find a broker silent with which it takes too long."""
+    def _random_node(self, client: AIOKafkaClient) -> Any:
+        nodes = list(client.cluster.brokers())
+        answering = [node for node in nodes if not self._is_silent(_address(node), AVOID_S)]
+        return random.choice(answering or nodes).nodeId if nodes else None  # nosec B311 # any will do
+
+    async def _connected(self, client: AIOKafkaClient, node_id: Any) -> LoggedIn | None:
+        """Return a new connection, or None as aiokafka does; find a broker silent with which it takes too long."""
         broker = client.cluster.broker_metadata(node_id)
-        address = None if broker is None else _address(broker)
-        if address is None or not self._is_silent(address, RECONNECT_S):
+        if broker is None:
+            log.error("broker %s is not among those that Kafka names", node_id)
+        elif not self._is_silent(address := _address(broker), RECONNECT_S):
             try:
                 await _have_token(client)
-                async with patience(CONNECT_S):
-                    return await connect()
-            except KafkaError as error:
-                log.error("cannot log in to broker %s: %s", address, error)
+                async with client._get_conn_lock, patience(CONNECT_S):
+                    return await connect(client, broker.host, broker.port)
             except TimeoutError:
-                if address is not None:
-                    self._found_silent(client, address)
+                self._found_silent(client, address)
+            except (KafkaError, OSError) as error:
+                log.error("cannot connect to broker %s: %s", address, error)
         client.force_metadata_update()
         return None
 
@@ -141,6 +160,12 @@ async def _have_token(client: AIOKafkaClient) -> None:
     """
     if client._sasl_oauth_token_provider is not None:
         await client._sasl_oauth_token_provider.token()
+
+
+def _open(client: AIOKafkaClient, place: Place) -> Any:
+    """Return the connection in a place, if it can be used."""
+    conn = client._conns.get(place)
+    return conn if conn is not None and conn.connected() else None
 
 
 def _address(broker: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a rebalance costs the partitions that it does not move, and a restart those of others."""
+"""What a rebalance costs partitions that it does not move, a restart those of others, and growth those of the topic."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 import pytest
 from support.application import Application, WorkerProcess
+from support.arrivals import Asker
 from support.reading import Record, header, read_until
 from support.waiting import eventually
 
+from light_scheduler.cli.growing import grow, moved
 from light_scheduler.clock import SystemClock
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak, pytest.mark.timeout(300)]
@@ -19,6 +21,12 @@ COUNT = 1_200
 STEP_MS = 10
 LATE_MS = 1_000
 """A machine that also runs the broker, the test and the start of a worker takes longer than the rebalance itself."""
+
+ADDED, GROWING_MS = 8, 3_000
+"""How long firings and commands wait at most while the topic gets so many partitions: a second until a worker notices,
+then until the new partitions run."""
+
+MOVED_WITHIN_S, ANSWER_S = 120.0, 30.0
 
 
 async def owned(workers: list[WorkerProcess]) -> dict[int, str]:
@@ -87,6 +95,32 @@ async def test_partitions_that_stay_hardly_pause_when_a_worker_joins(
     record_property("latest_ms_of_partitions_that_stayed", stayed)
     assert stayed
     assert max(stayed.values()) < LATE_MS
+
+
+async def test_firings_and_commands_hardly_pause_while_the_topic_gets_more_partitions(
+    application: Application, record_property: Callable[[str, object], None]
+) -> None:
+    settings, topic = application.settings, application.settings.topics.commands
+    await asyncio.gather(application.start_worker(), application.start_worker())
+    await application.shared()
+    await flow(application)
+    names = (topic, settings.topics.results, application.target)
+    with Asker(application.bootstrap_servers, *names, pause_s=0.02) as asker:
+        await delivered(application, COUNT // 6)
+        begun_at = SystemClock().now()
+        await asyncio.to_thread(grow, settings, topic, ADDED)
+        assert await asyncio.to_thread(moved, settings, topic, ADDED, MOVED_WITHIN_S, lambda _: None)
+        records = await delivered(application)
+        await asker.await_answers(ANSWER_S)
+
+    assert len(records) == COUNT
+    latest = latest_ms([record for record in records if int(header(record, "schedule-due") or "") >= begun_at])
+    took = max(asked.took or 0 for asked in asker.asked if asked.sent_at >= begun_at)
+    assert len(latest) == application.settings.partitions, "every partition had something to fire meanwhile"
+    record_property("latest_ms_by_partition", latest)
+    record_property("slowest_answer_ms", took)
+    assert max(latest.values()) < GROWING_MS
+    assert took < GROWING_MS
 
 
 async def test_a_restart_with_static_membership_is_not_noticed_by_the_others(application: Application) -> None:

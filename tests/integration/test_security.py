@@ -21,6 +21,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiokafka import AIOKafkaConsumer
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.metadata import MetadataRequest
 from support.acls import grant, revoke
 from support.application import Application
 from support.least_rights import (
@@ -33,7 +35,7 @@ from support.least_rights import (
 )
 from support.reading import header, read_until
 from support.rotation import Rotation, rotating
-from support.secured import KINDS, SECRETS, SecuredKafka, secured_kafka
+from support.secured import KINDS, LOGIN_MS, SECRETS, SecuredKafka, secured_kafka
 from support.waiting import eventually, eventually_blocking
 
 from light_scheduler.client import BlockingSchedulerClient, SchedulerClient
@@ -42,6 +44,7 @@ from light_scheduler.connection.diagnosis import fault_of, require_access
 from light_scheduler.connection.principal import principal_of
 from light_scheduler.errors import BrokerError, BrokerRefused
 from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.promptness import ANSWER_S, Promptness
 from light_scheduler.kafka.rights import Right
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
@@ -353,6 +356,27 @@ def test_least_rights_are_enough_for_the_doctor_and_a_literal_id_is_not(
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_principal_is_who_the_broker_says_one_is(secured: SecuredKafka, kind: str) -> None:
     assert principal_of(settings_of(secured.settings(kind)).connection) == secured.principal(kind)
+
+
+@pytest.mark.parametrize("mechanism", [pytest.param("PLAIN", marks=pytest.mark.soak), "OAUTHBEARER"])
+async def test_no_request_of_a_worker_fails_when_the_login_of_its_connection_expires(
+    secured: SecuredKafka, mechanism: str
+) -> None:
+    promptness = Promptness()
+    connection = settings_of(secured.settings_with_both(mechanism)).connection
+    client = AIOKafkaClient(**promptness.arguments(connection))
+    promptness.bound(client, ANSWER_S)
+    await client.bootstrap()
+    try:
+        node, begun, used = client.get_random_node(), time.monotonic(), set()
+        while time.monotonic() < begun + 1.25 * LOGIN_MS / 1_000:
+            await client.send(node, MetadataRequest([]))
+            used |= set(client._conns.values())
+            await asyncio.sleep(0.02)
+        assert len(used) == 2
+        assert len(client._conns) == 1, "the one that was replaced is closed"
+    finally:
+        await client.close()
 
 
 @pytest.mark.soak

@@ -1,38 +1,38 @@
-"""A job with a secret in its settings, in a Spark of its own: nothing that it writes or shows has the secret in it."""
+"""Jobs with secrets in their settings, in a Spark of their own: nothing that they write or show has a secret in it."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import urllib.request
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support import spark_kafka
 from support.acls import grant
-from support.jobs import quick_environment
 from support.least_rights import pipeline_rights
 from support.ledger import Ledger
 from support.planted import OF_KAFKA, found_in
 from support.secured import SecuredKafka, secured_kafka
-from support.written import command_lines, files_of
+from support.watched_jobs import Command, Watched
 
-from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.pipeline.kafka import FORMAT
 from light_scheduler.pipeline.topics import OFFICIAL_FORMAT
-from light_scheduler.settings import ENVIRONMENT_PREFIX, load_settings
+from light_scheduler.settings import load_settings
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
 
 KIND = "SCRAM-SHA-512"
 M, HOUR = 1_793_491_200_000, 3_600_000
-LOOK_S = 0.5
-PAGES = ("environment/", "executors/", "jobs/", "stages/", "SQL/", "api/v1/applications")
-OF_APPLICATION = ("environment", "sql?details=true&planDescription=true", "allexecutors")
-"""What Spark's own pages tell of an application."""
+LOAD = "light-scheduler-load"
+WRONG = "wrong-password-that-shows-nowhere"
+SMALL = [
+    *("--spark-conf", "spark.sql.codegen.wholeStage=false"),
+    *("--spark-conf", "spark.sql.codegen.factoryMode=NO_CODEGEN"),
+    *("--spark-conf", "spark.sql.shuffle.partitions=2"),
+]
+"""Jobs of a second take longer if Spark compiles their plans."""
+SECRETS = {**OF_KAFKA, "wrong": WRONG}
 
 
 @pytest.fixture(scope="module")
@@ -46,69 +46,43 @@ def ledger(secured: SecuredKafka, prefix: str) -> Ledger:
     ledger = Ledger(prefix)
     for number in range(20):
         ledger.send(f"s-{number}", M, ("at", M + HOUR + number))
+    ledger.send("ahead", M, ("at", "2100-01-01T00:00:00Z"))
     ledger.run(M)
     ledger.run_until(M + 2 * HOUR)
     ledger.produce(secured.servers)
+    create_topic(secured.servers, ledger.names.results, 1)
+    create_topic(secured.servers, ledger.names.loads, 1, configs={"cleanup.policy": "compact"})
     return ledger
 
 
-class Watched:
-    """A job, and what it shows while it runs, by where it was seen."""
+def settings_for(secured: SecuredKafka, ledger: Ledger, login: Mapping[str, str], kind: str) -> dict[str, str]:
+    """Return settings, as text, of the application of a ledger, with the rights of all jobs for it and a new one."""
+    options = {**login, "app_id": ledger.names.app_id, "partitions": str(ledger.partitions)}
+    settings = load_settings(options, environment={})
+    new = replace(settings, app_id=new_app(settings.app_id))
+    for each in (settings, new):
+        grant(secured.servers, secured.principal(kind), pipeline_rights(each, [ledger.target], LOAD))
+    create_topics(replace(load_settings({"broker": f"kafka://{secured.servers}"}, environment={}), app_id=new.app_id))
+    return options
 
-    def __init__(self, words: list[str], options: dict[str, str], folder: Path) -> None:
-        self.parts: dict[str, bytes] = {}
-        self._ui = f"http://127.0.0.1:{free_port()}/"
-        self._folder = folder
-        (folder / "events").mkdir()
-        confs = {
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.compress": "false",
-            "spark.eventLog.dir": (folder / "events").as_uri(),
-            "spark.ui.enabled": "true",
-            "spark.ui.port": self._ui.rpartition(":")[2].strip("/"),
-            "spark.log.level": "INFO",
-        }
-        for name, value in confs.items():
-            words += ["--spark-conf", f"{name}={value}"]
-        own = {name: value for name, value in quick_environment().items() if not name.startswith(ENVIRONMENT_PREFIX)}
-        self._environment = own | {ENVIRONMENT_PREFIX + name.upper(): value for name, value in options.items()}
-        self._command = [sys.executable, "-c", "from light_scheduler.cli import main; main()", "pipeline", *words]
 
-    def run(self) -> int:
-        """Run it to its end, looking at its pages and its command lines all the time."""
-        with (self._folder / "output").open("wb") as output:
-            process = subprocess.Popen(
-                self._command, env=self._environment, cwd=self._folder, stdout=output, stderr=output
-            )
-            try:
-                while not self._has_ended(process):
-                    self._look()
-            finally:
-                process.kill()
-        self.parts |= files_of(self._folder)
-        return process.returncode
+def new_app(app_id: str) -> str:
+    return f"{app_id}-new"
 
-    def _has_ended(self, process: subprocess.Popen[bytes]) -> bool:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(LOOK_S)
-        return process.returncode is not None
 
-    def _look(self) -> None:
-        self._add("ps", command_lines())
-        for page in PAGES:
-            self._add(page, self._page(page))
-        with suppress(ValueError):
-            for each in json.loads(self._page("api/v1/applications")):
-                for page in OF_APPLICATION:
-                    self._add(page, self._page(f"api/v1/applications/{each['id']}/{page}"))
+def reading(format: str) -> list[str]:
+    if format == OFFICIAL_FORMAT and not spark_kafka.jars():
+        pytest.skip("`make sparkkafka` gets Spark's own Kafka connector, where there is Maven Central")
+    return ["--kafka-format", format, *(word for jar in spark_kafka.jars() for word in ("--jar", str(jar)))]
 
-    def _page(self, path: str) -> bytes:
-        with suppress(OSError), urllib.request.urlopen(self._ui + path, timeout=10) as response:
-            return bytes(response.read())
-        return b""
 
-    def _add(self, place: str, content: bytes) -> None:
-        self.parts[place] = self.parts.get(place, b"") + content
+def leaks(parts: dict[str, bytes], signs: dict[str, str]) -> dict[str, list[str]]:
+    """Return the secrets that were found, by place. Fails unless each place has what stands there in any case."""
+    parts["events"] = b"".join(written for place, written in parts.items() if "/events/" in place)
+    parts["files"] = "\n".join(parts).encode()
+    for place, sign in signs.items():
+        assert found_in(parts[place], {"sign": sign}), f"what is there is found in {place}"
+    return {place: found for place, written in parts.items() if (found := found_in(written, SECRETS))}
 
 
 @pytest.mark.soak
@@ -116,25 +90,70 @@ class Watched:
 def test_no_secret_is_in_anything_that_an_audit_writes_or_shows(
     secured: SecuredKafka, ledger: Ledger, tmp_path: Path, format: str
 ) -> None:
-    options = {**secured.settings(KIND), "app_id": ledger.names.app_id, "partitions": str(ledger.partitions)}
-    given = {ENVIRONMENT_PREFIX + name.upper(): value for name, value in options.items()}
-    settings = load_settings({}, environment=given)
-    grant(secured.servers, secured.principal(KIND), pipeline_rights(settings, [ledger.target], "light-scheduler-load"))
-    if format == OFFICIAL_FORMAT and not spark_kafka.jars():
-        pytest.skip("`make sparkkafka` gets Spark's own Kafka connector, where there is Maven Central")
-    reading = ["--kafka-format", format, *(word for jar in spark_kafka.jars() for word in ("--jar", str(jar)))]
+    settings = settings_for(secured, ledger, secured.settings(KIND), KIND)
+    watched = Watched(tmp_path)
     places = ("--report", f"{tmp_path}/audit.html", "--faults", f"{tmp_path}/faults")
-    metrics = ("--metrics-file", f"{tmp_path}/metrics.prom", "--json", "--master", "local[2]", "--memory", "1g")
-    watched = Watched(["audit", *places, *reading, *metrics], options, tmp_path)
-    assert watched.run() == 0, (tmp_path / "output").read_text()[-4_000:]
+    metrics = ("--metrics-file", f"{tmp_path}/metrics.prom", "--json")
+    words = ["audit", *places, *reading(format), *metrics, *watched.spark_options]
+    assert watched.run_one(Command(words, settings)) == 0, watched.end()
 
-    parts = watched.parts
-    parts["events"] = b"".join(written for place, written in parts.items() if "/events/" in place)
     signs = {
         "ps": f"{tmp_path}/audit.html",
         "environment/": "spark.eventLog.dir",
         "events": "SparkListenerSQLExecutionStart",
     }
-    for place, sign in signs.items():
-        assert found_in(parts[place], {"sign": sign}), f"what is there is found in {place}"
-    assert {place: found for place, written in parts.items() if (found := found_in(written, OF_KAFKA))} == {}
+    assert leaks(watched.parts, signs) == {}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("format", "kind"), [(FORMAT, KIND), (FORMAT, "OAUTHBEARER"), (OFFICIAL_FORMAT, KIND)])
+def test_no_secret_is_in_anything_that_any_other_job_writes_or_shows(
+    secured: SecuredKafka, ledger: Ledger, tmp_path: Path, format: str, kind: str
+) -> None:
+    with_key = format == FORMAT and kind != "OAUTHBEARER"
+    login = secured.settings_with_both(kind) if with_key else secured.settings(kind)
+    settings = settings_for(secured, ledger, login, kind)
+    watched = Watched(tmp_path)
+    more = [*reading(format), *watched.spark_options, *SMALL, "--metrics-table", f"{tmp_path}/metrics"]
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "rows.csv").write_text("id,at\nid-1,2100-01-01T00:00:00Z\nid-2,never\n")
+    load = ["load", f"{tmp_path}/rows", "--format", "csv", "--set", f"target-topic={ledger.target}"]
+    following = ["--continuous", "--every", "1s", "--checkpoint", f"{tmp_path}/checkpoint"]
+    export, archive = ["export", f"{tmp_path}/exported"], ["archive", f"{tmp_path}/archive"]
+    commands = [
+        (1, Command([*load, "--refused", f"{tmp_path}/refused", *more], settings)),
+        (
+            1,
+            Command(
+                [*load, *following, "--refused", f"{tmp_path}/refused-2", *more],
+                settings,
+                until=f"{tmp_path}/checkpoint/commits/0",
+            ),
+        ),
+        (0, Command([*export, *more], settings)),
+        (0, Command(["import", *export[1:], *more], {**settings, "app_id": new_app(settings["app_id"])})),
+        (0, Command([*archive, *more], settings)),
+        (0, Command(["views", *archive[1:], *more], settings)),
+        (0, Command(["report", "--report", f"{tmp_path}/report.html", *more], settings)),
+        (0, Command(["report", "--archive", *archive[1:], "--json", *more], settings)),
+        (0, Command(["forecast", "--report", f"{tmp_path}/load.html", "--table", f"{tmp_path}/load", *more], settings)),
+        *((1, Command([*words, *more], broken(settings, kind))) for words in (load, export, archive)),
+        *((1, Command([*words, *more], {**settings, "broker": "kafka://127.0.0.1:1"})) for words in (load, export)),
+    ]
+    ended = watched.run_all([command for _, command in commands])
+    assert ended == [exit_code for exit_code, _ in commands], watched.end()
+
+    signs = {
+        "ps": "support.watched_jobs",
+        "environment/": "spark.eventLog.dir",
+        "events": "SparkListenerSQLExecutionStart",
+        "files": f"{tmp_path}/checkpoint/commits/0",
+        str(watched.output): "Traceback",
+    }
+    assert leaks(watched.parts, signs) == {}
+
+
+def broken(settings: Mapping[str, str], kind: str) -> dict[str, str]:
+    """Return settings with a login that is refused."""
+    secret = "sasl_oauth_client_secret" if kind == "OAUTHBEARER" else "sasl_password"
+    return {**settings, secret: WRONG}

@@ -15,23 +15,28 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports 
     ResourceType,
 )
 
-from light_scheduler.connection import Connection, KafkaSecurity
 from light_scheduler.connection.diagnosis import fault_of
 from light_scheduler.devkit.readiness import admin_client
+from light_scheduler.settings import load_settings
 
 from .authority import Authority, Pair
-from .secured import SecuredKafka
+from .secured import SHORT_LOGINS, SecuredKafka
 from .waiting import eventually_blocking
 
 STORES = ("keystore", "truststore")
 
 
 class Rotation:
-    """`client` are the files of a client's settings, signed by the authority that the broker has had so far."""
+    """`client` are the files of a client's settings, signed by the authority that the broker has had so far.
 
-    def __init__(self, kafka: SecuredKafka, folder: Path) -> None:
+    With the mechanism of a login, the listener is the one that wants a certificate and a login.
+    """
+
+    def __init__(self, kafka: SecuredKafka, folder: Path, mechanism: str | None) -> None:
         folder.mkdir()
         self._kafka = kafka
+        self._listener = "SSL" if mechanism is None else SHORT_LOGINS
+        self._login = {} if mechanism is None else kafka.settings(mechanism)
         self._folder = folder
         self._next = Authority(folder, "next-authority")
         self._client_ca = folder / "client-ca.pem"
@@ -41,13 +46,7 @@ class Rotation:
     @property
     def settings(self) -> dict[str, str]:
         """Settings, as text, that let the client in."""
-        return {
-            "broker": f"kafka://{self._kafka.address('SSL')}",
-            "security_protocol": "SSL",
-            "ssl_ca": str(self._client_ca),
-            "ssl_certificate": str(self.client.certificate),
-            "ssl_key": str(self.client.key),
-        }
+        return self._settings(self._client_ca, self.client)
 
     def renew(self) -> None:
         """Have both sides trust both authorities, then renew both certificates, then trust the next authority only.
@@ -79,10 +78,19 @@ class Rotation:
                 shutil.copy(source, target)
         return pair
 
+    def _settings(self, ca: Path, pair: Pair) -> dict[str, str]:
+        return {
+            **self._login,
+            "broker": f"kafka://{self._kafka.address(self._listener)}",
+            "security_protocol": self._kafka.listeners[self._listener].protocol,
+            "ssl_ca": str(ca),
+            "ssl_certificate": str(pair.certificate),
+            "ssl_key": str(pair.key),
+        }
+
     def _await(self, ca: Path, pair: Pair, *, is_let_in: bool) -> None:
         """Wait until a client with these files is let in, or is not."""
-        security = KafkaSecurity(security_protocol="SSL", ssl_ca=ca, ssl_certificate=pair.certificate, ssl_key=pair.key)
-        arguments = Connection(self._kafka.address("SSL"), security).aiokafka()
+        arguments = load_settings(self._settings(ca, pair), environment={}).connection.aiokafka()
         eventually_blocking(
             lambda: (asyncio.run(fault_of(arguments)) is None) is is_let_in, every=0.1, what="the change of the broker"
         )
@@ -91,7 +99,7 @@ class Rotation:
         """Set the files of the listener; None: as in the broker's properties."""
         entries = [
             ConfigEntry(
-                f"listener.name.ssl.ssl.{store}.location",
+                f"listener.name.{self._listener.lower()}.ssl.{store}.location",
                 str(path or ""),
                 incremental_operation=AlterConfigOpType.DELETE if path is None else AlterConfigOpType.SET,
             )
@@ -105,9 +113,9 @@ class Rotation:
 
 
 @contextmanager
-def rotating(kafka: SecuredKafka, folder: Path) -> Iterator[Rotation]:
+def rotating(kafka: SecuredKafka, folder: Path, mechanism: str | None = None) -> Iterator[Rotation]:
     """Give a rotation that is undone at the end."""
-    rotation = Rotation(kafka, folder)
+    rotation = Rotation(kafka, folder, mechanism)
     try:
         yield rotation
     finally:

@@ -22,7 +22,7 @@ KEY_PASSWORD = planted.OF_KAFKA["ssl_key_password"]
 CLIENT_SECRET = planted.OF_KAFKA["sasl_oauth_client_secret"]
 SECRETS = tuple(planted.OF_KAFKA.values())
 SHORT_LOGINS = "SHORT_LOGINS"
-"""A listener that wants a certificate and a password, and closes connections that are used for longer than LOGIN_MS."""
+"""A listener that wants a certificate and a login, and closes connections that are used for longer than LOGIN_MS."""
 
 LOGIN_MS = 8_000
 
@@ -82,21 +82,23 @@ class SecuredKafka:
 
 
 @contextmanager
-def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
-    """Run it."""
+def secured_kafka(folder: Path, *, login_ms: int = LOGIN_MS, token_life_s: int = 3_600) -> Iterator[SecuredKafka]:
+    """Run it; `login_ms` is that of SHORT_LOGINS, unless a token has a shorter life."""
     authority = Authority(folder)
     server = authority.sign("broker")
     tls = ServerTls(server.together, authority.path)
     mutual = ServerTls(server.together, authority.path, wants_client_certificate=True)
     users = {"plain-user": PASSWORD}
     mechanisms = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-    with TokenServer({"token-user": CLIENT_SECRET}) as token_server:
+    with TokenServer({"token-user": CLIENT_SECRET}, life_s=token_life_s) as token_server:
         tokens = token_server.checks
         listeners = (
             SecuredListener("SSL", "SSL", mutual),
             SecuredListener("SASL_PLAINTEXT", "SASL_PLAINTEXT", None, mechanisms, users),
             SecuredListener("SASL_SSL", "SASL_SSL", tls, (*mechanisms, "OAUTHBEARER"), users, tokens),
-            SecuredListener(SHORT_LOGINS, "SASL_SSL", mutual, mechanisms, users, login_ms=LOGIN_MS),
+            SecuredListener(
+                SHORT_LOGINS, "SASL_SSL", mutual, (*mechanisms, "OAUTHBEARER"), users, tokens, login_ms=login_ms
+            ),
         )
         ports, java = FurtherPorts(secured=listeners), JavaStart(options=[tokens.jvm_option()])
         with EmbeddedBroker(properties=ACCESS_RULES, further_ports=ports, java=java) as broker:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import audit
 from scripts.audit import DONE, ELSEWHERE, FAILED, UNKNOWN, VULNERABLE, Answer, exit_code, judged
@@ -83,6 +85,39 @@ def test_a_database_without_advisories_is_not_taken_for_one_without_findings(
 ) -> None:
     database(monkeypatch, *answers)
     assert audit.vulnerabilities() == answer
+
+
+def check_jsonschema(name: str, option: str, schema: Path, *files: Path) -> subprocess.CompletedProcess[str]:
+    """Do what the tool of this name does: it is not in this environment."""
+    assert (name, option) == ("check-jsonschema", "--schemafile")
+    assert files
+    validator = Draft202012Validator(json.loads(schema.read_text()))
+    validator.check_schema(validator.schema, Draft202012Validator.FORMAT_CHECKER)
+    faults = [fault.message for path in files for fault in validator.iter_errors(json.loads(path.read_text()))]
+    return subprocess.CompletedProcess(name, 1 if faults else 0, "\n".join(faults), "")
+
+
+def test_what_the_chart_renders_for_the_prometheus_operator_is_held_to_its_schemas(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(audit, "tool", check_jsonschema)
+    manifests = sorted(audit.MANIFESTS.glob("*.yaml"))
+    kinds = "PrometheusRule and ServiceMonitor as the Prometheus operator takes them"
+    assert audit.operator_kinds(manifests, "valid") == (DONE, f"valid; {kinds}")
+    for rendered, wrong in (("endpoints:", "ends:"), ("alert:", "alarm:"), ("for: 2m", "for: soon")):
+        text = (audit.MANIFESTS / "secured.yaml").read_text()
+        assert rendered in text
+        (tmp_path / "wrong.yaml").write_text(text.replace(rendered, wrong))
+        answer = audit.operator_kinds([tmp_path / "wrong.yaml"], "valid")
+        assert answer.status == FAILED
+        assert wrong.removeprefix("for: ").rstrip(":") in answer.text
+
+
+def test_a_kind_of_the_prometheus_operator_without_a_schema_is_named(tmp_path: Path) -> None:
+    (tmp_path / "probe.yaml").write_text("apiVersion: monitoring.coreos.com/v1\nkind: Probe\n---\n")
+    answer = audit.operator_kinds([tmp_path / "probe.yaml"], "valid")
+    assert answer.status == FAILED
+    assert answer.text.startswith("no schema of Probe: ")
 
 
 @pytest.mark.parametrize(("unreachable", "code"), [("fail", UNKNOWN), ("warn", DONE)])

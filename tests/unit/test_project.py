@@ -24,6 +24,7 @@ from light_scheduler.host.jars import KAFKA_VERSION
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
+PINNED = re.compile(r"\S+:[\w.-]+@sha256:[0-9a-f]{64}")
 VARIABLE = re.compile(rf"\b{ENVIRONMENT_PREFIX}[A-Z_]+")
 
 
@@ -184,7 +185,13 @@ class TestContainers:
                     assert services[needed]["healthcheck"]["test"]
 
     def test_the_broker_is_the_version_that_is_tested_with(self, compose: dict[str, Any]) -> None:
-        assert compose["services"]["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
+        assert compose["services"]["kafka"]["image"].partition("@")[0] == f"apache/kafka:{KAFKA_VERSION}"
+
+    def test_every_image_of_others_is_named_with_its_digest(self, compose: dict[str, Any]) -> None:
+        used = [service["image"] for service in compose["services"].values() if "build" not in service]
+        base = re.search(r"^ARG PYTHON_IMAGE=(.*)$", read("Dockerfile"), flags=re.MULTILINE)
+        assert base is not None
+        assert [image for image in [base[1], *used] if not PINNED.fullmatch(image)] == []
 
     def test_every_command_is_one_that_the_command_line_has(self, own: dict[str, Any]) -> None:
         dockerfile = read("Dockerfile")

@@ -76,6 +76,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="How often relays of an outbox are killed (tests/integration/test_outbox.py); 200 take some minutes.",
     )
+    group.addoption(
+        "--cluster-kills",
+        action="store_true",
+        help="Each job on a Spark cluster, undisturbed and with each kind of kill, and not just with one "
+        "(tests/pipeline/test_standalone.py): a quarter of an hour.",
+    )
     group.addoption("--chaos-seed", type=int, default=1, metavar="N", help="What those faults are drawn from.")
     group.addoption("--load-rows", type=int, default=60_000, metavar="N", help="Rows of the load that is killed.")
     group.addoption(

@@ -28,7 +28,7 @@ from .expansion import MINUTE_MS, MOST_FIRINGS, Expansion
 from .job import SILENT, Cluster, Progress
 from .pages import GOOD, Section, page, plot, table, write_page
 from .schemas import arrow_schema
-from .tables import write_table
+from .tables import require_place, write_table
 from .topics import require_topic
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class ForecastSummary:
 
 def main(spark: SparkSession, options: ForecastOptions, progress: Progress = SILENT) -> ForecastSummary:
     """Forecast the load. Raises JobError if a changelog cannot be read."""
+    require_place(spark, options.table)
     start = options.clock.now() // MINUTE_MS * MINUTE_MS
     with progress.phase("Expanding schedules"):
         parts = [_load_of(spark, options, topic, start) for topic in options.inputs]

@@ -22,7 +22,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.errors import JobError
 
 from .job import Summary, parallelism
-from .tables import write_table
+from .tables import require_place, write_table
 
 COLUMNS = (
     "command string, app_id string, started_at timestamp, seconds double, succeeded boolean, `rows` bigint, "
@@ -86,8 +86,9 @@ def measured(
     spark: SparkSession, name: JobName, places: Places, job: Callable[[], S], volume_of: Callable[[S], Volume]
 ) -> S:
     """Run a job and write its metrics, also if it fails. Raises what the job raises, and JobError if it was done and
-    its metrics cannot be written.
+    its metrics cannot be written, or before it begins if there is no such place for them.
     """
+    require_place(spark, places.table)
     started_at, begun = SystemClock().now(), time.monotonic()
 
     def run(summary: S | None) -> JobRun:

@@ -124,6 +124,15 @@ def located(spark: SparkSession, path: str) -> str:
     return str(Path(path).absolute())
 
 
+def require_place(spark: SparkSession, path: str | None) -> None:
+    """Raise JobError as `located` if no table can be written at a path; None, or a name of the catalog, is fine.
+
+    A job asks before it begins: some have done what cannot be undone when they write their tables.
+    """
+    if path is not None and catalog_name(path) is None:
+        located(spark, path)
+
+
 def reading_options(format: str) -> dict[str, str]:
     """Return the options of Spark's reader for a format."""
     return dict(_READING.get(format, {}))

@@ -58,7 +58,12 @@ def official_is_here(spark: SparkSession) -> bool:
 
 
 def register(spark: SparkSession) -> None:
-    """Make our format known to a session."""
+    """Make a session the active one of this thread, and our format known to it.
+
+    Spark looks for the format of a write in the active session of the thread, whichever session the rows are of. A new
+    thread has none. If it is another one, Spark refuses to register there what that one has.
+    """
+    spark.createDataFrame([], "nothing int")  # no other public call leaves its session active
     spark.dataSource.register(KafkaDataSource)
 
 

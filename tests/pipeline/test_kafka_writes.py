@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,21 @@ def test_a_micro_batch_that_is_run_again_is_written_once(
         path.unlink()
     run()
     assert committed(session, kafka, topic) == list(range(40))
+
+
+def test_rows_are_written_from_a_thread_in_which_no_session_is_active_or_another_one_is(
+    spark: SparkSession, kafka: Kafka, topic: str
+) -> None:
+    def run(other: SparkSession | None) -> None:
+        if other is not None:
+            other.createDataFrame([], "nothing int")
+        register(spark)
+        write(numbers(spark, 10), kafka, topic=topic)
+
+    for other in (None, spark.newSession()):
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(run, other).result()
+    assert committed(spark, kafka, topic) == sorted([*range(10)] * 2)
 
 
 def test_committed_records_only_are_read_unless_asked_otherwise(

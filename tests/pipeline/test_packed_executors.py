@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -23,12 +22,10 @@ BARE = Path(sys.base_prefix) / "bin"
 """Where the Python is that this environment was made from."""
 
 
-async def test_a_packed_file_is_all_that_the_python_of_executors_needs(tmp_path: Path) -> None:
-    bare = await asyncio.create_subprocess_exec(
-        BARE / python_name(), "-c", "import light_scheduler", env={}, cwd=tmp_path, stderr=subprocess.DEVNULL
-    )
-    assert await bare.wait() == 1
-    packed = await asyncio.to_thread(pack, tmp_path / "environment.pex")
+def test_a_packed_file_is_all_that_the_python_of_executors_needs(tmp_path: Path) -> None:
+    bare = [str(BARE / python_name()), "-c", "import light_scheduler"]
+    assert subprocess.run(bare, env={}, cwd=tmp_path, stderr=subprocess.DEVNULL, check=False).returncode == 1
+    packed = pack(tmp_path / "environment.pex")
     ids = [f"id-{number}" for number in range(ROWS - 1)]
     rows = pa.table({"id": [*ids, ""], "target_topic": ["t"] * ROWS, "payload": ["x"] * ROWS})
     pq.write_table(rows, tmp_path / "rows.parquet")
@@ -38,12 +35,12 @@ async def test_a_packed_file_is_all_that_the_python_of_executors_needs(tmp_path:
         "spark.executorEnv.PEX_ROOT": "./pex",
         "spark.executorEnv.PATH": f"{BARE}:/usr/bin:/bin",
     }
-    async with standalone(tmp_path, workers=1, environment={"PATH": f"{BARE}:/usr/bin:/bin", "PYTHONPATH": ""}) as url:
-        ran = await asyncio.to_thread(
-            subprocess.run,
+    of_workers = {"PATH": f"{BARE}:/usr/bin:/bin", "PYTHONPATH": ""}
+    with standalone(tmp_path, workers=1, environment=of_workers) as cluster:
+        ran = subprocess.run(
             [
                 *(sys.executable, "-c", "from light_scheduler.cli import main; main()", "pipeline", "load"),
-                *(str(tmp_path / "rows.parquet"), "--dry-run", "--json", "--master", url, "--memory", "700m"),
+                *(str(tmp_path / "rows.parquet"), "--dry-run", "--json", "--master", cluster.url, "--memory", "700m"),
                 *(word for item in configs.items() for word in ("--spark-conf", "=".join(item))),
             ],
             env={

@@ -1,89 +1,131 @@
-"""Jobs on a Spark cluster come to what they come to on one machine."""
+"""Jobs on a Spark cluster come to what they come to on one machine, whatever is killed meanwhile."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
-import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
-from support.jobs import quick_environment
-from support.kafka_records import committed_records
-from support.ledger import Ledger
-from support.standalone import END, HOST, M, results, standalone
+from support.cluster_jobs import ClusterJob, Kill, Ran
+from support.job_results import CASES, Case, Place, application, export, first_audit, last_hour, write_rows
+from support.standalone import Standalone, standalone
 
+from light_scheduler.cli import cli
 from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.pipeline import session
 from light_scheduler.testing import Kafka
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.soak, pytest.mark.timeout(3_600)]
+pytestmark = [
+    pytest.mark.pipeline,
+    pytest.mark.integration,
+    pytest.mark.soak,
+    pytest.mark.timeout(3_600),
+]
 
-MINUTE, FILES, ROWS = 60_000, 3, 1_000
+SHORT = {
+    "load": Kill.EXECUTOR,
+    "import": Kill.WORKER,
+    "export": Kill.EXECUTOR,
+    "archive": Kill.WORKER,
+    "audit": Kill.EXECUTOR,
+    "audit --since-last": Kill.DRIVER,
+    "report": Kill.WORKER,
+    "forecast": Kill.DRIVER,
+}
 
 
-@pytest.fixture
-def ledger(prefix: str, kafka: Kafka) -> Ledger:
-    """An application with schedules that have fired, one of them altered, and with some that are pending."""
-    ledger = Ledger(prefix)
-    for number in range(200):
-        ledger.send(f"s-{number}", M + number, ("at", M + (number + 1) * MINUTE))
-    ledger.send("rate", M, ("every", "10m"))
-    ledger.run_until(END)
-    firing = ledger.of(ledger.target)[7]
-    ledger.change(firing, replace(firing, value=b"other"))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    everything = metafunc.config.getoption("--cluster-kills")
+    kills: list[Kill | None] = [None, *Kill]
+    cases = [(job, kill) for job in CASES for kill in (kills if everything else [SHORT[job]])]
+    names = [f"{job.replace(' ', '')}-{kill or 'nothing'}" for job, kill in cases]
+    metafunc.parametrize(("job", "kill"), cases, ids=names)
+
+
+class Result(NamedTuple):
+    """How a job has ended, and what it has written."""
+
+    ran: Ran
+    data: Any
+
+
+@pytest.fixture(scope="module", autouse=True)
+def two_threads(spark: SparkSession) -> Iterator[None]:
+    """Let jobs without a cluster use the session of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "spark_session", lambda *_: nullcontext(spark))
+        yield
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with standalone(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def shared(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The application for all runs, its export, an audit of its first hour, and rows to load."""
+    folder, end = tmp_path_factory.mktemp("shared"), last_hour()
+    ledger = application(f"test-{uuid.uuid4().hex[:8]}", end)
     ledger.produce(kafka.bootstrap_servers)
-    return ledger
+    create_topic(kafka.bootstrap_servers, ledger.names.results, 1)
+    write_rows(folder / "rows")
+    place = Place(kafka, ledger, end, folder, folder, ledger.names.app_id)
+    for words in (export(place), first_audit(place)):
+        run_here(words)
+    return place
 
 
-def rows(folder: Path) -> None:
-    folder.mkdir()
-    for file in range(FILES):
-        ids = [f"{file}-{number}" for number in range(ROWS)]
-        at = ["soon" if number == 500 else str(END + number) for number in range(ROWS)]
-        table = {"id": ids, "at": at, "target_topic": ["t"] * ROWS, "payload": ids}
-        pq.write_table(pa.table(table), folder / f"{file}.parquet")
+@pytest.fixture(scope="module")
+def here() -> dict[str, Result]:
+    """What jobs have come to in two threads so far."""
+    return {}
 
 
-async def test_a_master_with_two_workers_comes_to_what_two_threads_come_to(
-    spark: SparkSession, kafka: Kafka, ledger: Ledger, tmp_path: Path
+def test_a_job_on_a_cluster_that_loses_a_process_comes_to_what_it_comes_to_in_two_threads(
+    job: str,
+    kill: Kill | None,
+    cluster: Standalone,
+    shared: Place,
+    here: dict[str, Result],
+    spark: SparkSession,
+    prefix: str,
+    tmp_path: Path,
 ) -> None:
-    rows(tmp_path / "rows")
-    app_id, runs = ledger.names.app_id, {name: f"{ledger.names.app_id}-{name}" for name in ("here", "there")}
-    for run in runs.values():
-        create_topic(kafka.bootstrap_servers, run, 2)
-        create_topic(kafka.bootstrap_servers, f"{run}-marks", 1, configs={"cleanup.policy": "compact"})
+    case = CASES[job]
+    if job not in here:
+        place = place_for(shared, tmp_path / "here", f"{prefix}-here", case)
+        here[job] = Result(run_here(case.words(place)), case.data(spark, place))
+    there = place_for(shared, tmp_path / "there", f"{prefix}-there", case)
+    command = ClusterJob(cluster, tmp_path / "driver", case.words(there))
+    cluster.complete()
 
-    here = results(spark, kafka.bootstrap_servers, app_id, runs["here"], tmp_path)
-    async with standalone(tmp_path) as url:
-        command = [sys.executable, "-m", "support.standalone", url, kafka.bootstrap_servers, app_id, runs["there"]]
-        environment = {
-            **quick_environment(),
-            "PYTHONPATH": ":".join(filter(None, sys.path)),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": HOST,
-        }
-        ran = await asyncio.to_thread(
-            subprocess.run, [*command, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
-        )
+    ran = (None if kill is None else command.killed(kill, case.after)) or command.run()
 
-    assert ran.returncode == 0, ran.stderr[-4_000:]
-    assert json.loads(ran.stdout) == json.loads(json.dumps(here))
-    assert here["loaded"]["sent"] == FILES * (ROWS - 1)
-    assert here["audited"]["fault_counts"] == {"altered": 1}
-    assert records(kafka, runs["there"]) == records(kafka, runs["here"])
-    assert exported(spark, tmp_path / runs["there"]) == exported(spark, tmp_path / runs["here"])
+    continues = kill is Kill.DRIVER
+    assert ran.exit_code == here[job].ran.exit_code
+    assert case.told(ran.summary, continues=continues) == case.told(here[job].ran.summary, continues=continues)
+    assert case.data(spark, there) == here[job].data
 
 
-def records(kafka: Kafka, topic: str) -> list[Any]:
-    return sorted((record.partition, record.key, record.value) for record in committed_records(kafka, topic))
+def place_for(shared: Place, own: Path, app_id: str, case: Case) -> Place:
+    """Return a place for a run, with what the job needs."""
+    own.mkdir()
+    place = replace(shared, own=own, app_id=app_id)
+    case.prepare(place)
+    return place
 
 
-def exported(spark: SparkSession, folder: Path) -> list[Any]:
-    table = spark.read.parquet(str(folder / "schedules")).select("id", "partition", "next_due", "record")
-    return sorted(table.collect())
+def run_here(words: list[str]) -> Ran:
+    """Run a job in two threads."""
+    ran = CliRunner().invoke(cli, ["pipeline", *words, "--json"])
+    assert ran.stdout, ran.output
+    return Ran(ran.exit_code, json.loads(ran.stdout))

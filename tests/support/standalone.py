@@ -1,7 +1,4 @@
-"""A Spark cluster of a master and two workers, started from the pip package, and jobs to run on it.
-
-python -m support.standalone MASTER BOOTSTRAP_SERVERS APP_ID RUN FOLDER     run `results`, and print them as JSON
-"""
+"""A Spark cluster of a master and workers, started from the pip package."""
 
 from __future__ import annotations
 
@@ -10,27 +7,17 @@ import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+import psutil
 import pyspark
 
-from light_scheduler.clock import SettableClock
-from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.host.ports import free_port
-from light_scheduler.model import TopicNames
-from light_scheduler.pipeline import audit, export, load
-from light_scheduler.pipeline.job import Cluster
-from light_scheduler.pipeline.session import SessionOptions, spark_session
 
 from .jobs import START_TIMEOUT_S, quick_environment
-from .waiting import eventually
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from .waiting import eventually_blocking
 
 HOST = "127.0.0.1"
 SMALL = {
@@ -42,109 +29,94 @@ SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
 }
+"""Properties of a job that leave room for others."""
+
+_SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+_EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
-@asynccontextmanager
-async def standalone(
-    folder: Path, workers: int = 2, environment: Mapping[str, str] | None = None
-) -> AsyncIterator[str]:
-    """Run a cluster of workers with a core each; yields its URL once all of them are registered.
+class Standalone:
+    """A master, and workers of a core each, whose executors have this environment's Python and packages.
 
-    They have this environment's Python and packages, unless variables in `environment` say otherwise.
+    Their working directories and logs are in `folder`; `environment` has variables that say otherwise.
     """
-    spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    port, web_port = free_port(), free_port()
-    url = f"spark://{HOST}:{port}"
-    variables = {
-        **quick_environment(),
-        "SPARK_LOCAL_IP": HOST,
-        "SPARK_DAEMON_MEMORY": "256m",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        **(environment or {}),
-    }
 
-    def started(name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        log = stack.enter_context((folder / name.rsplit(".", 1)[-1]).open("ab"))
-        command = [str(spark_class), f"org.apache.spark.deploy.{name}", "--host", HOST, *arguments]
-        return subprocess.Popen(command, stdout=log, stderr=log, env=variables, cwd=folder)
+    def __init__(self, folder: Path, workers: int, environment: Mapping[str, str] | None = None) -> None:
+        port, self._web_port = free_port(), free_port()
+        self.url = f"spark://{HOST}:{port}"
+        self._folder = folder
+        self._size = workers
+        self._environment = {
+            **quick_environment(),
+            "SPARK_LOCAL_IP": HOST,
+            "SPARK_LOCAL_DIRS": str(folder / "spark-local"),  # a process that is killed leaves its files
+            "SPARK_DAEMON_MEMORY": "256m",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            **(environment or {}),
+        }
+        self._started = 0
+        self._workers: list[subprocess.Popen[bytes]] = []
+        self._master = self._start("master.Master", "--port", str(port), "--webui-port", str(self._web_port))
 
-    with ExitStack() as stack:
-        processes = [started("master.Master", "--port", str(port), "--webui-port", str(web_port))]
-        stack.callback(end, processes)
-        for number in range(workers):
-            place = "--work-dir", str(folder / f"work-{number}")
+    def complete(self) -> None:
+        """Start the workers that are missing, and wait until the master knows all of them and no other."""
+        self._workers = [worker for worker in self._workers if worker.poll() is None]
+        while len(self._workers) < self._size:
+            place = "--work-dir", str(self._folder / f"work-{self._started}")
             size = "--cores", "1", "--memory", "1g", "--webui-port", "0"
-            processes.append(started("worker.Worker", *size, *place, url))
-        await eventually(lambda: alive(web_port) == workers, within=START_TIMEOUT_S, every=0.2, what="all workers")
-        yield url
+            self._workers.append(self._start("worker.Worker", *size, *place, self.url))
+        eventually_blocking(
+            lambda: self._alive() == self._size, within=START_TIMEOUT_S, every=0.1, what=f"all workers of {self.url}"
+        )
+
+    def kill_executor(self, number: str) -> None:
+        """Kill an executor (SIGKILL), by its number in its application, the only one that runs."""
+        _, executor = self._executor(number)
+        executor.kill()
+
+    def kill_worker(self, number: str) -> None:
+        """Kill the worker that has this executor; the executor ends itself."""
+        worker, _ = self._executor(number)
+        worker.kill()
+        worker.wait()
+
+    def close(self) -> None:
+        """End all processes, and wait until they have."""
+        processes = [*self._workers, self._master]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+    def _executor(self, number: str) -> tuple[subprocess.Popen[bytes], psutil.Process]:
+        for worker in self._workers:
+            for process in psutil.Process(worker.pid).children():
+                words = process.cmdline()
+                if _EXECUTOR in words and words[words.index("--executor-id") + 1] == number:
+                    return worker, process
+        raise AssertionError(f"no worker has an executor {number}")
+
+    def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        self._started += 1
+        command = [str(_SPARK_CLASS), f"org.apache.spark.deploy.{name}", "--host", HOST, *arguments]
+        with (self._folder / f"{name}-{self._started}.log").open("ab") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, env=self._environment, cwd=self._folder)
+
+    def _alive(self) -> int:
+        """Return how many workers the master has."""
+        try:
+            with urllib.request.urlopen(f"http://{HOST}:{self._web_port}/json/", timeout=5) as answer:
+                return int(json.load(answer)["aliveworkers"])
+        except (OSError, ValueError):  # before it has all of its pages, it answers with its first one
+            return 0
 
 
-def alive(web_port: int) -> int:
-    """Return how many workers a master has."""
-    try:
-        with urllib.request.urlopen(f"http://{HOST}:{web_port}/json/", timeout=5) as answer:
-            return int(json.load(answer)["aliveworkers"])
-    except OSError:
-        return 0
-
-
-def results(spark: SparkSession, bootstrap_servers: str, app_id: str, run: str, folder: Path) -> dict[str, Any]:
-    """Load `rows` of a folder into the topic RUN, export what is pending to the folder RUN, audit; return summaries."""
-    cluster, names, own = Cluster(bootstrap_servers), TopicNames(app_id), folder / run
-    loaded = load.main(
-        spark,
-        load.LoadOptions(
-            table=str(folder / "rows"),
-            cluster=cluster,
-            commands_topic=run,
-            marks_topic=f"{run}-marks",
-            refused=str(own / "refused"),
-            limits=Limits(1_000_000, 512),
-        ),
-    )
-    table = str(own / "schedules")
-    options = export.ExportOptions(table=table, cluster=cluster, app_id=app_id, commands_topics=(names.commands,))
-    exported = export.main(spark, options)
-    audited = audit.main(
-        spark,
-        audit.AuditOptions(
-            cluster,
-            names,
-            {names.commands: "native"},
-            FiringRules(),
-            Limits(1_000_000, 512),
-            end=END,
-            clock=SettableClock(END),
-            since_last=str(own / "state"),
-        ),
-    )
-    return {
-        "loaded": asdict(replace(loaded, refused_table=None)),
-        "schedules": exported.schedules,
-        "audited": asdict(audited),
-    }
-
-
-M = 1_767_225_600_000
-"""2026-01-01T00:00Z."""
-END = M + 7_200_000
-
-
-def main() -> None:
-    """Run the jobs on a cluster."""
-    master, bootstrap_servers, app_id, run, folder = sys.argv[1:]
-    with spark_session("standalone", SessionOptions(master=master, memory="700m", configs=SMALL)) as spark:
-        sys.stdout.write(json.dumps(results(spark, bootstrap_servers, app_id, run, Path(folder))))
-
-
-if __name__ == "__main__":
-    main()
-
-
-def end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """End processes, and wait until all of them have."""
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        process.wait()
+@contextmanager
+def standalone(folder: Path, workers: int = 2, environment: Mapping[str, str] | None = None) -> Iterator[Standalone]:
+    """Run a cluster; it is complete when the block begins."""
+    with ExitStack() as stack:
+        cluster = Standalone(folder, workers, environment)
+        stack.callback(cluster.close)
+        cluster.complete()
+        yield cluster

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.model import EventType
 from light_scheduler.pipeline.job import SILENT, Progress
+from light_scheduler.pipeline.tables import require_place
 from light_scheduler.wire import history_key
 
 from . import rates
@@ -28,6 +29,7 @@ _OF_NO_ID = history_key("", None).decode()
 
 def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT) -> AuditSummary:
     """Audit an application. Raises JobError if its topics cannot be read, or if the audit cannot continue the last."""
+    require_place(spark, options.faults)
     if options.since_last is not None:
         return audit_since_last(spark, options.since_last, options, progress)
     source: Source = Topics(spark, options.cluster) if options.archive is None else Archive(spark, options.archive)

@@ -22,7 +22,7 @@ from light_scheduler.engine.limits import NO_LIMITS, Limits
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.job import SILENT, Cluster, Progress, configured
 from light_scheduler.pipeline.kafka.options import WriteOptions
-from light_scheduler.pipeline.tables import located, read_table, write_table
+from light_scheduler.pipeline.tables import located, read_table, require_place, write_table
 from light_scheduler.pipeline.topics import require_topic
 
 from .cancels import CancelTask, cancel
@@ -139,6 +139,7 @@ class LoadSummary:
 def main(spark: SparkSession, options: LoadOptions, progress: Progress = SILENT) -> LoadSummary:
     """Load a table. Raises JobError if the table or the topic cannot be used."""
     check_constants(options.constants)
+    require_place(spark, options.refused)
     if not options.dry_run:  # which needs no broker
         require_topic(options.cluster, options.commands_topic)
         require_topic(options.cluster, options.marks_topic)

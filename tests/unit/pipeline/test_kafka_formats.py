@@ -68,6 +68,9 @@ class Session:
     def dataSource(self) -> Any:  # noqa: N802
         return type("Registration", (), {"register": lambda _, source: self.registered.append(source)})()
 
+    def createDataFrame(self, rows: list[Any], schema: str) -> None:  # noqa: N802
+        assert not rows, "it only makes the session active"
+
 
 def session(*, has_official: bool, wanted: str | None = None) -> Any:
     return Session(has_official=has_official, wanted=wanted)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from light_scheduler.engine import FiringRules
+from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.errors import JobError
-from light_scheduler.pipeline.tables import located
+from light_scheduler.model import TopicNames
+from light_scheduler.pipeline import audit, forecast, load, metrics
+from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.tables import located, require_place
 
 
 class Spark:
@@ -20,6 +26,8 @@ class Spark:
 
 LOCAL: Any = Spark("local[2]")
 CLUSTER: Any = Spark("yarn")
+NO_CLUSTER = Cluster("127.0.0.1:1")
+NAMES = TopicNames("app")
 
 
 @pytest.mark.parametrize(
@@ -50,3 +58,38 @@ def test_a_relative_path_is_one_of_the_working_directory(path: str) -> None:
 def test_a_relative_path_means_nothing_on_a_cluster() -> None:
     with pytest.raises(JobError, match="state is a relative path: give a whole one"):
         located(CLUSTER, "state")
+
+
+@pytest.mark.parametrize("path", [None, "/data/table", "s3a://bucket/table", "table:lake.refused"])
+def test_a_table_can_be_written_at_a_whole_path_or_by_name(path: str | None) -> None:
+    require_place(CLUSTER, path)
+
+
+def to_load() -> object:
+    options = load.LoadOptions(table="/rows", cluster=NO_CLUSTER, commands_topic="c", marks_topic="m", refused="state")
+    return load.main(CLUSTER, options)
+
+
+def to_audit() -> object:
+    return audit.main(
+        CLUSTER, audit.AuditOptions(NO_CLUSTER, NAMES, {"c": "native"}, FiringRules(), NO_LIMITS, faults="state")
+    )
+
+
+def to_forecast() -> object:
+    return forecast.main(CLUSTER, forecast.ForecastOptions(NO_CLUSTER, NAMES, ["c"], table="state"))
+
+
+def to_measure() -> object:
+    def never(*_: object) -> Any:
+        raise AssertionError("the job has begun")
+
+    return metrics.measured(CLUSTER, metrics.JobName("load", "app"), metrics.Places("state"), never, never)
+
+
+@pytest.mark.parametrize("job", [to_load, to_audit, to_forecast, to_measure])
+def test_a_job_on_a_cluster_refuses_a_relative_path_for_its_table_before_it_does_anything(
+    job: Callable[[], object],
+) -> None:
+    with pytest.raises(JobError, match="state is a relative path: give a whole one"):
+        job()

@@ -9,10 +9,10 @@ in a group that is not counted.
     group    'g' | group u32                            -> MessagePack [tenant, topic, state]
     changes  'c' | book u32 | level u8 | slot u8        -> MessagePack {cell u64: change}
 
-A write adds one row of changes to the book `RECENT`. When it has `FANOUT` rows, they are added up and entered in the
-book of each day, cell by cell, and in the book `DAYS`, which has (group, day) in place of cells. In any book, about as
-many rows of a level are added up to one of the next level. So a write is small, and there are few rows to read. The
-book of a day in which nothing wakes any more has no rows.
+A write adds one row of changes to the book `RECENT`. When it has `FANOUT` rows, or a write is large, they are added up
+and entered in the book of each day, cell by cell, and in the book `DAYS`, which has (group, day) in place of cells. In
+any book, about as many rows of a level are added up to one of the next level. So a write is small, and there are few
+rows to read. The book of a day in which nothing wakes any more has no rows.
 
 Many books have as many rows at the same time. A write that enters nothing adds up those of some of them, so that no
 write takes long: an allowance of cells that is larger than what it needs on average.
@@ -44,6 +44,9 @@ MOST_ROWS = 4 * FANOUT
 
 ALLOWANCE, LEAST_ALLOWANCE = 4, 1_000
 """Cells that a write reads to add up rows: so many times those that it changes, and at least so many."""
+
+MANY_CELLS = 16_000
+"""A write with more is entered at once: rows of recent changes are read again, all of them by one later write."""
 
 MINUTES_A_DAY = 1_440
 RECENT, DAYS = 0xFFFFFFFF, 0xFFFFFFFE
@@ -213,11 +216,11 @@ class Counts:
         Returns by how much the books of days change.
         """
         known = self._levels.get(RECENT, [0])
-        if known[0] < FANOUT - 1:
+        if known[0] < FANOUT - 1 and len(cells) <= MANY_CELLS:
             rows[_row_key(RECENT, 0, known[0])] = _encode(cells)
             levels[RECENT] = [known[0] + 1]
             return {}
-        full = [_row_key(RECENT, 0, slot) for slot in range(FANOUT - 1)]
+        full = [_row_key(RECENT, 0, slot) for slot in range(known[0])]
         books: defaultdict[int, dict[int, int]] = defaultdict(dict)
         for cell, change in added_up([cells, *self._read(full)]).items():
             books[(cell & _LOW) // MINUTES_A_DAY][cell] = change

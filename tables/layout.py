@@ -27,7 +27,7 @@ import struct
 from collections.abc import Callable
 
 from light_scheduler.model import Entry
-from light_scheduler.wire.state import IndexPlace, identity
+from light_scheduler.wire.state import identity
 
 CHECKPOINT_KEY = b"m"
 OTHERS = b"l"
@@ -76,14 +76,6 @@ def index_key(entry: Entry, identity: bytes) -> bytes:
     tenant, end, id = identity.partition(b"\0")
     arrival = progress.arrival + _ARRIVAL_ZERO
     return b"".join((INDEX_START, tenant, end, _TIME.pack(minute, ms, entry.schedule.priority, arrival), id))
-
-
-def index_key_of(place: IndexPlace, identity: bytes) -> bytes:
-    """Return the time-index key of a pending schedule that stands at a place."""
-    wakes_at, priority, arrival = place
-    minute, ms = divmod(wakes_at, MINUTE_MS)
-    tenant, end, id = identity.partition(b"\0")
-    return b"".join((INDEX_START, tenant, end, _TIME.pack(minute, ms, priority, arrival + _ARRIVAL_ZERO), id))
 
 
 def index_keys(tenant: str, priority: int) -> Callable[[int, int, bytes], bytes]:

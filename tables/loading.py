@@ -13,12 +13,12 @@ from typing import Protocol
 import msgspec
 
 from light_scheduler.model.probe import is_probe
-from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, decode_standing
+from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND
 
-from . import layout
-from .cell_changes import CellChanges, Group
+from .cell_changes import CellChanges
 from .layout import PRIMARY
 from .overlay import Overlay
+from .placing import Placing
 from .table import ScheduleTable
 
 CHUNK_BYTES = 32 << 20
@@ -104,6 +104,7 @@ class BulkLoad:
         The checkpoint is written after all else, so it is not left by a crash that takes any of that away.
         """
         table = self._table
+        await table.store.settle()
         table.floors = table.find_floors()
         table.write({}, msgspec.structs.replace(table.checkpoint, complete_at=complete_at))
         await table.store.flush()
@@ -114,32 +115,26 @@ class BulkLoad:
         entries: dict[bytes, bytes] = {}
         primaries: dict[bytes, bytes] = {}
         counted = CellChanges(table.counts)
+        place = Placing(counted).place
         rest = iter(schedules.items())
         while step := list(islice(rest, STEP_RECORDS)):
             keys = [PRIMARY + key[1:] for key, _ in step]
             stored = repeat(None) if is_first else table.store.get_many(keys)
             for primary, record, there in zip(keys, step, stored, strict=False):
                 key, value = record
-                if there is not None or is_probe(key[1:]):  # which is not counted
+                identity = key[1:]
+                if there is not None or is_probe(identity):  # which is not counted
                     known[key] = value
                 elif value is not None:
-                    standing = decode_standing(value)
-                    index_key = layout.index_key_of(standing.place, key[1:])
+                    index_key, cell = place(identity, value)
                     entries[index_key] = value
-                    group = Group(layout.tenant_in(index_key), standing.topic, standing.state)
-                    primaries[primary] = counted.number(group) + layout.minute_in(index_key) + index_key
+                    primaries[primary] = cell + index_key
+                    counted.added.append(cell)
             yield
-        for rows in (primaries, entries):
-            ordered = sorted(rows)
-            yield
-            for start in range(0, len(ordered), STEP_RECORDS):
-                keys = ordered[start : start + STEP_RECORDS]
-                part = dict(zip(keys, map(rows.__getitem__, keys), strict=True))
-                # Counted with its primary row: what an error has done again counts once.
-                counted.added = [row[: layout.CELL_BYTES] for row in part.values()] if rows is primaries else []
-                pending = table.pending + len(counted.added)
-                table.load(part, msgspec.structs.replace(table.checkpoint, pending=pending), counted)
-                yield
+        if primaries:
+            pending = table.pending + len(primaries)
+            checkpoint = msgspec.structs.replace(table.checkpoint, pending=pending)
+            yield from table.take_in((primaries, entries), checkpoint, counted)
 
     def _replay(self, records: dict[bytes, bytes | None]) -> Iterator[None]:
         items = list(records.items())

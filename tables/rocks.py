@@ -15,7 +15,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from rocksdict import (
 
 from light_scheduler.errors import StateCorrupt, StateError, StateFull, StateLocked
 
+from .sorted_files import take_in, write_sorted
 from .store import Changes
 
 MEMORY_BYTES = 256 << 20
@@ -50,7 +51,10 @@ MOST_FILES = 12
 """Not yet compacted files, three times as many as start a compaction, with which no flush begins because of the time.
 RocksDB slows writes down from 20 on, and a flush that would come to that waits."""
 
-_BEFORE_A_FLUSH = ("rocksdb.num-immutable-mem-table", "rocksdb.num-files-at-level0")
+_WAITING_FILES = "rocksdb.num-files-at-level0"
+_BEFORE_A_FLUSH = ("rocksdb.num-immutable-mem-table", _WAITING_FILES)
+_COMPACTING = ("rocksdb.compaction-pending", "rocksdb.num-running-compactions")
+SETTLE_POLL_S = 0.05
 
 MAX_OPEN_FILES = 256
 """Of one partition."""
@@ -132,7 +136,7 @@ class RocksStore:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            options = _options()
+            self._options = options = _options()
             # By name: else rocksdict takes what RocksDB has noted in a folder, which is neither filter nor cache.
             self._db = Rdict(str(path), options, column_families={"default": options})
         except OSError as error:
@@ -185,10 +189,33 @@ class RocksStore:
         except Exception as error:
             raise _translated(error, self.path) from error
 
+    def load(self, families: Sequence[Mapping[bytes, bytes]]) -> Iterator[None]:
+        filled = [rows for rows in families if rows]
+        paths = [self.path / f"{number}.load" for number in range(len(filled))]
+        try:
+            for path, rows in zip(paths, filled, strict=True):
+                yield from write_sorted(path, rows, self._options)
+            if paths:
+                take_in(self._db, paths)
+        except Exception as error:
+            raise _translated(error, self.path) from error
+        finally:  # of a load that is not finished
+            for path in paths:
+                path.unlink(missing_ok=True)
+
     def _flush_would_wait(self) -> bool:
         """Tell whether RocksDB would begin a flush only after others: this is called on an event loop."""
-        flushing, files = map(self._db.property_int_value, _BEFORE_A_FLUSH)
-        return bool(flushing) or (files or 0) >= MOST_FILES
+        flushing, files = map(self._count, _BEFORE_A_FLUSH)
+        return bool(flushing) or files >= MOST_FILES
+
+    async def settle(self) -> None:
+        while True:
+            if self._count(_WAITING_FILES) < MOST_FILES or not any(map(self._count, _COMPACTING)):
+                return
+            await asyncio.sleep(SETTLE_POLL_S)
+
+    def _count(self, name: str) -> int:
+        return self._db.property_int_value(name) or 0
 
     async def flush(self) -> None:
         try:

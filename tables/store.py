@@ -34,6 +34,18 @@ class Store(Protocol):
         """Apply all changes, or none. After a crash, what was written until some moment is there, and nothing since."""
         ...
 
+    def load(self, families: Sequence[Mapping[bytes, bytes]]) -> Iterator[None]:
+        """Store many rows in steps, far faster than `write` does: all in the last step, or none.
+
+        Families do not overlap: all keys of one are before or after all of another. What is loaded survives a crash,
+        whatever writes before it do.
+        """
+        ...
+
+    async def settle(self) -> None:
+        """Wait until what was loaded is in such order that no write has to wait for it."""
+        ...
+
     async def flush(self) -> None:
         """Have everything that was written survive a crash."""
         ...
@@ -77,6 +89,14 @@ class MemoryStore:
                 self._items.pop(key, None)
             else:
                 self._items[key] = value
+
+    def load(self, families: Sequence[Mapping[bytes, bytes]]) -> Iterator[None]:
+        yield
+        for rows in families:
+            self._items.update(rows)
+
+    async def settle(self) -> None:
+        """Memory is always in order."""
 
     async def flush(self) -> None:
         """Memory is all there is."""

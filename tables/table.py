@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -235,6 +235,13 @@ class ScheduleTable:
         self.store.write(changes if step is None else {**changes, **step.rows})
         self.checkpoint = checkpoint
         self._taken_in(counts, step)
+
+    def take_in(
+        self, families: Sequence[Mapping[bytes, bytes]], checkpoint: Checkpoint, counted: CellChanges
+    ) -> Iterator[None]:
+        """Do what `load` does with families of rows (see `Store.load`), in steps; the last one stores them."""
+        yield from self.store.load(families)
+        self.load({}, checkpoint, counted)
 
     def _taken_in(self, counts: Counts, step: Step | None) -> None:
         if step is not None:

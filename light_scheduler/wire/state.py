@@ -38,12 +38,12 @@ one, as compaction may leave it, it means nothing.
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from light_scheduler.errors import FormatError
-from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, Schedule, State, state_of
+from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, State, state_of
 from light_scheduler.model.bulk import ScopedPart, SubTotal
 
 from .state_format import FORMAT_VERSION, GROWING, READABLE, VERSION, decoded, wrong_version
@@ -68,10 +68,6 @@ _decode_bulk_total = msgspec.msgpack.Decoder(BulkTotal).decode
 _decode_scoped_part = msgspec.msgpack.Decoder(ScopedPart).decode
 _decode_sub_total = msgspec.msgpack.Decoder(SubTotal).decode
 
-_BEFORE_PRIORITY = Schedule.__struct_fields__[: Schedule.__struct_fields__.index("priority")]
-_NOTHING = msgspec.Raw(b"\xc0")
-_NONE_AWAITED = b"\x90"
-
 
 class _Aim(msgspec.Struct, array_like=True, gc=False):
     """The first field of `Target`."""
@@ -79,16 +75,21 @@ class _Aim(msgspec.Struct, array_like=True, gc=False):
     topic: str
 
 
-_Order: Any = msgspec.defstruct(  # a schedule of which everything but its target's topic and its priority is skipped
-    "_Order",
-    [
-        *((name, _Aim if name == "target" else msgspec.Raw) for name in _BEFORE_PRIORITY[:5]),
-        *((name, msgspec.Raw, _NOTHING) for name in _BEFORE_PRIORITY[5:]),
-        ("priority", int, DEFAULT_PRIORITY),
-    ],
-    array_like=True,
-    gc=False,
-)
+class _Order(msgspec.Struct, array_like=True, gc=False):
+    """The fields that `Schedule` begins with, up to its priority. Numbers and texts are sooner decoded than skipped."""
+
+    tenant: str
+    id: str
+    version: int
+    trigger: msgspec.Raw
+    target: _Aim
+    payload: msgspec.Raw
+    headers: msgspec.Raw
+    source_partition: int
+    source_offset: int
+    accepted_at: int
+    ttl: int | None = None
+    priority: int = DEFAULT_PRIORITY
 
 
 class _Waking(msgspec.Struct, array_like=True, gc=False):
@@ -99,14 +100,14 @@ class _Waking(msgspec.Struct, array_like=True, gc=False):
     sequence: int = 1
     attempt: int = 1
     wake: int | None = None
-    planned: msgspec.Raw = _NOTHING
-    first_due: msgspec.Raw = _NOTHING
+    planned: int | None = None
+    first_due: int | None = None
     refusals: int = 0
-    retry_at: msgspec.Raw = _NOTHING
+    retry_at: int | None = None
     paused: bool = False
-    triggered: msgspec.Raw = _NOTHING
-    queued: msgspec.Raw = _NOTHING
-    awaited: msgspec.Raw = msgspec.Raw(_NONE_AWAITED)
+    triggered: tuple[msgspec.Raw, ...] = ()
+    queued: int | None = None
+    awaited: tuple[msgspec.Raw, ...] = ()
 
 
 _decode_standing = msgspec.msgpack.Decoder(tuple[_Order, _Waking]).decode
@@ -142,16 +143,9 @@ def decode_entry(value: bytes) -> Entry:
         raise FormatError(f"a schedule record cannot be read: {error}") from error
 
 
-IndexPlace = tuple[int, int, int]
-"""Where a schedule stands in the order of waking: when (UTC epoch ms), then priority, then arrival."""
-
-
-class Standing(NamedTuple):
-    """Where a schedule stands, and what it is counted by besides its tenant."""
-
-    place: IndexPlace
-    topic: str
-    state: State
+Standing = tuple[int, int, int, str, State]
+"""When a schedule wakes (UTC epoch ms), its priority and arrival, which say where it stands in that order; and its
+target topic and state, by which it is counted besides its tenant."""
 
 
 def decode_standing(value: bytes) -> Standing:
@@ -162,9 +156,9 @@ def decode_standing(value: bytes) -> Standing:
         order, waking = _decode_standing(value[1:])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"a schedule record cannot be read: {error}") from error
-    place = waking.due if waking.wake is None else waking.wake, order.priority, waking.arrival
-    is_awaited = bytes(waking.awaited) != _NONE_AWAITED
-    return Standing(place, order.target.topic, state_of(waking.paused, is_awaited, waking.due))
+    wakes_at = waking.due if waking.wake is None else waking.wake
+    state = state_of(waking.paused, bool(waking.awaited), waking.due)
+    return wakes_at, order.priority, waking.arrival, order.target.topic, state
 
 
 def encode_progress(progress: Progress) -> bytes:

@@ -306,6 +306,26 @@ def test_no_write_adds_up_the_rows_of_all_books_at_once(days: int) -> None:
     assert max(slots) < 2 * counts.FANOUT
 
 
+def test_a_large_write_is_entered_at_once_with_the_recent_ones_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "MANY_CELLS", 10)
+    store, expected = MemoryStore(), Counter[int]()
+    found = Counts(store)
+    for cells in (10, 3, 11):
+        counted = CellChanges(found)
+        group = counted.pending_number("a", "t")
+        minutes = [minute * 1_000 for minute in range(cells)]
+        counted.added = [group + minute.to_bytes(4) for minute in minutes]
+        expected.update(minute // counts.MINUTES_A_DAY for minute in minutes)
+        step = found.step(counted)
+        assert step is not None
+        store.write(step.rows)
+        found.take(step)
+        recent = list(store.scan(CHANGES + b"\xff" * 4, CHANGES + b"\xff" * 7))
+        assert bool(recent) == (cells <= 10)
+    for known in (found, Counts(store)):
+        assert {cell & 0xFFFFFFFF: count for cell, count in known.by_day().items()} == expected
+
+
 def test_a_group_that_was_never_stored_takes_no_number_from_another() -> None:
     found = Counts(MemoryStore())
     dropped, kept = CellChanges(found), CellChanges(found)

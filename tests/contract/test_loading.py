@@ -19,7 +19,9 @@ from support.tries import tries
 from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import BulkLoad, MemoryStore, Overlay, ScheduleTable, Store, layout, loading
+from light_scheduler.tables.cell_changes import CellChanges
 from light_scheduler.tables.counts import CHANGES, GROUPS
+from light_scheduler.tables.placing import Placing
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.wire.state import (
     POSITION_KEY,
@@ -120,16 +122,17 @@ def test_a_loaded_table_is_what_replaying_record_by_record_makes(
 def test_a_place_is_what_the_whole_record_says(wake: int | None, priority: int, labels: dict[str, str] | None) -> None:
     each = entry("a", AT + 1, priority=priority, wake=wake, labels=labels)
     standing = decode_standing(encode_entry(each))
-    place = standing.place
-    assert (standing.topic, standing.state) == (each.schedule.target.topic, each.progress.state)
-    assert place == (each.progress.wakes_at, priority, 7)
-    assert layout.index_key_of(place, identity_of(each)) == layout.index_key(each, identity_of(each))
+    assert standing == (each.progress.wakes_at, priority, 7, each.schedule.target.topic, each.progress.state)
+    counted = CellChanges(ScheduleTable(MemoryStore()).counts)
+    index_key, cell = Placing(counted).place(identity_of(each), encode_entry(each))
+    assert index_key == layout.index_key(each, identity_of(each))
+    assert cell == counted.cell(each, index_key)
 
 
 def test_a_record_from_before_there_were_priorities_stands_in_the_middle() -> None:
     head = list(msgspec.to_builtins(entry("a").schedule, builtin_types=(bytes,)))[:10]
     standing = decode_standing(b"\x01" + msgspec.msgpack.encode([head, [AT, 3]]))
-    assert standing == ((AT, 100, 3), entry("a").schedule.target.topic, "pending")
+    assert standing == (AT, 100, 3, entry("a").schedule.target.topic, "pending")
 
 
 @pytest.mark.parametrize("due", [AT, NEVER])
@@ -137,7 +140,8 @@ def test_a_record_from_before_there_were_priorities_stands_in_the_middle() -> No
 @pytest.mark.parametrize("awaited", [(), (Awaited(AT, 1, 1, AT + 1, AT),)])
 def test_the_state_of_a_record_is_that_of_its_progress(due: int, paused: bool, awaited: tuple[Awaited, ...]) -> None:
     progress = Progress(due, 3, wake=AT + 1, paused=paused, awaited=awaited)
-    assert decode_standing(encode_entry(Entry(entry("a").schedule, progress))).state == progress.state
+    *_, state = decode_standing(encode_entry(Entry(entry("a").schedule, progress)))
+    assert state == progress.state
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,10 @@ class Store:
             self._flushed_at = self._node.world.loop.time()
             self._node.disk.flush(self._path)
 
+    def load(self, families: Any) -> Iterator[None]:
+        yield
+        self.write({key: value for rows in families for key, value in rows.items()})
+
     def _apply(self, changes: Any) -> None:
         self._node.reach_at_once("4.write begun")
         self._node.disk.write(self._path, changes)
@@ -180,6 +184,9 @@ class Store:
             self._is_loading = False
             self._node.check_counts(self._node.disk.stores[self._path])
         self._node.reach_at_once("4.write done")
+
+    async def settle(self) -> None:
+        """A disk of a simulation is always in order."""
 
     async def flush(self) -> None:
         await self._node.reach("0.flush")

@@ -79,7 +79,7 @@ def _options() -> Options:
     blocks = BlockBasedOptions()
     blocks.set_block_cache(_block_cache())
     blocks.set_bloom_filter(10, False)  # most commands bring a new id: the filter spares them the read
-    # In memory as long as their file is open, some 5 bytes for each schedule. In the cache, those of ten million drive
+    # In memory as long as their file is open, some 13 bytes for each schedule. In the cache, those of ten million drive
     # each other out, and each look-up of an id reads and checks a whole filter again.
     blocks.set_cache_index_and_filter_blocks(False)
     options = Options(raw_mode=True)

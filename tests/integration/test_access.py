@@ -246,9 +246,9 @@ async def test_a_batch_goes_through_mutual_tls_and_keeps_to_the_token(node: Secu
         async with session.post(f"{node.worker.url}{LIST}:batch", data="\n".join(rows)) as response:
             assert response.status == 200, await response.text()
             answers = [json.loads(line) async for line in response.content]
+        assert [each["line"] for each in answers] == list(range(1, 1_001))
+        assert {each["line"]: each["status"] for each in answers if each["status"] != 201} == {501: 400}
         assert await rows_of_list(session, f"{node.worker.url}{LIST}?label=of=batch&limit=1000") == 999
-    assert [each["line"] for each in answers] == list(range(1, 1_001))
-    assert {each["line"]: each["status"] for each in answers if each["status"] != 201} == {501: 400}
 
 
 async def rows_of_list(session: aiohttp.ClientSession, url: str) -> int:

@@ -30,7 +30,7 @@ with warnings.catch_warnings():  # of the libraries that it is made of
     from schemathesis.checks import CHECKS
     from schemathesis.core.parameters import ParameterLocation
 
-AREAS = {"schedules": 3, "tenants": 2, "delays": 2, "tokens": 2}
+AREAS = {"schedules": 3, "tenants": 2, "delays": 4, "tokens": 4}
 """Tags of the operations that links connect, and how many sequences show the most of each within seconds."""
 
 LINES = "application/x-ndjson"

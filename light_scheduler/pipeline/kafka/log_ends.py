@@ -7,6 +7,7 @@ transaction open.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection
 from types import TracebackType
 from typing import Self
@@ -22,6 +23,11 @@ from .silence import SILENT
 TIMEOUT_S = 30.0
 
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+"""A partition has another leader than the consumer knows of, or none yet; it looks for it again after such an answer."""
+
+_RETRY_S = 0.1
+
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
 
 Offsets = dict[TopicPart, int]
@@ -107,8 +113,17 @@ class LogEnds:
         return {part: min(high, found[part]) if found[part] >= 0 else high for part, (_, high) in marks.items()}
 
     def _marks(self) -> dict[TopicPart, tuple[int, int]]:
-        ask = self._consumer.get_watermark_offsets
-        return {part: ask(TopicPartition(*part), timeout=TIMEOUT_S, cached=False) for part in self._parts()}
+        deadline = time.monotonic() + TIMEOUT_S
+        return {part: self._marks_of(part, deadline) for part in self._parts()}
+
+    def _marks_of(self, part: TopicPart, deadline: float) -> tuple[int, int]:
+        while True:
+            try:
+                return self._consumer.get_watermark_offsets(TopicPartition(*part), timeout=TIMEOUT_S, cached=False)
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADERLESS or time.monotonic() > deadline:
+                    raise
+            time.sleep(_RETRY_S)
 
     def _parts(self) -> list[TopicPart]:
         if self._options.partitions:

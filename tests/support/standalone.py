@@ -92,7 +92,7 @@ class Standalone:
     def _executor(self, number: str) -> tuple[subprocess.Popen[bytes], psutil.Process]:
         for worker in self._workers:
             for process in psutil.Process(worker.pid).children():
-                words = process.cmdline()
+                words = _words(process)
                 if _EXECUTOR in words and words[words.index("--executor-id") + 1] == number:
                     return worker, process
         raise AssertionError(f"no worker has an executor {number}")
@@ -110,6 +110,14 @@ class Standalone:
                 return int(json.load(answer)["aliveworkers"])
         except (OSError, ValueError):  # before it has all of its pages, it answers with its first one
             return 0
+
+
+def _words(process: psutil.Process) -> list[str]:
+    """Return the command line of a process, nothing if it has ended."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:  # psutil.ZombieProcess is one
+        return []
 
 
 @contextmanager

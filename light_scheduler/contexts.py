@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.model import TENANT_NAME
@@ -41,6 +42,7 @@ OUTPUT_FORMATS = ("table", "json", "jsonl", "yaml")
 NONE: Mapping[str, str] = MappingProxyType({})
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_LOGIN = re.compile(r"(?s)^([a-z]+://)?.*@")
 _FILE_MODE = 0o600
 
 
@@ -84,12 +86,10 @@ class Contexts:
 
     def having(self, name: str, values: Mapping[str, str]) -> Contexts:
         """Return these contexts and one of a name with these values. Raises ConfigurationError."""
-        if not _NAME.fullmatch(name):
-            raise ConfigurationError(
-                "context",
-                f"{name!r} is not a name: use 1 to 64 letters, digits, '.', '_' and '-', first a letter or digit",
-            )
-        return Contexts({**self.named, name: checked(values)}, self.current)
+        whole = _whole(values)
+        for each, value in whole.items():
+            check_for_use(each, value)
+        return Contexts({**self.named, _checked_name(name): whole}, self.current)
 
     def without(self, name: str) -> Contexts:
         """Return these contexts less one. Raises ConfigurationError if it is not known."""
@@ -98,7 +98,47 @@ class Contexts:
         return Contexts(rest, None if self.current == name else self.current)
 
 
-def checked(values: Mapping[str, str]) -> dict[str, str]:
+def check_for_use(name: str, value: str) -> None:
+    """Raise ConfigurationError for a tenant or a url that cannot be worked with.
+
+    A file is loaded without this: what an earlier version has let pass in one context does not hold up the others.
+    """
+    if name == "tenant" and not TENANT_NAME.fullmatch(value):
+        raise ConfigurationError(
+            name,
+            f"{value!r} is not a tenant name: use 1 to 64 letters, digits, '.', '_' and '-', first a letter or digit",
+        )
+    if name == "url":
+        _check_url(value)
+
+
+def without_login(url: str) -> str:
+    """Return a url as it can be shown: stars stand for a login."""
+    return _LOGIN.sub(r"\1***@", url)
+
+
+def _check_url(url: str) -> None:
+    if "@" in (url.partition("://")[2] or url).partition("/")[0]:
+        raise ConfigurationError("url", "must not have a login in it: set token_file to a file with a token")
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ConfigurationError("url", f"{without_login(url)!r} must be http[s]://HOST:PORT")
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            "context",
+            f"{name!r} is not a name: use 1 to 64 letters, digits, '.', '_' and '-', first a letter or digit",
+        )
+    return name
+
+
+def _whole(values: Mapping[str, str]) -> dict[str, str]:
     """Return the values of a context, with whole paths. Raises ConfigurationError naming an unknown or bad one."""
     whole: dict[str, str] = {}
     for name, value in values.items():
@@ -110,21 +150,10 @@ def checked(values: Mapping[str, str]) -> dict[str, str]:
             raise ConfigurationError(name, f"must be text in a context, not {value!r}")
         if name in CONTEXT_SETTINGS and isinstance(parse_setting(name, value, origin=name), Path):
             value = str(Path(value).expanduser().absolute())
-        _check_of_commands(name, value)
+        if name == "output" and value not in OUTPUT_FORMATS:
+            raise ConfigurationError(name, f"{value!r} is not one of {', '.join(OUTPUT_FORMATS)}")
         whole[name] = value
     return whole
-
-
-def _check_of_commands(name: str, value: str) -> None:
-    if name == "output" and value not in OUTPUT_FORMATS:
-        raise ConfigurationError(name, f"{value!r} is not one of {', '.join(OUTPUT_FORMATS)}")
-    if name == "tenant" and not TENANT_NAME.fullmatch(value):
-        raise ConfigurationError(
-            name,
-            f"{value!r} is not a tenant name: use 1 to 64 letters, digits, '.', '_' and '-', first a letter or digit",
-        )
-    if name == "url" and "@" in value.partition("://")[2].partition("/")[0]:
-        raise ConfigurationError(name, "must not have a login in it: set token_file to a file with a token")
 
 
 def load_contexts(path: Path, *, check_current: bool = True) -> Contexts:
@@ -151,9 +180,7 @@ def load_contexts(path: Path, *, check_current: bool = True) -> Contexts:
     ):
         raise ConfigurationError(str(path), "must have `current` and tables `[contexts.NAME]`, and nothing else")
     try:
-        contexts = Contexts(current=current)
-        for name, values in named.items():
-            contexts = contexts.having(name, values)
+        contexts = Contexts({_checked_name(name): _whole(values) for name, values in named.items()}, current)
         if check_current:
             contexts.get(None)
         return contexts

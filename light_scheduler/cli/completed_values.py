@@ -17,7 +17,7 @@ import click
 from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
-from .context import context_of, settings_of_context, url_of_context
+from .context import settings_of_context, url_of_context, value_of_context
 
 if TYPE_CHECKING:
     from light_scheduler.web.reader import ScheduleReader
@@ -87,7 +87,7 @@ def _settings_of(ctx: click.Context) -> Settings:
 
 def _given(ctx: click.Context, name: str) -> Any:
     """Return an option of commands: a shell's line is parsed without the defaults that are made when it is run."""
-    return ctx.params.get(name) or _variable(name) or context_of(ctx).get(name)
+    return ctx.params.get(name) or _variable(name) or value_of_context(ctx, name)
 
 
 def _variable(name: str) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import click
 from rich.table import Table
@@ -18,6 +17,7 @@ from light_scheduler.contexts import (
     change_contexts,
     contexts_path,
     load_contexts,
+    without_login,
 )
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.settings import Settings
@@ -68,7 +68,7 @@ def list_contexts(output: Output) -> None:
         table.add_column(title, no_wrap=True)
     for name, values in sorted(contexts.named.items()):
         star = "*" if name == contexts.current else ""
-        table.add_row(star, name, *(shown(values.get(each, "")) for each in ("broker", "url", "tenant")))
+        table.add_row(star, name, *(shown(_shown(values).get(each, "")) for each in ("broker", "url", "tenant")))
     print_whole(table)
     if not contexts.named:
         note("There is no context. Add one with `light-scheduler config add`.")
@@ -162,18 +162,13 @@ def _given(values: Mapping[str, str | None]) -> dict[str, str]:
             parse_tenant(given["tenant"])
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--tenant") from None
-    if "url" in given and not _is_address(given["url"]):
-        raise click.BadParameter(f"{given['url']!r} must be http[s]://HOST:PORT", param_hint="--url")
     return given
 
 
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
+def _shown(values: Mapping[str, str]) -> dict[str, str]:
+    """Return values as they can be shown: an earlier version has let logins pass."""
+    return {name: without_login(value) if name == "url" else value for name, value in values.items()}
 
 
 def _document(contexts: Contexts, name: str) -> dict[str, Any]:
-    return {"name": name, "current": name == contexts.current, "values": dict(contexts.get(name))}
+    return {"name": name, "current": name == contexts.current, "values": _shown(contexts.get(name))}

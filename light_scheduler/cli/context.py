@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from light_scheduler.contexts import CONTEXT_SETTINGS, contexts_path, load_contexts
+from light_scheduler.contexts import CONTEXT_SETTINGS, check_for_use, contexts_path, load_contexts
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.settings import ENVIRONMENT_PREFIX
 
@@ -22,6 +22,11 @@ log = logging.getLogger(__name__)
 
 def context_of(ctx: click.Context) -> Mapping[str, str]:
     """Return the context that a command works in. Raises ConfigurationError."""
+    return _context_of(ctx)[1]
+
+
+def _context_of(ctx: click.Context) -> tuple[str | None, Mapping[str, str]]:
+    """Return the context that a command works in, and its name."""
     named = ctx.meta.get(_CONTEXT) or os.environ.get(f"{ENVIRONMENT_PREFIX}CONTEXT")
     path = contexts_path()
     contexts = load_contexts(path)
@@ -29,13 +34,28 @@ def context_of(ctx: click.Context) -> Mapping[str, str]:
     if in_use and not ctx.meta.get(_SHOWN):
         ctx.meta[_SHOWN] = True
         log.debug("context %s of %s", in_use, path)
-    return contexts.get(named or None)
+    return in_use, contexts.get(named or None)
+
+
+def value_of_context(ctx: click.Context, name: str) -> str | None:
+    """Return a value of the context that a command works in. Raises ConfigurationError, also for a value that cannot be
+    worked with.
+    """
+    in_use, values = _context_of(ctx)
+    if name not in values:
+        return None
+    try:
+        check_for_use(name, values[name])
+    except ConfigurationError as error:
+        remedy = f"Change it with `light-scheduler config set {in_use} --{name} VALUE`"
+        raise ConfigurationError(str(contexts_path()), f"{error}. {remedy}") from error
+    return values[name]
 
 
 def of_context(name: str, otherwise: str | None = None) -> str | None:
     """Return the default of an option; None while its line is being typed: what is wrong with a context waits."""
     ctx = click.get_current_context()
-    return None if ctx.resilient_parsing else context_of(ctx).get(name, otherwise)
+    return None if ctx.resilient_parsing else value_of_context(ctx, name) or otherwise
 
 
 def settings_of_context(ctx: click.Context) -> Mapping[str, str]:
@@ -46,7 +66,7 @@ def settings_of_context(ctx: click.Context) -> Mapping[str, str]:
 def url_of_context(ctx: click.Context, given: Mapping[str, Any]) -> str | None:
     """Return the worker of the context, unless an option or the environment says where one is: they beat a context."""
     is_given = any(given.get(name) or f"{ENVIRONMENT_PREFIX}{name.upper()}" in os.environ for name in _ADDRESS)
-    return None if is_given else context_of(ctx).get("url")
+    return None if is_given else value_of_context(ctx, "url")
 
 
 def context_names(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -10,7 +10,11 @@ from sqlalchemy.types import NullType
 
 from light_scheduler.model import LATEST_INSTANT, Headers
 
-_REMEDY = "Correct it and set the column refused to null, or delete the row and book the command again"
+_REMEDY = (
+    "Correct it and set the column refused to null, or delete the row and book the command again. Either way it is "
+    "sent after later commands of its key, so it can bring back a schedule that was cancelled since: then just delete "
+    "the row"
+)
 _SHOWN = 60
 
 

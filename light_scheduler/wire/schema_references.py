@@ -2,6 +2,9 @@
 
 A schema in one piece has each type's definition where the type is named first, and its full name elsewhere. So whoever
 reads it needs no other schema.
+
+Within a namespace, parsers take a name without one for a name of that namespace: a type without a namespace could not
+be named there again. So types without one are in `OUTSIDE` here. Data do not show the names of types.
 """
 
 from __future__ import annotations
@@ -11,6 +14,9 @@ from typing import Any
 
 _NAMED = frozenset({"record", "error", "enum", "fixed"})
 _PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+OUTSIDE = "light_scheduler.without_namespace"
+"""The namespace of types that have none, in a schema in one piece."""
 
 
 def in_one_piece(schema: Any, referenced: Iterable[Any]) -> Any:
@@ -26,6 +32,11 @@ def in_one_piece(schema: Any, referenced: Iterable[Any]) -> Any:
         return _Piece(types).of(schema, "")
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"it, or a schema that it refers to, is no Avro schema: {error!r}") from None
+
+
+def own_name(full: str) -> str:
+    """Return the full name that a type has in its own schema, of that in a schema in one piece."""
+    return full.removeprefix(f"{OUTSIDE}.")
 
 
 class _Piece:
@@ -58,7 +69,7 @@ class _Piece:
         # Java's parser looks outside of all namespaces too.
         for full in (_full(name, space), name):
             if full in self._placed:
-                return full
+                return _shown(full)
             if full in self._types:
                 return self._definition(self._types[full], "")
         return name
@@ -66,9 +77,9 @@ class _Piece:
     def _definition(self, schema: Any, space: str) -> Any:
         full, within = _names(schema, space)
         if full in self._placed:
-            return full
+            return _shown(full)
         self._placed.add(full)
-        placed = {**schema, "name": full, "namespace": within}
+        placed = {**schema, "name": _shown(full), "namespace": within or OUTSIDE}
         if "fields" in schema:
             placed["fields"] = [{**field, "type": self.of(field["type"], within)} for field in schema["fields"]]
         return placed
@@ -96,6 +107,11 @@ def _names(schema: Any, space: str) -> tuple[str, str]:
     name = schema["name"]
     full = _full(name, schema.get("namespace") or ("" if "namespace" in schema else space))
     return full, full.rpartition(".")[0]
+
+
+def _shown(full: str) -> str:
+    """Return how a full name stands in a schema in one piece."""
+    return full if "." in full else f"{OUTSIDE}.{full}"
 
 
 def _full(name: str, space: str) -> str:

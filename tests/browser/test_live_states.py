@@ -209,6 +209,8 @@ async def test_a_partition_that_is_restored_shows_how_far_it_is(large: Applicati
         await assert_accessible(page)
         await open_view(page, "schedules", worker.url)
         await expect(page.get_by_role("alert")).to_contain_text(f"No worker answered for {partition}")
+        said = await page.get_by_role("alert").locator("p").inner_text()
+        assert said.lower().count("try again") == 1
     await worker.ready()
     await page.get_by_role("link", name="Try again").click()
     await expect(page.get_by_role("row")).to_have_count(51)

@@ -11,6 +11,9 @@ const IN_DOUBT = "The change may have been made: check before you send it again.
 /** Statuses of a worker that may answer later. */
 const LATER = [429, 503];
 
+/** Advice at the end of a worker's message. */
+const ADVICE = /[.;] try again(?: later)?\.$/i;
+
 /** A request that failed. `problem` is null if there was no answer. */
 export class ApiError extends Error {
   /**
@@ -23,6 +26,11 @@ export class ApiError extends Error {
     this.problem = problem;
     /** Whether asking again may help, and does no harm. */
     this.mayAskAgain = isRead && (problem === null || LATER.includes(problem.status));
+  }
+
+  /** What has failed, without advice to try again: where asking again may help, there is a link that says so. */
+  get reason() {
+    return this.message.replace(ADVICE, ".");
   }
 
   get status() {

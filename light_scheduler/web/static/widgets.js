@@ -223,15 +223,13 @@ export function loading(what = "Loading…") {
  */
 export function failure(error) {
   const missing = error instanceof ApiError ? error.problem?.missing ?? [] : [];
+  const what = error instanceof ApiError && error.mayAskAgain
+    ? [error.reason, " ", h("a", { href: location.hash || "#/" }, "Try again")]
+    : [error instanceof Error ? error.message : String(error)];
   return h(
     "div",
     { class: "notice bad", role: "alert" },
-    h(
-      "p",
-      {},
-      error instanceof Error ? error.message : String(error),
-      error instanceof ApiError && error.mayAskAgain && [" ", h("a", { href: location.hash || "#/" }, "Try again")],
-    ),
+    h("p", {}, ...what),
     missing.length > 0 && h(
       "ul",
       {},

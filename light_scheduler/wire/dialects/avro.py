@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from light_scheduler.errors import ConfigurationError, InvalidCommand
+from light_scheduler.wire.schema_references import own_name
 from light_scheduler.wire.schemas import FRAME, MAGIC, Needed, Schemas, schema_id
 
 try:
@@ -277,7 +278,7 @@ def _require_bounded(schema: Any, sizes: dict[str, bool], inside: tuple[str, ...
         return True
     if not isinstance(schema, dict):
         if schema in inside:
-            raise ValueError(f"{schema} contains itself")
+            raise ValueError(f"{own_name(schema)} contains itself")
         return bool(sizes.get(schema, schema != "null"))
     kind, name = schema["type"], schema.get("name", "")
     if kind in ("record", "error"):
@@ -331,7 +332,7 @@ def _reason(error: Exception) -> str:
 
 
 def _name(schema: Any) -> str:
-    return str(schema["name"])
+    return own_name(str(schema["name"]))
 
 
 def _read(body: bytes, schema: Any) -> dict[str, Any]:

@@ -189,3 +189,21 @@ async def test_types_of_skyuk_may_be_in_other_schemas(server: FakeRegistry, regi
     assert isinstance(command, ScheduleCommand)
     assert command.headers == [("kind", b"ab")]
     assert json.loads(json.dumps(registry.schemas.get(8))) == registry.schemas.get(8)
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "reason"),
+    [
+        ([{"name": "a", "type": "Content"}], b"a", r"is not Avro of the schema Bare \(EOFError"),
+        ([{"name": "a", "type": "Content"}, {"name": "b", "type": "Bare"}], b"", "id 9: Bare contains itself"),
+    ],
+)
+async def test_a_dead_letter_names_a_schema_as_its_registry_does(
+    server: FakeRegistry, registry: SchemaRegistry, fields: list[Any], body: bytes, reason: str
+) -> None:
+    server.schemas[9] = {"type": "record", "name": "Bare", "fields": fields}
+    content = {"type": "fixed", "name": "Content", "size": 2}
+    server.more[9] = {"references": [server.refer("Content", "contents", 1, content)]}
+    await told(registry, 9)
+    with pytest.raises(InvalidCommand, match=reason):
+        dialect_named("skyuk", registry.schemas).decode(record(b"a", b"\0" + (9).to_bytes(4) + body, []))

@@ -107,6 +107,32 @@ async def test_contexts_are_listed_shown_changed_and_removed_without_their_secre
 
 
 @pytest.mark.parametrize(
+    ("name", "value"), [("url", "http://me:planted@a:1"), ("url", "me:planted@a:1"), ("tenant", "../b")]
+)
+async def test_a_context_of_an_earlier_version_holds_up_itself_alone(
+    run: Any, home: Path, name: str, value: str
+) -> None:
+    await run("config", "add", "live", "--broker", "kafka://a:1")
+    file = home / "light-scheduler/contexts.toml"
+    file.write_text(file.read_text() + f"[contexts.old]\n{name} = '{value}'\n")
+    assert (await run("config", "set", "live", "--url", "http://127.0.0.1:1"))[0] == 0
+    assert (await run("list"))[0] == 1, "nobody listens there"
+    assert (await run("config", "use", "old"))[0] == 0
+    code, _, err = await run("list")
+    assert code == 2
+    assert f"{file}: setting {name}: " in err
+    assert f"config set old --{name} VALUE" in err
+    shown = [(await run("config", *words))[1] for words in (["list"], ["list", "--json"], ["show"])]
+    assert all("old" in each for each in shown)
+    assert "planted" not in "".join((err, *shown))
+    assert (await run("config", "set", "old", "--broker", "kafka://b:1"))[0] == 2
+    assert (await run("config", "set", "old", "--unset", name))[0] == 0
+    file.write_text(file.read_text() + f"[contexts.older]\n{name} = '{value}'\n")
+    assert (await run("config", "remove", "older"))[0] == 0
+    assert (await run("config", "use", "live"))[0] == 0
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ("add", "live", "--broker", "kafka://b:1"),
@@ -116,6 +142,8 @@ async def test_contexts_are_listed_shown_changed_and_removed_without_their_secre
         ("add", "a", "--security-protocol", "TLS"),
         ("add", "a", "--url", "127.0.0.1:6066"),
         ("add", "a", "--url", "http://[::1"),
+        ("add", "a", "--url", "me:planted@127.0.0.1:6066"),
+        ("add", "a", "--url", "http://me:planted@127.0.0.1:6066"),
         ("use",),
         ("use", "other"),
         ("set", "other", "--tenant", "a"),
@@ -124,7 +152,9 @@ async def test_contexts_are_listed_shown_changed_and_removed_without_their_secre
 async def test_wrong_use_changes_nothing(run: Any, home: Path, arguments: tuple[str, ...]) -> None:
     await run("config", "add", "live", "--broker", "kafka://a:1")
     before = (home / "light-scheduler/contexts.toml").read_text()
-    assert (await run("config", *arguments))[0] == 2
+    code, out, err = await run("config", *arguments)
+    assert code == 2
+    assert "planted" not in out + err
     assert (home / "light-scheduler/contexts.toml").read_text() == before
 
 

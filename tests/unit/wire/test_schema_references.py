@@ -15,6 +15,14 @@ BRUSH = {"type": "record", "name": "art.Brush", "fields": [{"name": "colour", "t
 NESTED = {"type": "record", "name": "art.Box", "fields": [{"name": "first", "type": COLOUR}]}
 BARE = {"type": "fixed", "name": "Pair", "size": 2}
 LIST = {"type": "record", "name": "List", "namespace": "x", "fields": [{"name": "next", "type": ["null", "List"]}]}
+OTHER = {"type": "record", "name": "x.Other", "fields": [{"name": "pair", "type": "Pair"}]}
+OWN = {"type": "fixed", "name": "art.Pair", "size": 1}
+TREE = {
+    "type": "record",
+    "name": "Tree",
+    "fields": [{"name": "of", "type": ["null", "Tree"]}, {"name": "pair", "type": "Pair"}],
+}
+LEAF = {"of": None, "pair": b"ab"}
 
 
 def of(*types: Any, space: str = "art") -> dict[str, Any]:
@@ -38,6 +46,15 @@ def of(*types: Any, space: str = "art") -> dict[str, Any]:
         (of("Box", "Colour"), [COLOUR, NESTED], {"f0": {"first": "RED"}, "f1": "BLUE"}),
         (of("Pair"), [BARE], {"f0": b"ab"}),
         (of("Pair", space=""), [BARE], {"f0": b"ab"}),
+        (of("Pair", "Pair"), [BARE], {"f0": b"ab", "f1": b"cd"}),
+        (of("Pair", "Pair", space=""), [BARE], {"f0": b"ab", "f1": b"cd"}),
+        (of("Pair", "x.Other"), [BARE, OTHER], {"f0": b"ab", "f1": {"pair": b"cd"}}),
+        (of("x.Other", "Pair"), [BARE, OTHER], {"f0": {"pair": b"ab"}, "f1": b"cd"}),
+        (of("Pair", "x.Other", space=""), [BARE, OTHER], {"f0": b"ab", "f1": {"pair": b"cd"}}),
+        (of("Pair", ["null", "Pair"], {"type": "map", "values": "Pair"}), [BARE], {"f0": b"a1", "f1": b"b2", "f2": {}}),
+        (of("Tree", "Tree"), [TREE, BARE], {"f0": LEAF | {"of": LEAF}, "f1": LEAF}),
+        (of("Pair", "art.Pair"), [BARE, OWN], {"f0": b"a", "f1": b"b"}),
+        (of("x.Other", "Pair"), [BARE, OWN, OTHER], {"f0": {"pair": b"ab"}, "f1": b"c"}),
         (of("x.List"), [LIST], {"f0": {"next": {"next": None}}}),
         (of("string", {"type": "long", "logicalType": "timestamp-micros"}), [COLOUR], {"f0": "a", "f1": 7}),
         (of("Colour"), [["null", COLOUR]], {"f0": "RED"}),

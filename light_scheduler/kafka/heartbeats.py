@@ -22,12 +22,15 @@ def bound_heartbeats(consumer: AIOKafkaConsumer) -> None:
 
     async def do_heartbeat() -> bool:
         place = coordinator.coordinator_id, ConnectionGroup.COORDINATION
+        conn = client._conns.get(place)  # which a new login may replace meanwhile
+        if conn is not None and not conn.connected():
+            conn = None
         try:
-            async with patience(HEARTBEAT_S, lambda: is_throttled(client._conns.get(place))):
+            async with patience(HEARTBEAT_S, lambda: is_throttled(conn or client._conns.get(place))):
                 return bool(await beat())
         except TimeoutError:
             log.warning("the coordinator of group %s does not answer heartbeats", coordinator.group_id)
-        conn = client._conns.get(place)
+        conn = conn or client._conns.get(place)
         if conn is not None:
             conn.close()  # not for a time-out: the broker may be well, and wait for replicas
         coordinator.coordinator_dead()

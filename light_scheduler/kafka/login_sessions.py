@@ -10,6 +10,7 @@ token of that moment. The old one is closed when it has answered what it was ask
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -17,15 +18,20 @@ from typing import Any, NamedTuple
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import AIOKafkaConnection, CloseReason
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaConnectionError, KafkaError, RequestTimedOutError
 from aiokafka.protocol.admin import SaslAuthenticateRequest
+
+from .throttling import share_waits
 
 FIRST_USED, LAST_USED = 0.85, 0.95
 """Between these parts of its session, at random, a connection is replaced: not all of a client at once. Tokens are
 renewed before (`tokens.USED_OF_LIFE`), so the new login lasts for longer than the old one."""
 
-RETRY_S = 0.2
-"""How soon a connection that could not be made is tried again, for as long as the old one may be used."""
+RETRY_S, LONGEST_RETRY_S = 0.2, 5.0
+"""How soon a connection that could not be made is tried again, for as long as the old one may be used: the time doubles
+with each try, and is at most half of what is left."""
+
+log = logging.getLogger(__name__)
 
 
 class Place(NamedTuple):
@@ -50,10 +56,27 @@ class LoggedIn(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typ
     """A connection that knows when its login ends; without a session, never."""
 
     session: Session | None = None
+    is_retired = False
+    """Whether another one is in its place."""
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
         answer = super().send(request, expect_response)
-        return self._noted(answer) if isinstance(request, SaslAuthenticateRequest) else answer
+        if isinstance(request, SaslAuthenticateRequest):
+            return self._noted(answer)
+        return self._in_time(answer) if expect_response else answer
+
+    async def _in_time(self, answer: Awaitable[Any]) -> Any:
+        """Return an answer. Raises RequestTimedOutError if it is late and another connection is in this one's place.
+
+        After a TimeoutError, aiokafka closes the connection that is in the place.
+        """
+        try:
+            return await answer
+        except TimeoutError as error:
+            if not self.is_retired:
+                raise
+            self.close(reason=CloseReason.CONNECTION_TIMEOUT)
+            raise RequestTimedOutError from error
 
     async def _noted(self, answer: Awaitable[Any]) -> Any:
         begun_at = asyncio.get_running_loop().time()  # for the broker, it begins when this has reached it
@@ -87,16 +110,21 @@ async def connect(client: AIOKafkaClient, host: str, port: int) -> LoggedIn:
 
 
 class Renewals:
-    """Replaces the connections of a client. `connect` makes one to a broker, or returns None if that fails."""
+    """Replaces the connections of a client. `connect` makes one to a broker, or raises KafkaError or OSError.
 
-    def __init__(self, client: AIOKafkaClient, connect: Callable[[Any], Awaitable[LoggedIn | None]]) -> None:
+    That it fails says nothing of the broker, whose present connections work: it is logged once until it succeeds.
+    """
+
+    def __init__(self, client: AIOKafkaClient, connect: Callable[[Any], Awaitable[LoggedIn]]) -> None:
         self._client = client
         self._connect = connect
+        self._failing: set[object] = set()
         self._timers: dict[Place, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def follow(self, place: Place, conn: LoggedIn) -> None:
         """Replace a connection, which is the one in its place, before its session ends."""
+        self._failing.discard(place.node)
         if (former := self._timers.pop(place, None)) is not None:
             former.cancel()
         if conn.session is not None:
@@ -122,17 +150,28 @@ class Renewals:
 
     async def _renew(self, place: Place, old: LoggedIn) -> None:
         """Replace a connection unless it is idle or has gone; try as often as needed while its login lasts."""
-        loop = asyncio.get_running_loop()
+        pause_s = RETRY_S
         while self._is_used(place, old):
-            new = await self._connect(place.node)
-            if new is None:
-                if old.session is None or loop.time() >= sum(old.session):
+            try:
+                new = await self._connect(place.node)
+            except (KafkaError, OSError) as error:
+                self._note_failure(place.node, error)
+                left_s = _left_s(old)
+                if left_s <= 0:
                     return  # the broker closes it if it is used
-                await asyncio.sleep(RETRY_S)
-            elif not self._is_used(place, old):
-                new.close()
-            else:
+                await asyncio.sleep(min(pause_s, max(left_s / 2, RETRY_S)))
+                pause_s = min(2 * pause_s, LONGEST_RETRY_S)
+                continue
+            if self._is_used(place, old):
                 await self._replace(place, old, new)
+            else:
+                new.close()
+
+    def _note_failure(self, node: object, error: Exception) -> None:
+        if node not in self._failing:
+            self._failing.add(node)
+            text = "cannot log in to broker %s again: %s. The connection is used until its login ends"
+            log.warning(text, node, str(error) or repr(error))
 
     def _is_used(self, place: Place, conn: LoggedIn) -> bool:
         """Tell whether a connection is the one in its place; end it if it is idle."""
@@ -146,8 +185,15 @@ class Renewals:
         new._last_action = old._last_action  # of the client's requests: a login is none
         conns, retired = self._client._conns, Place(Retired(), place.group)
         conns[place], conns[retired] = new, old
+        old.is_retired = True
+        share_waits(old, new)
         self.follow(place, new)
         if due := [answer for _, _, answer in old._requests if not answer.done()]:
             await asyncio.wait(due)
         old.close()
         del conns[retired]
+
+
+def _left_s(conn: LoggedIn) -> float:
+    """Return for how much longer the login of a connection lasts."""
+    return 0.0 if conn.session is None else sum(conn.session) - asyncio.get_running_loop().time()

@@ -20,7 +20,7 @@ from weakref import WeakSet
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import CloseReason
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from light_scheduler.connection import Connection
 
@@ -75,11 +75,11 @@ class Promptness:
         watch = Watch(client, lambda group: None if group in waits_for_members else answer_s)
         connecting = asyncio.Lock()  # aiokafka makes one connection at a time: waiting for that says nothing
 
-        async def connected(node_id: Any) -> LoggedIn | None:
+        async def connected_again(node_id: Any) -> LoggedIn:
             async with connecting:
-                return await self._connected(client, node_id)
+                return await self._connected_again(client, node_id)
 
-        renewals = Renewals(client, connected)
+        renewals = Renewals(client, connected_again)
 
         async def get_conn(
             node_id: Any,
@@ -105,7 +105,8 @@ class Promptness:
             groups = {group for (_, group), each in client._conns.items() if each is conn}
             if marks_silent and reason is CloseReason.CONNECTION_TIMEOUT and groups == {ConnectionGroup.DEFAULT}:
                 self._found_silent(client, _address(conn))
-            closed(conn, reason)
+            if groups:  # else it was never used
+                closed(conn, reason)
 
         async def end() -> None:
             await renewals.end()
@@ -128,15 +129,26 @@ class Promptness:
             log.error("broker %s is not among those that Kafka names", node_id)
         elif not self._is_silent(address := _address(broker), RECONNECT_S):
             try:
-                await _have_token(client)
-                async with client._get_conn_lock, patience(CONNECT_S):
-                    return await connect(client, broker.host, broker.port)
+                return await _connect(client, broker)
             except TimeoutError:
                 self._found_silent(client, address)
             except (KafkaError, OSError) as error:
                 log.error("cannot connect to broker %s: %s", address, error)
         client.force_metadata_update()
         return None
+
+    async def _connected_again(self, client: AIOKafkaClient, node_id: Any) -> LoggedIn:
+        """Return a connection to a broker that there is one to: if it takes too long, that one may work all the same.
+
+        Raises KafkaError, OSError.
+        """
+        broker = client.cluster.broker_metadata(node_id)
+        if broker is None or self._is_silent(_address(broker), RECONNECT_S):
+            raise KafkaConnectionError("it does not answer, or Kafka does not name it any more")
+        try:
+            return await _connect(client, broker)
+        except TimeoutError as error:
+            raise KafkaConnectionError(f"it has not answered within {CONNECT_S:.0f} s") from error
 
     def _is_silent(self, address: str, lately_s: float) -> bool:
         return time.monotonic() - self._silent.get(address, -math.inf) < lately_s
@@ -151,6 +163,13 @@ class Promptness:
         for each in clients:
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 each._loop.call_soon_threadsafe(_disconnect, each, address)
+
+
+async def _connect(client: AIOKafkaClient, broker: Any) -> LoggedIn:
+    """Return a new connection to a broker. Raises TimeoutError, KafkaError, OSError."""
+    await _have_token(client)
+    async with client._get_conn_lock, patience(CONNECT_S):
+        return await connect(client, broker.host, broker.port)
 
 
 async def _have_token(client: AIOKafkaClient) -> None:

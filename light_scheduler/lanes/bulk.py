@@ -71,7 +71,7 @@ class BulkCommands:
         self._before = self._overlay.bulk_parts()
         self._at_work = {part.command.offset: part for part in self._before}
         self.offset = -1
-        """That of the bulk command that `advance` is at, or was at last."""
+        """That of the bulk command that `advance` or `end_overdue` is at, or was at last; -1: of none yet."""
         self.dealing_with = -1
         """The offset of the one that is carried out on a schedule, or was last."""
         self._moved: set[int] = set()
@@ -188,15 +188,28 @@ class BulkCommands:
         return current
 
     def give_up(self, offset: int, reason: str) -> None:
-        """End a bulk command that cannot be carried out where it stands, and record why, if it is at work."""
+        """End a bulk command that cannot be carried out where it stands, and record why, if it is at work.
+
+        If only its totals wait here, those end without an answer.
+        """
         part = self._at_work.get(offset)
         if part is None:
+            self._give_totals_up(offset, reason)
             return
         self._before = [other for other in self._before if other.command.offset != offset]
         self._end(offset)
         reason = f"the scheduler fails to carry it out: {reason}; {part.changed} schedules were changed before"
         with self._history.asked_for_by(part.requester):
             self._history.record_command(EventType.REJECTED, part.command.tenant, part.command.id, reason)
+
+    def _give_totals_up(self, offset: int, reason: str) -> None:
+        for number in (offset, SUB_TOTAL + offset):
+            total = self._all_totals.get(number)
+            if total is not None and self._partition not in total.awaited:
+                self._totals[number] = None
+                told = f"the scheduler fails to answer it: {reason}; {total.changed} schedules were changed before"
+                with self._history.asked_for_by(total.requester):
+                    self._history.record_command(EventType.REJECTED, total.command.tenant, total.command.id, told)
 
     def advance(self, limit: int, max_bytes: int) -> bool:
         """2. Deal with the next `limit` schedules, or `max_bytes` of payload; tell whether anything was at work.
@@ -241,6 +254,7 @@ class BulkCommands:
         for number in overdue:
             total = self._all_totals[number]
             if total is not None and self._partition not in total.awaited:  # the part here goes on
+                self.offset = total.command.offset
                 transaction.unreported.append(total)
                 self._finish(number, total)
         return bool(transaction.unreported)

@@ -134,13 +134,11 @@ class Cycle:
         Raises WorkFailedError as `take_all` does.
         """
         awaited = self.transaction.context.awaited
-        has_ended = awaited.is_due(self.transaction.now) and self._bulk.end_overdue(awaited)
-        if not (self._bulk.any_before or self._condemned):
-            return has_ended
         for work in self._condemned:
             if work.kind is Kind.BULK and isinstance(work.key, int):
                 self._bulk.give_up(work.key, self._condemned.meet(work) or "")
-        with blaming(lambda: Work(Kind.BULK, self._bulk.offset)):
+        with blaming(lambda: Work(Kind.BULK, self._bulk.offset) if self._bulk.offset >= 0 else None):
+            has_ended = awaited.is_due(self.transaction.now) and self._bulk.end_overdue(awaited)
             return self._bulk.advance(limit, max_bytes) or has_ended
 
     def fire_due(

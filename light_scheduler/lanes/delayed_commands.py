@@ -47,10 +47,13 @@ FOR_COPIES = 2
 
 
 def longest_delay(tenant: Tenant | None, share: float) -> float:
-    """Return for how long (ms) a copy of a bulk command may wait in a lane with a share of the rate of its tenant."""
-    if tenant is None or tenant.rules.over_rate is not OverRate.DELAY:
+    """Return for how long (ms) a copy of a bulk command may wait in a lane with a share of the rate of its tenant.
+
+    What waits already goes on at the rate also where the rules have come to reject.
+    """
+    if tenant is None:
         return 0.0
-    if tenant.rules.max_pending is not None:
+    if tenant.rules.over_rate is OverRate.DELAY and tenant.rules.max_pending is not None:
         return inf  # until there is room
     rate = tenant.rules.commands_per_second
     return 0.0 if rate is None else FOR_COPIES * MOST_DELAYED * 1_000 / (rate * share)

@@ -94,7 +94,9 @@ class RateCourier:
 
     async def _carry(self, exchange: RateExchange, client: PeerClient) -> None:
         while True:
-            for url in await exchange.addressees():
+            addressees = await exchange.addressees()
+            self._outages.keep(exchange.sharing.workers.values())
+            for url in addressees:
                 if url not in self._under_way:
                     self._under_way[url] = asyncio.create_task(self._bring(exchange, client, url))
 
@@ -136,6 +138,11 @@ class _Outages:
             noted.add(kind)
             text = "worker %s %s. Tokens of rates that are lent to its partitions are lost until it takes them"
             log.warning(text, url, trouble, exc_info=error)
+
+    def keep(self, urls: Iterable[str]) -> None:
+        """Forget the trouble with all workers but these."""
+        if self._noted:
+            self._noted = {url: self._noted[url] for url in self._noted.keys() & {*urls}}
 
     def over(self, url: str) -> None:
         if self._noted.pop(url, None) is not None:

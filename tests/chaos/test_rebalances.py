@@ -117,6 +117,7 @@ async def test_firings_and_commands_hardly_pause_while_the_topic_gets_more_parti
     latest = latest_ms([record for record in records if int(header(record, "schedule-due") or "") >= begun_at])
     took = max(asked.took or 0 for asked in asker.asked if asked.sent_at >= begun_at)
     assert len(latest) == application.settings.partitions, "every partition had something to fire meanwhile"
+    assert max(asker.partitions) >= settings.partitions, "commands went to partitions that were added"
     record_property("latest_ms_by_partition", latest)
     record_property("slowest_answer_ms", took)
     assert max(latest.values()) < GROWING_MS

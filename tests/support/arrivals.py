@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from light_scheduler.bench.chaos.checker.records import Record
 from light_scheduler.bench.chaos.live import LiveReader
@@ -94,6 +94,7 @@ class Asker(LiveReader):
                 "partitioner": "murmur2_random",
                 "enable.idempotence": True,
                 "reconnect.backoff.max.ms": 200,
+                "topic.metadata.refresh.interval.ms": 200,  # a topic may grow meanwhile
                 "request.timeout.ms": 2_000,
                 "socket.timeout.ms": 3_000,
             },
@@ -103,6 +104,8 @@ class Asker(LiveReader):
         self._name, self._pause_s = name, pause_s
         self._sent: dict[str, int] = {}
         self._answered: dict[str, int] = {}
+        self.partitions: set[int] = set()
+        """Those that have taken a command."""
         self._ending = threading.Event()
         self._asking = threading.Thread(target=self._ask, name="Asker", daemon=True)
         self._now: Callable[[], int] = SystemClock().now
@@ -150,6 +153,12 @@ class Asker(LiveReader):
                 "schedule-reply-topic": self._results,
                 "schedule-correlation-id": name,
             }
-            self._producer.produce(self._commands, b"", name, headers=list(headers.items()))
+            self._producer.produce(
+                self._commands, b"", name, headers=list(headers.items()), on_delivery=self._delivered
+            )
             self._producer.poll(0)
         self._producer.flush()
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None and (partition := message.partition()) is not None:
+            self.partitions.add(partition)

@@ -132,15 +132,18 @@ def test_a_topic_that_is_not_there_is_nobodys(caplog: pytest.LogCaptureFixture) 
     assert "topic more" in caplog.text
 
 
+@pytest.mark.parametrize("partitions", [{"commands": 4, "more": 6}, {"commands": 4, "more": 4}])
 @given(
-    st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["new", "old", "leaves"])), min_size=1, max_size=10),
-    st.lists(st.integers(0, 3), min_size=10, max_size=10),
+    events=st.lists(
+        st.tuples(st.sampled_from("abcd"), st.sampled_from(["new", "old", "leaves"])), min_size=1, max_size=10
+    ),
+    leaders=st.lists(st.integers(0, 3), min_size=10, max_size=10),
 )
 @settings(max_examples=tries(300), deadline=None)
 def test_workers_share_out_beside_those_with_the_assignor_of_faust_whoever_leads(
-    events: list[tuple[str, str]], leaders: list[int]
+    partitions: dict[str, int], events: list[tuple[str, str]], leaders: list[int]
 ) -> None:
-    group = Group({"commands": 4, "more": 6})
+    group = Group(partitions)
     group.join("first")
     for (name, event), number in zip(events, leaders, strict=False):
         if event == "leaves":

@@ -21,6 +21,9 @@ class Conn:
 
     is_closed = False
 
+    def connected(self) -> bool:
+        return not self.is_closed
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -55,6 +58,25 @@ async def test_a_coordinator_that_answers_no_heartbeat_is_given_up(
     bound_heartbeats(consumer)
     assert await coordinator._do_heartbeat() is answers
     assert (coordinator.is_dead, conn.is_closed) == (not answers, not answers)
+
+
+@pytest.mark.parametrize("former", [None, Conn])
+async def test_the_connection_that_a_heartbeat_went_over_is_closed_and_not_one_that_has_taken_its_place(
+    monkeypatch: pytest.MonkeyPatch, former: type[Conn] | None
+) -> None:
+    monkeypatch.setattr(heartbeats, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(broker_silence, "STEP_S", 0.01)
+    place, coordinator, new = (NODE, ConnectionGroup.COORDINATION), Coordinator(answers=False), Conn()
+    old = former and former()
+    conns = {place: old} if old else {}
+    consumer: Any = SimpleNamespace(_coordinator=coordinator, _client=SimpleNamespace(_conns=conns))
+    bound_heartbeats(consumer)
+    beating = asyncio.create_task(coordinator._do_heartbeat())
+    await asyncio.sleep(0)
+    conns[place] = new
+    assert not await beating
+    assert coordinator.is_dead
+    assert (old and old.is_closed, new.is_closed) == ((True, False) if old else (None, True))
 
 
 async def test_a_member_whose_part_in_the_group_has_failed_says_so() -> None:

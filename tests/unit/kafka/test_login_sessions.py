@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections import deque
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import AIOKafkaConnection, CloseReason
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaConnectionError, RequestTimedOutError
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from support.slow_broker import hanging
@@ -19,6 +21,7 @@ from support.waiting import eventually
 
 from light_scheduler.kafka import login_sessions as module
 from light_scheduler.kafka.login_sessions import LoggedIn, Place, Renewals, Session, connect
+from light_scheduler.kafka.throttling import follow, is_throttled
 
 PLACE = Place(1, ConnectionGroup.DEFAULT)
 SESSION_S = 0.2
@@ -33,6 +36,10 @@ class Conn:
         self.answer = asyncio.get_running_loop().create_future()
         self._requests = deque([(1, object(), self.answer)])
         self.closed_for: CloseReason | str | None = None
+
+    def _handle_frame(self, _: bytes) -> None:
+        self._requests[0][2].set_result(SimpleNamespace(throttle_time_ms=60_000))
+        self._requests.popleft()
 
     def connected(self) -> bool:
         return self.closed_for is None
@@ -50,11 +57,16 @@ class Client:
         self._conns: dict[Any, Any] = {PLACE: self.first}
         self.new = deque(new)
         self.tries: list[object] = []
+        self.tried_at: list[float] = []
         self.renewals = Renewals(self, self.connected)
 
     async def connected(self, node: object) -> Any:
         self.tries.append(node)
-        return self.new.popleft() if self.new else Conn()
+        self.tried_at.append(time.monotonic())
+        new = self.new.popleft() if self.new else Conn()
+        if new is None:
+            raise KafkaConnectionError("not just now")
+        return new
 
 
 async def test_another_connection_takes_the_place_of_one_whose_login_ends_and_answers_that_are_due_still_come() -> None:
@@ -104,11 +116,113 @@ async def test_no_connection_is_made_for_a_login_that_has_ended(monkeypatch: pyt
     assert client._conns == {PLACE: client.first}
 
 
+async def test_tries_are_ever_longer_apart_and_their_failure_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "RETRY_S", 0.01)
+    monkeypatch.setattr(module, "LONGEST_RETRY_S", 0.04)
+    monkeypatch.setattr(module, "FIRST_USED", 0.0)
+    monkeypatch.setattr(module, "LAST_USED", 0.0)
+    client = Client(*[None] * 5)
+    client.first.session = Session(asyncio.get_running_loop().time(), 600.0)
+    client.renewals.follow(PLACE, client.first)
+    await eventually(lambda: client._conns[PLACE] is not client.first, every=0.005)
+    pauses = [after - before for before, after in itertools.pairwise(client.tried_at[:6])]
+    assert all(pause >= least for pause, least in zip(pauses, (0.01, 0.02, 0.04, 0.04, 0.04), strict=True))
+    await client.renewals.end()
+    (logged,) = caplog.records
+    assert logged.levelname == "WARNING"
+    assert "broker 1 again: " in logged.getMessage()
+    assert "not just now" in logged.getMessage()
+
+
+async def test_a_connection_is_tried_again_before_the_login_ends_however_many_tries_have_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "RETRY_S", 0.02)
+    monkeypatch.setattr(module, "LONGEST_RETRY_S", 60.0)
+    monkeypatch.setattr(module, "FIRST_USED", 0.0)
+    monkeypatch.setattr(module, "LAST_USED", 0.0)
+    client = Client(*[None] * 100)
+    client.first.session = Session(asyncio.get_running_loop().time(), 1.0)
+    client.renewals.follow(PLACE, client.first)
+    await eventually(lambda: client.tries and not client.renewals._tasks, every=0.005)
+    ends_at = client.first.made_at + 1.0
+    assert any(ends_at - 0.25 <= at < ends_at for at in client.tried_at)
+
+
+async def test_what_a_broker_says_about_waiting_counts_for_the_connection_that_takes_the_place_too() -> None:
+    second: Any = Conn()
+    second.session, client = None, Client(second)
+    follow(client.first)
+    client.renewals.follow(PLACE, client.first)
+    await eventually(lambda: client._conns[PLACE] is second, every=0.005)
+    assert not is_throttled(second)
+    client.first._handle_frame(b"")
+    assert is_throttled(second)
+    assert is_throttled(client.first)
+    await client.renewals.end()
+
+
+async def test_a_connection_takes_over_how_long_the_one_in_whose_place_it_is_was_told_to_wait() -> None:
+    second: Any = Conn()
+    second.session, client = None, Client(second)
+    follow(client.first)
+    client.first._handle_frame(b"")
+    client.renewals.follow(PLACE, client.first)
+    await eventually(lambda: client._conns[PLACE] is second, every=0.005)
+    assert is_throttled(second)
+    await client.renewals.end()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_an_answer_that_does_not_come_closes_the_connection_that_it_is_due_on(is_replaced: bool) -> None:
+    async with hanging() as address:
+        client = AIOKafkaClient(bootstrap_servers=[address], request_timeout_ms=100)
+        old, new = [await silently_connected(address) for _ in range(2)]
+        client._conns[PLACE] = old
+        client._get_conn = partial(_in_place, client)
+        renewals = Renewals(client, lambda _: _returned(new))
+        if is_replaced:
+            loop = asyncio.get_running_loop()
+            old.session = Session(loop.time() - 60.0, 60.0)
+        asking = asyncio.create_task(client.send(PLACE.node, MetadataRequest([])))
+        await eventually(lambda: old._requests, every=0.005)
+        renewals.follow(PLACE, old)
+        with pytest.raises(RequestTimedOutError):
+            await asking
+        assert not old.connected()
+        assert new.connected()
+        if is_replaced:
+            await eventually(lambda: client._conns == {PLACE: new}, every=0.005)
+        await renewals.end()
+        new.close()
+        await client.close()
+
+
+async def silently_connected(address: str) -> Any:
+    """Return a connection to a broker that answers nothing, so that it could not log in."""
+    host, _, port = address.rpartition(":")
+    conn: Any = LoggedIn(host, int(port), request_timeout_ms=100)
+    conn._do_version_lookup = partial(_returned, None)
+    conn._versions = {MetadataRequest([]).API_KEY: (0, 0)}
+    await conn.connect()
+    return conn
+
+
+async def _returned(value: Any) -> Any:
+    return value
+
+
+async def _in_place(client: Any, node: object, *, group: ConnectionGroup) -> Any:
+    return client._conns.get((node, group))
+
+
 async def test_a_connection_without_an_end_is_left_alone() -> None:
     client = Client()
     client.renewals.follow(PLACE, LoggedIn("127.0.0.1", 1))
-    await client.renewals.end()
     assert not client.renewals._timers
+    await client.renewals.end()
 
 
 @pytest.mark.parametrize("is_gone", [True, False])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,9 +14,11 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import CloseReason
 from aiokafka.structs import BrokerMetadata
 from support.slow_broker import hanging
+from support.waiting import eventually
 
-from light_scheduler.kafka import broker_silence
+from light_scheduler.kafka import broker_silence, login_sessions
 from light_scheduler.kafka import promptness as module
+from light_scheduler.kafka.login_sessions import Session
 from light_scheduler.kafka.promptness import Promptness
 
 SILENT, OTHER = 1, 2
@@ -53,6 +57,19 @@ class Conn:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future.set_result(None)
         return future
+
+
+class LoggedInFor(Conn):
+    """One whose login lasts for some seconds."""
+
+    def __init__(self, address: str, seconds: float) -> None:
+        super().__init__(address)
+        self.session = Session(asyncio.get_running_loop().time(), seconds)
+        self._requests: list[object] = []
+        self._last_action = time.monotonic()
+
+    def _handle_frame(self, frame: bytes) -> None:
+        """Nothing comes."""
 
 
 @pytest.fixture(autouse=True)
@@ -126,3 +143,61 @@ async def test_all_clients_disconnect_from_a_broker_that_one_of_them_found_silen
         one._on_connection_closed(found, CloseReason.CONNECTION_TIMEOUT)
         await asyncio.sleep(0)  # it is said in the other's loop
         assert [conn.closed for conn in conns] == [[CloseReason.CONNECTION_BROKEN], []]
+
+
+async def test_one_that_is_to_replace_a_working_connection_says_nothing_of_the_broker_however_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tries: list[Any] = []
+
+    async def connect(*to: Any) -> Any:
+        tries.append(to)
+        return working if len(tries) == 1 else await login_sessions.connect(*to)
+
+    monkeypatch.setattr(module, "connect", connect)
+    monkeypatch.setattr(login_sessions, "FIRST_USED", 0.0)
+    monkeypatch.setattr(login_sessions, "LAST_USED", 0.0)
+    promptness = Promptness()
+    async with (
+        hanging() as address,
+        bound_client(promptness, address) as client,
+        bound_client(promptness, address) as other,
+    ):
+        working, another = LoggedInFor(address, 600.0), Conn(address)
+        other._conns[SILENT, ConnectionGroup.DEFAULT] = another
+        updates: list[None] = []
+        client.force_metadata_update = partial(updates.append, None)
+        assert await client._get_conn(SILENT) is working
+        await eventually(lambda: len(tries) == 3, every=0.01)  # so the second one has failed
+        assert promptness.preferred(f"{address},x:2") == [address, "x:2"]
+        assert (working.closed, another.closed) == ([], [])
+        assert not updates
+
+
+async def test_no_connection_is_made_to_a_broker_that_kafka_does_not_name_any_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    working = LoggedInFor("127.0.0.1:9", 0.05)
+
+    async def connect(*_: object) -> Any:
+        return working
+
+    monkeypatch.setattr(module, "connect", connect)
+    async with bound_client(Promptness(), "127.0.0.1:9") as client:
+        assert await client._get_conn(SILENT) is working
+        del client.cluster._brokers[SILENT]
+        await eventually(lambda: caplog.records, every=0.01)
+        assert "does not name it" in caplog.text
+        assert client._conns[SILENT, ConnectionGroup.DEFAULT] is working
+
+
+async def test_metadata_is_asked_for_when_a_connection_breaks_that_was_in_use() -> None:
+    updates: list[None] = []
+    async with bound_client(Promptness(), "127.0.0.1:9") as client:
+        client.force_metadata_update = partial(updates.append, None)
+        new, used = Conn("127.0.0.1:9"), Conn("127.0.0.1:9")
+        client._conns[SILENT, ConnectionGroup.DEFAULT] = used
+        client._on_connection_closed(new, CloseReason.CONNECTION_BROKEN)
+        assert not updates
+        client._on_connection_closed(used, CloseReason.CONNECTION_BROKEN)
+        assert len(updates) == 1

@@ -46,10 +46,17 @@ def test_copies_that_may_wait_behind_delayed_commands_are_given_that_time() -> N
     assert 0 <= now - AT - (OVERDUE_MS + LATER_MS + delay) < LOOK_MS
 
 
+def test_copies_that_wait_are_given_the_same_time_when_the_rules_have_come_to_reject() -> None:
+    delays = TenantRules(commands_per_second=10, max_pending=5, over_rate=OverRate.DELAY)
+    rejects = replace(delays, over_rate=OverRate.REJECT)
+    for rules in (replace(delays, max_pending=None), rejects):
+        assert longest_delay(Tenant(name="acme", rules=rules), 0.5) == FOR_COPIES * MOST_DELAYED / 5 * 1_000
+
+
 def test_copies_that_wait_for_room_wait_for_as_long_as_that_takes() -> None:
     delays = TenantRules(over_rate=OverRate.DELAY, max_pending=5)
     assert longest_delay(Tenant(name="acme", rules=delays), 1.0) == inf
-    for rules in (TenantRules(max_pending=5, commands_per_second=1), TenantRules(over_rate=OverRate.DELAY)):
+    for rules in (TenantRules(max_pending=5), TenantRules(over_rate=OverRate.DELAY)):
         assert longest_delay(Tenant(name="acme", rules=rules), 1.0) == 0
     assert longest_delay(None, 1.0) == 0
 

@@ -6,17 +6,21 @@ from collections import Counter
 from dataclasses import replace
 from itertools import count
 
+import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
 from msgspec import UNSET
 from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
+from light_scheduler.lanes.answers import Answers
 from light_scheduler.lanes.awaited import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS
-from light_scheduler.lanes.caution import Kind, Work
+from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.model.placement import Placement
+from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
+from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.lane_marks import Count, Origin, count_headers, mark_of
 
@@ -69,6 +73,10 @@ class Topic:
         self.waiting[number].append(
             command(*headers, key=key, value=value, offset=offset, partition=number, timestamp=AT)
         )
+
+    def rule(self, rules: TenantRules) -> None:
+        for partition in self.partitions:
+            partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
 
     def bulk(self, number: int, verb: bytes = b"trigger") -> None:
         self.send(number, ("schedule-command", verb), ("schedule-id", b"*"), *ANSWER, key=b"bulk")
@@ -288,6 +296,44 @@ async def test_a_topic_settles_though_a_partition_never_reports_and_the_answer_h
     await topic.watch(asked, OVERDUE_MS + LATER_MS)
     assert (topic.counts, topic.unreported) == ([int(lost != FORMER)], [(asked, (lost,))])
     assert await topic.is_settled(asked)
+
+
+async def test_a_total_waits_for_copies_that_wait_at_the_rate_though_the_rules_have_come_to_reject(
+    topic: Topic,
+) -> None:
+    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=1)
+    topic.rule(rules)
+    topic.bulk(0)
+    await topic.run(0, 0)
+    topic.waiting[FORMER] = []
+    topic.rule(msgspec.structs.replace(rules, over_rate=OverRate.REJECT))
+    await topic.watch(0, OVERDUE_MS + LATER_MS)
+    assert topic.counts == []
+    topic.rule(TenantRules())
+    await topic.watch(0, OVERDUE_MS + LATER_MS + LOOK_MS)
+    assert topic.counts == [0]
+
+
+async def test_a_total_that_cannot_end_is_named_and_given_up(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("an error of the scheduler's own")
+
+    topic.send(0, due_at(AT + HOUR), *TO_REMINDERS, key=STAYS)
+    topic.bulk(0)
+    await topic.run(0, 0)
+    topic.waiting[FORMER] = []
+    await topic.settle()
+    monkeypatch.setattr(Answers, "add_bulk", fail)
+    with pytest.raises(WorkFailedError) as caught:
+        await topic.watch(0, OVERDUE_MS + LATER_MS)
+    assert caught.value.work == Work(Kind.BULK, 1)
+    topic.condemned[0] = {caught.value.work: "ValueError()"}
+    await topic.run(0)
+    assert topic.events["rejected", "*"] == 1
+    topic.condemned.clear()
+    await topic.watch(0, 2 * OVERDUE_MS)
+    assert topic.counts == []
+    assert not Overlay(topic.partitions[0].table).bulk_totals()
 
 
 async def test_a_report_that_comes_too_late_is_rejected(topic: Topic) -> None:

@@ -146,6 +146,27 @@ async def test_a_worker_that_is_away_is_logged_once_for_each_outage_and_once_whe
     assert not any(record.exc_info for record in caplog.records)
 
 
+async def test_the_trouble_with_a_worker_that_has_left_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    peers = KnownPeers({"http://other": {TOPIC: [1]}})
+    worker: Any = SimpleNamespace(exchange=RateExchange(peers, [TOPIC]))
+    client = Answers(*[TimeoutError()] * 3)
+    courier = RateCourier(worker)
+    application: Any = {PEER_CLIENT: client}
+    carrying = courier.carrying(application)
+
+    def is_sent(left: int) -> bool:
+        return len(client.left) == left and not courier._under_way
+
+    await anext(carrying)
+    for left, owner in (2, "other"), (1, "another"), (0, "another"):
+        peers.distribution = {f"http://{owner}": {TOPIC: [1]}}
+        worker.exchange.send(LETTERS[0])
+        await eventually(partial(is_sent, left))
+    assert [*courier._outages._noted] == ["http://another"]
+    assert len(caplog.records) == 2
+    await anext(carrying, None)
+
+
 @pytest.mark.parametrize("times", [1, 3])
 async def test_a_failure_that_nobody_expects_is_logged_with_where_it_comes_from_once(
     caplog: pytest.LogCaptureFixture, times: int

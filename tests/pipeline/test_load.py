@@ -25,7 +25,7 @@ from light_scheduler.model import ScheduleCommand
 from light_scheduler.pipeline.job import Cluster, configured
 from light_scheduler.pipeline.load import LoadOptions, LoadSummary, main, versions
 from light_scheduler.pipeline.load.marks import Marks
-from light_scheduler.pipeline.load.versions import TableVersion
+from light_scheduler.pipeline.load.versions import TableMark, TableVersion
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.native import NATIVE
@@ -75,6 +75,11 @@ def commands(kafka: Kafka, topic: str) -> list[ScheduleCommand]:
 def parquet(path: Path, **columns: Any) -> Path:
     pq.write_table(pa.table(columns), path)
     return path
+
+
+def as_before(mark: Any) -> Any:
+    """Return a mark of a table as older versions wrote it."""
+    return TableMark(mark.loaded, mark.begun, mark.commit)
 
 
 def refused(spark: SparkSession, path: Path) -> list[tuple[int, str, str]]:
@@ -464,7 +469,7 @@ class TestOnceOnly:
     ) -> None:
         monkeypatch.setattr(versions, "MOST_BROADCAST", broadcast)
         table, name = tmp_path / "table", f"delta.`{tmp_path / 'table'}`"
-        rows = spark.range(10).selectExpr("cast(id as string) id", "'t' target_topic", "'x' payload")
+        rows = spark.range(10).selectExpr("cast(id as string) id", "'t' target_topic", "'x' payload", f"'{AT}' at")
         property = "delta.enableDeletionVectors", str(vectors).lower()
         rows.coalesce(1).write.format("delta").option(*property).save(str(table))
         assert load(table, format="delta").sent == 10
@@ -474,7 +479,8 @@ class TestOnceOnly:
         spark.sql(
             f"MERGE INTO {name} USING ({source}) AS source ON {name}.id = source.id "
             "WHEN MATCHED THEN UPDATE SET payload = source.payload "
-            "WHEN NOT MATCHED THEN INSERT (id, target_topic, payload) VALUES (source.id, 't', source.payload)"
+            "WHEN NOT MATCHED THEN INSERT (id, target_topic, payload, at) "
+            f"VALUES (source.id, 't', source.payload, '{AT}')"
         )
         assert load(table, format="delta").sent == 2
         spark.sql(f"DELETE FROM {name} WHERE id = '4'")
@@ -541,6 +547,94 @@ class TestOnceOnly:
         ]
         assert all(record.partition == homes[record.key or b""] for record in changed())
 
+    def test_files_that_come_back_are_sent_again_though_their_batches_were_save_for_rows_that_have_passed(
+        self, spark: SparkSession, load: Load, tmp_path: Path
+    ) -> None:
+        table, rows = tmp_path / "table", [("ahead", AT), ("passed", PASSED)]
+        written = spark.createDataFrame(rows, "id string, at long").repartitionByRange(2, "id").write.format("delta")
+        written.save(str(table))
+        options: dict[str, Any] = {"format": "delta", "constants": {"target-topic": "t"}}
+        assert load(table, **options).sent == 2
+        spark.sql(f"DELETE FROM delta.`{table}`")
+        assert load(table, **options, cancels_deleted=True).cancelled == 2
+        spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF 0")
+        summary = load(table, **options, refused=str(tmp_path / "refused"))
+        assert (summary.sent, summary.refused) == (1, 1)
+        assert load(table, **options) == LoadSummary(0, 0, 0, 0, None)
+        whole = {**options, "reading": {"versionAsOf": "2"}, "sends_past": True}
+        summary = load(table, **whole)
+        assert (summary.sent, summary.sent_before) == (1, 1), "what was sent is known by its content, too"
+
+    @pytest.mark.soak
+    def test_rows_that_deletion_vectors_give_back_are_sent_each_time(
+        self, spark: SparkSession, load: Load, tmp_path: Path
+    ) -> None:
+        table, name = tmp_path / "table", f"delta.`{tmp_path / 'table'}`"
+        rows = spark.createDataFrame([("stays", AT), ("goes", AT)], "id string, at long")
+        rows.coalesce(1).write.format("delta").option("delta.enableDeletionVectors", "true").save(str(table))
+        options: dict[str, Any] = {"format": "delta", "constants": {"target-topic": "t"}}
+        assert load(table, **options).sent == 2
+        for _ in range(2):
+            spark.sql(f"DELETE FROM {name} WHERE id = 'goes'")
+            assert load(table, **options, cancels_deleted=True).cancelled == 1
+            spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 0")
+            assert load(table, **options).sent == 1
+
+    @pytest.mark.soak
+    def test_rows_that_have_passed_and_come_back_in_files_that_only_optimize_wrote_are_held_back(
+        self, spark: SparkSession, load: Load, tmp_path: Path
+    ) -> None:
+        table, name = tmp_path / "table", f"delta.`{tmp_path / 'table'}`"
+        for id, at in (("ahead", AT), ("passed", PASSED)):
+            rows = spark.createDataFrame([(id, at)], "id string, at long")
+            rows.coalesce(1).write.format("delta").mode("append").save(str(table))
+        options: dict[str, Any] = {
+            "format": "delta",
+            "constants": {"target-topic": "t"},
+            "refused": str(tmp_path / "refused"),
+        }
+        assert load(table, **options).sent == 2
+        spark.sql(f"OPTIMIZE {name}")
+        spark.sql(f"DELETE FROM {name} WHERE id = 'passed'")
+        load(table, **options)
+        spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 2")
+        summary = load(table, **options)
+        assert (summary.sent, summary.refused) == (0, 1)
+
+    @pytest.mark.parametrize("begun_by", ["this version", "an older version"])
+    def test_a_load_of_new_versions_that_was_killed_sends_nothing_again_whoever_began_it(
+        self,
+        spark: SparkSession,
+        load: Load,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        begun_by: str,
+    ) -> None:
+        table = tmp_path / "table"
+
+        def append(id: str) -> None:
+            rows = spark.createDataFrame([(id,)], "id string").selectExpr("id", f"{PASSED} at", "'t' target_topic")
+            rows.coalesce(1).write.format("delta").mode("append").save(str(table))
+
+        append("a")
+        assert load(table, format="delta").sent == 1
+        append("b")
+        write, fails = Marks.write, [False, True]
+
+        def failing(self: Marks, client: Any, key: bytes, mark: Any) -> None:
+            if fails.pop(0):
+                raise KeyboardInterrupt
+            write(self, client, key, mark if begun_by == "this version" else as_before(mark))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Marks, "write", failing)
+            with pytest.raises(KeyboardInterrupt):  # after the rows, before the version is marked
+                load(table, format="delta")
+        spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('a' = 'b')")
+        assert load(table, format="delta") == LoadSummary(1, 0, 1, 0, None)
+        append("b")
+        assert load(table, format="delta").sent == 1, "a row of its own"
+
     def test_the_summary_tells_how_many_schedules_were_cancelled(
         self, spark: SparkSession, load: Load, tmp_path: Path
     ) -> None:
@@ -570,6 +664,28 @@ class TestOnceOnly:
             load(table, format="delta", cancels_deleted=cancels)
 
         assert load(table, format="delta", name="another", cancels_deleted=cancels).sent == 1
+
+    @pytest.mark.parametrize("purge", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["kept", "rewritten"])
+    def test_a_file_whose_deletion_vector_was_vacuumed_is_an_error_that_says_what_to_do(
+        self, spark: SparkSession, load: Load, tmp_path: Path, purge: bool
+    ) -> None:
+        table, name = tmp_path / "a table, 100% + ü", f"delta.`{tmp_path / 'a table, 100% + ü'}`"
+        rows = spark.range(4).selectExpr("cast(id as string) id", "'t' target_topic")
+        rows.coalesce(1).write.format("delta").option("delta.enableDeletionVectors", "true").save(str(table))
+        assert load(table, format="delta").sent == 4
+        spark.sql(f"DELETE FROM {name} WHERE id = '1'")
+        assert load(table, format="delta").sent == 0
+        spark.sql(f"DELETE FROM {name} WHERE id = '2'")
+        if purge:
+            spark.sql(f"REORG TABLE {name} APPLY (PURGE)")
+            for path in table.glob("**/deletion_vector_*.bin"):
+                path.unlink()
+        else:
+            with configured(spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+                spark.sql(f"VACUUM {name} RETAIN 0 HOURS")
+
+        with pytest.raises(JobError, match=r"VACUUM has deleted files of version 1 .*another --name"):
+            load(table, format="delta")
 
     def test_a_copy_of_a_delta_table_adds_nothing_until_it_gets_versions_of_its_own_and_then_is_an_error(
         self, spark: SparkSession, load: Load, tmp_path: Path
@@ -608,6 +724,22 @@ class TestOnceOnly:
             load(table, format="delta", refused=str(kept))
         found = spark.read.parquet(str(kept)).select("content.id").collect()
         assert sorted(row.id for row in found) == ["id-0", "id-2"]
+
+    def test_refused_rows_are_read_with_the_columns_of_all_loads_that_added_them(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table, kept = tmp_path / "table", tmp_path / "refused"
+        for number, ignored in enumerate(("priority", "payload")):
+            rows = spark.createDataFrame(
+                [(f"long-{number}", "x", 5), (str(number), "x", 5)], "id string, payload string, priority int"
+            )
+            rows.coalesce(1).write.format("delta").mode("append").save(str(table))
+            options: dict[str, Any] = {"constants": {"target-topic": "t"}, "ignored": (ignored,)}
+            assert load(table, format="delta", refused=str(kept), limits=Limits(100, 3), **options).refused == 1
+        assert load(kept, constants={"target-topic": "t"}).sent == 2
+        found = {command.id: (command.payload, command.priority) for command in commands(kafka, topic)}
+        assert found["long-0"][0] == b"x"
+        assert found["long-1"][1] == 5
 
     @pytest.mark.parametrize("broadcast", BROADCASTS)
     @pytest.mark.soak

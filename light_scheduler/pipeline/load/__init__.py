@@ -156,7 +156,8 @@ def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
     schema = table.schema
     is_refused = tuple(table.columns) == REFUSED  # by an earlier load: nothing of it was sent
     if is_refused:
-        table = table.select("content.*", "_metadata")
+        table = read_table(spark, options.table, options.format, {"mergeSchema": "true", **options.reading})
+        table = table.select("content.*", "_metadata")  # its files have the columns of the loads that added them
         schema = StructType(table.schema.fields[:-1])
     columns = columns_of(schema, options.constants, options.ignored)
     if not columns:
@@ -215,33 +216,35 @@ def _load_versions(
     # What a run has begun with is what the next one ends: between other versions, rows are cut into other batches.
     while mark.begun is not None or mark.loaded != delta.version:
         if mark.begun is None:
-            mark = TableMark(mark.loaded, delta.version, mark.commit)
+            mark = TableMark(mark.loaded, delta.version, mark.commit, delta.id)
             marks.write(client, key, mark)
         assert mark.begun is not None
         parts = delta.between(mark.loaded, mark.begun)
         guard = Guard.of(task.scope, delta.path, [file for part in parts for file in part.inputFiles()], marks)
-        if mark.loaded is not None:  # versions tell that all of it is new
-            guard = guard._replace(has_lost=False)
+        if mark.loaded is not None:
+            guard = guard.between(mark.scope, restores=delta.log.restores(mark.loaded, mark.begun))
         # No later load refuses these rows again: those of earlier ones stay in the table, too.
         to_add = mark.loaded is not None or summary.refused > 0
-        loaded = _load_rows(options, task.guarding(guard), schema, parts, to_add=to_add)
+        loaded = _load_rows(options, task.guarding(guard).between(mark.scope), schema, parts, to_add=to_add)
         summary = summary.plus(loaded)
         if loaded.refused and options.refused is None:  # to be looked at by a run with a table for them
             break
         if options.cancels_deleted and mark.loaded is not None:
-            cancelled = _cancel_deleted(delta, mark.loaded, mark.begun, task)
+            cancelled = _cancel_deleted(delta, mark, task)
             summary = replace(summary, cancelled=summary.cancelled + cancelled)
         mark = TableMark(loaded=mark.begun, commit=delta.log.digest(mark.begun))
         marks.write(client, key, mark)
     return summary
 
 
-def _cancel_deleted(delta: TableVersion, since: int, until: int, task: LoadTask) -> int:
-    """Cancel the schedules of rows that were deleted between two versions, and return how many."""
-    found = delta.gone(since, until)
+def _cancel_deleted(delta: TableVersion, mark: TableMark, task: LoadTask) -> int:
+    """Cancel the schedules of rows that were deleted between the versions of a mark, and return how many."""
+    assert mark.loaded is not None, "a table that is loaded whole has lost no rows"
+    assert mark.begun is not None, "its load is at work"
+    found = delta.gone(mark.loaded, mark.begun)
     if found is None or task.connection is None:
         return 0
-    scope = (*task.scope, delta.id, since, until)
+    scope = (*task.scope, mark.table or delta.id, mark.loaded, mark.begun)
     return cancel(*found, task.maker, CancelTask(task.topic, task.name, task.marks_topic, task.connection, scope))
 
 

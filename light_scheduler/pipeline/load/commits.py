@@ -5,28 +5,44 @@ A copy of a table keeps the table's id, and so does a backup: both can get anoth
 
 from __future__ import annotations
 
+import base64
 import re
+import uuid
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
 
-_COMMIT = "add struct<path:string,dataChange:boolean>, remove struct<path:string,dataChange:boolean>"
+_VECTOR = "deletionVector:struct<storageType:string,pathOrInlineDv:string>"
+_COMMIT = (
+    f"add struct<path:string,dataChange:boolean>, remove struct<path:string,dataChange:boolean,{_VECTOR}>, "
+    "commitInfo struct<operation:string>"
+)
 _METADATA = "metaData struct<id:string>"
 _WHOLE = re.compile("[a-z][a-z0-9+.-]*:/|/")
 _GLOBS = re.compile(r"[\\*?{}\[\]]")
 _DIGEST_DIGITS = 32
+_UUID_DIGITS = 20
+_Z85 = digits + ascii_lowercase + ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
+_B85 = digits + ascii_uppercase + ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
+_TO_B85 = str.maketrans(_Z85, _B85)
 
 
 class Commit(NamedTuple):
-    """The paths of the files by which a commit changed the data."""
+    """The paths of the files by which a commit changed the data.
+
+    `vectors` has the paths of the deletion vectors that files had which the commit removed or replaced, by the paths of
+    these files, whether or not the data changed. It is empty for a file that had none, or has it in the log.
+    """
 
     added: set[str]
     removed: set[str]
+    vectors: dict[str, str]
 
 
 class CommitLog(NamedTuple):
@@ -48,16 +64,23 @@ class CommitLog(NamedTuple):
         """Return the commit of a version. Raises JobError if it is gone."""
         try:
             log = self.spark.read.schema(_COMMIT).json(self._file(version))
-            rows = log.where("add.dataChange or remove.dataChange").select("add.path", "remove.path").collect()
+            rows = log.where("add.dataChange or remove is not null").select("add.path", "remove.*").collect()
         except AnalysisException as error:
             raise JobError(
                 f"{self.path} no longer has the log of its version {version}, so new rows cannot be told from others. "
                 "Load it under another --name, which sends all rows"
             ) from error
         return Commit(
-            {self._whole_path(added) for added, _ in rows if added},
-            {self._whole_path(removed) for _, removed in rows if removed},
+            {self._whole_path(added) for added, *_ in rows if added},
+            {self._whole_path(removed) for _, removed, is_change, _ in rows if removed and is_change},
+            {self._whole_path(removed): self._vector(vector) for _, removed, _, vector in rows if removed},
         )
+
+    def restores(self, since: int, until: int) -> bool:
+        """Tell whether a commit after a version, up to another one, brought back an earlier version of the table."""
+        files = [self._file(version) for version in range(since + 1, until + 1)]
+        log = self.spark.read.schema(_COMMIT).json(files)
+        return log.where("commitInfo.operation = 'RESTORE'").first() is not None
 
     def digest(self, version: int) -> str:
         """Return what tells the commit of a version from another one of the same version; nothing if it is gone."""
@@ -82,6 +105,12 @@ class CommitLog(NamedTuple):
     def _file(self, version: int) -> str:
         return f"{self._folder}/{version:020}.json"
 
+    def _vector(self, vector: Row | None) -> str:
+        """Return the path of a deletion vector, nothing if it is none or has no file of its own."""
+        if vector is None or vector.storageType == "i":
+            return ""
+        return self._whole_path(vector_path(vector.storageType, vector.pathOrInlineDv))
+
     @property
     def _folder(self) -> str:
         return f"{without_globs(self.path.rstrip('/'))}/_delta_log"
@@ -90,6 +119,17 @@ class CommitLog(NamedTuple):
         """Return the path of a file that the log has relative to the table, or whole if it is elsewhere."""
         path = unquote(logged)
         return path if _WHOLE.match(path) else f"{self.root}/{path}"
+
+
+def vector_path(storage: str, place: str) -> str:
+    """Return the path of a deletion vector's file, of what the log has for it: with "u" the name of a folder of the
+    table, if any, and the file's UUID in Z85; with "p" the path.
+    """
+    if storage == "p":
+        return place
+    folder, digits = place[:-_UUID_DIGITS], place[-_UUID_DIGITS:]
+    name = f"deletion_vector_{uuid.UUID(bytes=base64.b85decode(digits.translate(_TO_B85)))}.bin"
+    return f"{folder}/{name}" if folder else name
 
 
 def without_globs(path: str) -> str:

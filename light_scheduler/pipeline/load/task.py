@@ -4,6 +4,9 @@ A batch is known by its content: a digest of its rows, of what is the same for a
 topic. It is written in one transaction with a mark that bears the digest, and is passed over if there is one. So a file
 may be copied, moved or touched. What has to stay is how rows are cut into batches: by the file and PIECE_BYTES.
 
+Between two versions of a Delta table, rows can come back that were sent before. There a batch is known by its content
+and the versions. A mark of the content alone is written too, for loads of whole tables.
+
 A piece is what Spark reads of a file in one go. Each has a transactional id of its own, by which a run also ends what a
 killed one left open, and fences one that is still about.
 """
@@ -78,7 +81,7 @@ class LoadTask:
 
     Marks are kept under `name` in `marks_topic`. `connection` has the cluster as options of a Kafka format. `guard`
     knows the files that were sent before (None: none); with `sends_past` it is not used. `run` identifies this run of
-    the load.
+    the load. `versions` stands for the versions of a Delta table between which the rows are new.
     """
 
     maker: RecordMaker
@@ -88,7 +91,12 @@ class LoadTask:
     connection: Mapping[str, str] | None
     guard: Guard | None = None
     sends_past: bool = False
+    versions: tuple[Any, ...] = ()
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def between(self, versions: tuple[Any, ...]) -> LoadTask:
+        """Return the task for rows that are new between versions."""
+        return replace(self, versions=versions)
 
     def guarding(self, guard: Guard | None) -> LoadTask:
         """Return the task with another guard."""
@@ -116,6 +124,11 @@ def batch_key(task: LoadTask, rows: Rows) -> bytes:
     return key_of(*task.scope, rows._replace(fields=said))
 
 
+def mark_key(task: LoadTask, content: bytes) -> bytes:
+    """Return the key of a batch's mark, of that of its content: rows that come back in a later version are new."""
+    return key_of(content, *task.versions) if task.versions else content
+
+
 class _Loader:
     """Loads the rows of one piece, batch by batch."""
 
@@ -137,7 +150,8 @@ class _Loader:
         """Write the next rows of the piece unless they are written, and report."""
         start, self._row = self._row, self._row + batch.num_rows
         rows = self._task.maker.read(batch)
-        key = batch_key(self._task, rows)
+        content = batch_key(self._task, rows)
+        key = mark_key(self._task, content)
         by = key_of(self._task.run, self._piece.name, start).hex()
         mark = self._mark(key, BatchMark)
         # Rows that were refused are in no log. They are refused again, since they are judged by the same instant.
@@ -153,7 +167,7 @@ class _Loader:
             marks[self._file_key] = self._file
         if mark is None or new:
             is_held = any(isinstance(one, Refusal) and one.held for one in made)
-            marks[key] = BatchMark(now, len(made), is_held, by, len(new))
+            marks[key] = marks[content] = BatchMark(now, len(made), is_held, by, len(new))
         self._write(new, marks)
         # A task that is run again, as after the loss of an executor, finds what it wrote the first time.
         sent = mark.sent if mark is not None and mark.by == by and not new else len(new)

@@ -6,19 +6,22 @@ since then. Commits say of each file whether it changed the data. If commits onl
 the added files. If they also removed rows (UPDATE, MERGE, DELETE, overwriting), added files also hold old rows: then
 the new rows are those of the added files, less equal rows of the removed files.
 
-    mark of a table   JSON {"loaded": 12, "begun": null, "commit": "5f..."}: all rows up to version 12 are loaded
-                      JSON {"loaded": 12, "begun": 15, "commit": "5f..."}: rows new in 15 are being loaded; a later run
-                      goes on with them
-                      JSON {"loaded": null, "begun": 7, "commit": ""}: version 7 is being loaded, whole
+    mark of a table   JSON {"loaded": 12, "begun": null, "commit": "5f...", "table": ""}: all rows up to version 12 are
+                      loaded
+                      JSON {"loaded": 12, "begun": 15, "commit": "5f...", "table": "9e..."}: rows new in 15 are being
+                      loaded; a later run goes on with them
+                      JSON {"loaded": null, "begun": 7, "commit": "", "table": "9e..."}: version 7 is being loaded,
+                      whole
 
-`commit` is a digest of the commit of the loaded version; marks that older versions of this package wrote have none.
+`commit` is a digest of the commit of the loaded version. `table` is the id that the table had when the load began.
+Marks that older versions of this package wrote have neither.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
@@ -56,6 +59,16 @@ class TableMark(msgspec.Struct, frozen=True):
     loaded: int | None = None
     begun: int | None = None
     commit: str = ""
+    table: str = ""
+
+    @property
+    def scope(self) -> tuple[Any, ...]:
+        """What the marks of the batches bear besides their content.
+
+        Rows that come back after they were deleted are new, though their content is that of a batch that was sent.
+        There is none for a table that is loaded whole, and for a load that an older version of this package began.
+        """
+        return () if self.loaded is None or not self.table else (self.table, self.loaded, self.begun)
 
 
 @dataclass(frozen=True)
@@ -136,7 +149,11 @@ class TableVersion:
         old, new = set(before.inputFiles()), set(after.inputFiles())
         # A file is replaced by itself if some of its rows are marked as deleted, or no longer are (RESTORE).
         marked = old & new & set[str]().union(*(commit.added for commit in commits.values()))
-        self._require(old - new, since)
+        vectors: dict[str, str] = {}
+        for commit in commits.values():  # the first one says what a file had in the earlier version
+            vectors = commit.vectors | vectors
+        needed = {vectors.get(file, "") for file in old - new | marked} - {""}
+        self._require((old - new) | needed, since)
         return _Change(before, after, old - new | marked, new - old | marked)
 
     def _whole(self, version: int) -> DataFrame:

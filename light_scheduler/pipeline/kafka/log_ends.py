@@ -24,7 +24,7 @@ TIMEOUT_S = 30.0
 
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
-"""A partition has another leader than the consumer knows of, or none yet; it looks for it again after such an answer."""
+"""A partition has another leader than the consumer knows of, or none yet. After such an answer it looks again."""
 
 _RETRY_S = 0.1
 

@@ -366,7 +366,10 @@ class TestDeployment:
         lock = (ROOT / "requirements-runtime.lock").read_text(encoding="utf-8")
         packages = re.findall(r"^[a-z0-9.-]+==(?!.*win32)", lock, re.MULTILINE)
         assert lines["vulnerabilities"] == f"none known in {len(packages)} packages"
-        assert lines["chart"] == f"valid in Kubernetes {' and '.join(KUBERNETES)}"
+        assert lines["chart"] == (
+            f"valid in Kubernetes {' and '.join(KUBERNETES)}; "
+            "PrometheusRule and ServiceMonitor as the Prometheus operator takes them"
+        )
 
 
 class AtZero:

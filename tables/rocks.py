@@ -54,7 +54,9 @@ RocksDB slows writes down from 20 on, and a flush that would come to that waits.
 _WAITING_FILES = "rocksdb.num-files-at-level0"
 _BEFORE_A_FLUSH = ("rocksdb.num-immutable-mem-table", _WAITING_FILES)
 _COMPACTING = ("rocksdb.compaction-pending", "rocksdb.num-running-compactions")
-SETTLE_POLL_S = 0.05
+_ERRORS = "rocksdb.background-errors"
+SETTLE_POLL_S, UNSETTLED_S = 0.05, 30.0
+"""How often to look whether fewer files wait, and after which time (s) without that they are left as they are."""
 
 MAX_OPEN_FILES = 256
 """Of one partition."""
@@ -209,9 +211,13 @@ class RocksStore:
         return bool(flushing) or files >= MOST_FILES
 
     async def settle(self) -> None:
-        while True:
-            if self._count(_WAITING_FILES) < MOST_FILES or not any(map(self._count, _COMPACTING)):
-                return
+        least, since = self._count(_WAITING_FILES), time.monotonic()
+        while (files := self._count(_WAITING_FILES)) >= MOST_FILES and any(map(self._count, _COMPACTING)):
+            if files < least:
+                least, since = files, time.monotonic()
+            if (errors := self._count(_ERRORS)) or time.monotonic() - since > UNSETTLED_S:
+                log.warning("%s has %d files to merge, which does not go on (errors: %d)", self.path, files, errors)
+                return  # a flush tells what is wrong
             await asyncio.sleep(SETTLE_POLL_S)
 
     def _count(self, name: str) -> int:

@@ -164,14 +164,55 @@ def test_a_load_that_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
     store.close()
 
 
-async def test_a_store_is_settled_when_no_more_files_wait_than_a_flush_may_meet(tmp_path: Path) -> None:
-    store = RocksStore(tmp_path)
+def with_waiting_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> RocksStore:
+    """Return a store with files that are to be merged, and are not."""
+    options = rocks._options()
+    options.set_disable_auto_compactions(True)
+    monkeypatch.setattr(rocks, "_options", lambda: options)
+    store = RocksStore(path)
     for number in range(3 * rocks.MOST_FILES):
         for _ in store.load([{b"a": b"%d" % number, b"z": b"%d" % number}]):
             pass
-    await store.settle()
+    return store
+
+
+async def test_a_store_is_settled_when_no_more_files_wait_than_a_flush_may_meet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = with_waiting_files(tmp_path, monkeypatch)
+    settling = asyncio.create_task(store.settle())
+    await asyncio.sleep(3 * rocks.SETTLE_POLL_S)
+    assert not settling.done()
+    store._db.set_options({"disable_auto_compactions": "false"})
+    await settling
     assert (store._db.property_int_value("rocksdb.num-files-at-level0") or 0) < rocks.MOST_FILES
     assert store.get(b"a") == store.get(b"z") == b"%d" % (3 * rocks.MOST_FILES - 1)
+    store.close()
+
+
+@pytest.mark.parametrize("errors", [0, 1])
+async def test_a_store_whose_files_are_not_merged_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, errors: int
+) -> None:
+    """As on a full disk: the flush that comes then says what is wrong."""
+    now, looked = 0.0, 0
+    monkeypatch.setattr(rocks, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(rocks, "SETTLE_POLL_S", 0)
+    store = RocksStore(tmp_path)
+
+    def count(name: str) -> int:
+        nonlocal now, looked
+        if name == "rocksdb.num-files-at-level0":
+            looked += 1
+            now += 10.0
+            return max(rocks.MOST_FILES + 5, rocks.MOST_FILES + 10 - looked)  # fewer with each look, then no more
+        return {"rocksdb.background-errors": errors, "rocksdb.compaction-pending": 1}.get(name, 0)
+
+    monkeypatch.setattr(store, "_count", count)
+    async with asyncio.timeout(5):
+        await store.settle()
+    assert looked == (2 if errors else 9), "30 s since the last one was merged"
+    assert "files to merge" in caplog.text
     store.close()
 
 

@@ -92,7 +92,7 @@ async def fill(changelog: list[bytes]) -> None:
     """Fill an empty table and close it."""
     folder = tempfile.mkdtemp(prefix="cold-load-")
     table = ScheduleTable(RocksStore(Path(folder)))
-    load, end = BulkLoad(table), 0
+    load, end = BulkLoad(table, may_block=True), 0  # as in a rebuild process
     for batch in changelog:
         memory = MemoryRecords(batch)
         first = int.from_bytes(batch[:8])

@@ -2,6 +2,9 @@
 
 Records are gathered until there are enough; of each key, the last one counts. Most schedules of such a chunk are met
 for the first time, and go into the store without a look at what they might replace. The others are replayed.
+
+Where an event loop has nothing else to do, chunks are larger, and what is new becomes sorted files that the store takes
+in: that needs less of a processor, but sorting a chunk and having its files on disk are single steps, of seconds.
 """
 
 from __future__ import annotations
@@ -12,18 +15,22 @@ from typing import Protocol
 
 import msgspec
 
-from light_scheduler.model.probe import is_probe
 from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND
 
-from .cell_changes import CellChanges
 from .layout import PRIMARY
+from .new_rows import NewRows
 from .overlay import Overlay
-from .placing import Placing
 from .table import ScheduleTable
 
 CHUNK_BYTES = 32 << 20
 CHUNK_RECORDS = 200_000
 """Limits of the values and records gathered in memory by a load."""
+
+FILES_BYTES = 64 << 20
+FILES_RECORDS = 300_000
+"""The same for a load that may block. Two files are made of a chunk, and those that nothing overlaps with stay as they
+are. So the larger one is about as large as files that RocksDB merges: it keeps only so many open
+(`rocks.MAX_OPEN_FILES`), and each look into another one reads its filter first."""
 
 STEP_RECORDS = 4_000
 """Records in one step, which takes some 20 ms."""
@@ -48,10 +55,13 @@ class BulkLoad:
     Nothing of it survives a crash before `finish`: the table has no checkpoint until then, and a store that has
     schedules but no checkpoint is thrown away (see `ScheduleTable.is_cut_short`). Within the process a load may be
     continued by another one, from the table's `checkpoint.changelog_offset` on.
+
+    With `may_block`, single steps may take seconds: nothing else waits for the event loop.
     """
 
-    def __init__(self, table: ScheduleTable) -> None:
+    def __init__(self, table: ScheduleTable, *, may_block: bool = False) -> None:
         self._table = table
+        self._may_block = may_block
         self._schedules: dict[bytes, bytes | None] = {}  # changelog key -> the last value
         self._progress: dict[bytes, bytes] = {}  # identity -> progress since that value
         self._others: dict[bytes, bytes | None] = {}
@@ -60,7 +70,8 @@ class BulkLoad:
     @property
     def is_full(self) -> bool:
         """Whether it is time to `write` what was gathered."""
-        return self._records >= CHUNK_RECORDS or self._bytes >= CHUNK_BYTES
+        records, size = (FILES_RECORDS, FILES_BYTES) if self._may_block else (CHUNK_RECORDS, CHUNK_BYTES)
+        return self._records >= records or self._bytes >= size
 
     def add(self, records: Iterable[ChangelogRecord]) -> int:
         """Gather records; return how many there were."""
@@ -112,29 +123,19 @@ class BulkLoad:
     def _write_new(self, schedules: dict[bytes, bytes | None], known: dict[bytes, bytes | None]) -> Iterator[None]:
         """Write schedules that the table does not have; what concerns one that it has goes to `known`."""
         table, is_first = self._table, self._table.is_empty
-        entries: dict[bytes, bytes] = {}
-        primaries: dict[bytes, bytes] = {}
-        counted = CellChanges(table.counts)
-        place = Placing(counted).place
+        new = NewRows(table)
         rest = iter(schedules.items())
         while step := list(islice(rest, STEP_RECORDS)):
             keys = [PRIMARY + key[1:] for key, _ in step]
             stored = repeat(None) if is_first else table.store.get_many(keys)
-            for primary, record, there in zip(keys, step, stored, strict=False):
-                key, value = record
-                identity = key[1:]
-                if there is not None or is_probe(identity):  # which is not counted
-                    known[key] = value
-                elif value is not None:
-                    index_key, cell = place(identity, value)
-                    entries[index_key] = value
-                    primaries[primary] = cell + index_key
-                    counted.added.append(cell)
+            new.take(zip(keys, step, stored, strict=False), known)
             yield
-        if primaries:
-            pending = table.pending + len(primaries)
-            checkpoint = msgspec.structs.replace(table.checkpoint, pending=pending)
-            yield from table.take_in((primaries, entries), checkpoint, counted)
+            if not self._may_block:
+                new.write()
+                new = NewRows(table)
+                yield
+        schedules.clear()
+        yield from new.write_files()
 
     def _replay(self, records: dict[bytes, bytes | None]) -> Iterator[None]:
         items = list(records.items())

@@ -98,7 +98,13 @@ class LocalCopy:
                 table = self._open(facts)
             end_of = partial(decided_end, are_markers_late=are_markers_late) if self._is_lane else committed_end
             state, following = PartitionState(facts, self._logs, end_of), Following(self._stopping, self._watch, begun)
-            restored = await restore(table, state, reader, services.clock, following)
+            is_filled = table.is_new
+            try:
+                restored = await restore(table, state, reader, services.clock, following)
+            except BaseException:
+                if is_filled:  # it may have rows that are not counted: without a checkpoint, it is not used again
+                    self._close_table()
+                raise
         services.loads.withdraw(self)
         return table, restored
 

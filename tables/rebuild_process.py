@@ -83,7 +83,7 @@ async def _rebuild(job: Job) -> None:
     reporting = asyncio.create_task(reporter.run())
     try:
         async with reading(job.clients) as reader:
-            following = Following(lambda: False, reporter.watch)
+            following = Following(lambda: False, reporter.watch, may_block=True)
             await restore(table, PartitionState(job.facts, logs), reader, clock, following)
     finally:
         reporting.cancel()

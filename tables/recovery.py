@@ -93,11 +93,15 @@ class PartitionState(NamedTuple):
 
 
 class Following(NamedTuple):
-    """How a restoration is followed: `watch` is given it as it begins, `stopping` ends it, `begun` is gone on with."""
+    """How a restoration is followed: `watch` is given it as it begins, `stopping` ends it, `begun` is gone on with.
+
+    `may_block`: nothing else waits for the event loop.
+    """
 
     stopping: Callable[[], bool]
     watch: Callable[[Restoration], None]
     begun: Restoration | None = None
+    may_block: bool = False
 
 
 async def restore(
@@ -110,8 +114,8 @@ async def restore(
     """
     loop = asyncio.get_running_loop()
     facts, (commands, changelog), end_of = state
-    stopping, watch, begun = following
-    to_table = _Loading(table) if table.is_new else Replaying(table)
+    stopping, watch, begun, may_block = following
+    to_table = _Loading(table, may_block) if table.is_new else Replaying(table)
     try:
         async with asyncio.timeout(STALL_TIMEOUT_S) as stall:
             began = clock.now()
@@ -181,8 +185,8 @@ class Replaying:
 class _Loading:
     """Fills a table that was never written to, or goes on where another one of this process stopped."""
 
-    def __init__(self, table: ScheduleTable) -> None:
-        self._load = BulkLoad(table)
+    def __init__(self, table: ScheduleTable, may_block: bool) -> None:
+        self._load = BulkLoad(table, may_block=may_block)
 
     async def take(self, records: Sequence[ChangelogRecord]) -> None:
         self._load.add(records)

@@ -1,7 +1,8 @@
 """Files of rows in key order (SST files), which RocksDB takes in as they are.
 
 Rows that are written one by one go into a table in memory, from there into a file, and on into the files of lower
-levels. A file that is made here is linked into the lowest level in which nothing overlaps with it.
+levels. A file that is made here is linked into the lowest level in which nothing overlaps with it. To sort many rows
+and to finish a file, which waits for the disk, are single steps.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 
 STEP_ROWS = 8_000
-"""Rows that are added to a file in one step, which takes some 10 ms."""
+"""Rows that are added to a file in one step."""
 
 
 def write_sorted(path: Path, rows: Mapping[bytes, bytes], options: Options) -> Iterator[None]:

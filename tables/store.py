@@ -35,7 +35,7 @@ class Store(Protocol):
         ...
 
     def load(self, families: Sequence[Mapping[bytes, bytes]]) -> Iterator[None]:
-        """Store many rows in steps, far faster than `write` does: all in the last step, or none.
+        """Store many rows in steps, cheaper than `write` does: all in the last step, or none. Single steps take long.
 
         Families do not overlap: all keys of one are before or after all of another. What is loaded survives a crash,
         whatever writes before it do.
@@ -43,7 +43,7 @@ class Store(Protocol):
         ...
 
     async def settle(self) -> None:
-        """Wait until what was loaded is in such order that no write has to wait for it."""
+        """Wait until what was loaded is in such order that no write has to wait for it, or that does not come."""
         ...
 
     async def flush(self) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from unittest.mock import patch
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.counting import check_counts
 from support.tries import tries
@@ -23,6 +23,7 @@ from light_scheduler.tables.cell_changes import CellChanges
 from light_scheduler.tables.counts import CHANGES, GROUPS
 from light_scheduler.tables.placing import Placing
 from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.store import Changes
 from light_scheduler.wire.state import (
     POSITION_KEY,
     PROGRESS_KIND,
@@ -59,9 +60,15 @@ def numbered(log: Sequence[tuple[bytes | None, bytes | None]]) -> list[Record]:
     return [Record(offset, key, value) for offset, (key, value) in enumerate(log)]
 
 
-def load(table: ScheduleTable, records: Sequence[Record]) -> None:
+@pytest.fixture(params=[False, True], ids=["in steps", "by files"])
+def may_block(request: pytest.FixtureRequest) -> bool:
+    """Whether a load may block, which both are held to the same by these tests."""
+    return bool(request.param)
+
+
+def load(table: ScheduleTable, records: Sequence[Record], *, may_block: bool) -> None:
     """Take all records, and write whenever enough are there."""
-    bulk = BulkLoad(table)
+    bulk = BulkLoad(table, may_block=may_block)
     for record in records:
         bulk.add([record])
         if bulk.is_full:
@@ -95,19 +102,20 @@ changes = st.one_of(
 
 @pytest.mark.parametrize("kind", ["memory", "rocks"])
 @pytest.mark.parametrize("chunk", [1, 3, 1_000])
-@settings(max_examples=tries(60))
+@settings(max_examples=tries(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(log=st.lists(changes, max_size=25))
 def test_a_loaded_table_is_what_replaying_record_by_record_makes(
-    kind: str, chunk: int, log: list[tuple[bytes, bytes | None]]
+    kind: str, chunk: int, may_block: bool, log: list[tuple[bytes, bytes | None]]
 ) -> None:
     replayed = ScheduleTable(MemoryStore())
     for record in numbered(log):
         overlay = Overlay(replayed)
         overlay.replay(record.key or b"", record.value)
         overlay.apply(changelog_offset=record.offset + 1, complete_at=AT)
-    with tempfile.TemporaryDirectory() as folder, patch.multiple(loading, CHUNK_RECORDS=chunk, STEP_RECORDS=2):
+    limits: dict[str, Any] = {"CHUNK_RECORDS": chunk, "FILES_RECORDS": chunk, "STEP_RECORDS": 2}
+    with tempfile.TemporaryDirectory() as folder, patch.multiple(loading, **limits):
         table = ScheduleTable(MemoryStore() if kind == "memory" else RocksStore(Path(folder)))
-        load(table, numbered(log))
+        load(table, numbered(log), may_block=may_block)
 
         assert rows(table.store) == rows(replayed.store)
         check_counts(table)
@@ -154,9 +162,11 @@ def test_the_state_of_a_record_is_that_of_its_progress(due: int, paused: bool, a
         (POSITION_KEY, b"\x01?", FormatError),
     ],
 )
-def test_what_cannot_be_read_is_refused(key: bytes | None, value: bytes, error: type[FormatError]) -> None:
+def test_what_cannot_be_read_is_refused(
+    key: bytes | None, value: bytes, error: type[FormatError], may_block: bool
+) -> None:
     with pytest.raises(error):
-        load(ScheduleTable(MemoryStore()), [Record(0, key, value)])
+        load(ScheduleTable(MemoryStore()), [Record(0, key, value)], may_block=may_block)
 
 
 def opened_after_a_crash(path: Path, copy: Path) -> ScheduleTable:
@@ -165,12 +175,14 @@ def opened_after_a_crash(path: Path, copy: Path) -> ScheduleTable:
     return ScheduleTable(RocksStore(copy))
 
 
-async def test_nothing_counts_before_a_load_is_finished_and_everything_after_it(tmp_path: Path) -> None:
+async def test_nothing_counts_before_a_load_is_finished_and_everything_after_it(
+    tmp_path: Path, may_block: bool
+) -> None:
     log = numbered([(key_of(f"{number:05}"), encode_entry(entry(f"{number:05}"))) for number in range(2_000)])
     table = ScheduleTable(RocksStore(tmp_path / "store"))
     assert table.is_new
     assert not table.is_cut_short
-    bulk = BulkLoad(table)
+    bulk = BulkLoad(table, may_block=may_block)
     bulk.add(log)
     for _ in bulk.write(changelog_offset=2_000):
         pass
@@ -191,37 +203,57 @@ async def test_nothing_counts_before_a_load_is_finished_and_everything_after_it(
     table.close()
 
 
-async def test_a_load_that_an_error_broke_off_within_a_chunk_can_be_done_again(tmp_path: Path) -> None:
+async def test_a_load_that_was_broken_off_within_a_chunk_can_be_done_again(tmp_path: Path, may_block: bool) -> None:
     log = numbered([(key_of(str(number)), encode_entry(entry(str(number)))) for number in range(10)])
     table = ScheduleTable(RocksStore(tmp_path))
     with patch.object(loading, "STEP_RECORDS", 2):
         for steps in range(1, 20):
-            bulk = BulkLoad(table)
+            bulk = BulkLoad(table, may_block=may_block)
             bulk.add(log)
             writing = bulk.write(changelog_offset=10)
             for _ in range(steps):
                 next(writing, None)
             del writing  # it ends where it is
     assert table.pending == 10
+    check_counts(table)
     await bulk.finish(complete_at=AT)
     assert len(list(table.by_due("acme"))) == len(list(table.by_id("acme"))) == 10
     table.close()
 
 
-async def test_a_load_goes_on_where_another_one_stopped(tmp_path: Path) -> None:
+async def test_a_load_goes_on_where_another_one_stopped(tmp_path: Path, may_block: bool) -> None:
     log = numbered([(key_of(str(number)), encode_entry(entry(str(number)))) for number in range(10)])
     table = ScheduleTable(RocksStore(tmp_path))
-    first = BulkLoad(table)
+    first = BulkLoad(table, may_block=may_block)
     first.add(log[:4])
     for _ in first.write(changelog_offset=4):
         pass
     first.add(log[4:6])  # gathered, never written
 
     assert table.is_new
-    second = BulkLoad(table)
+    second = BulkLoad(table, may_block=may_block)
     second.add(log[table.checkpoint.changelog_offset :])
     for _ in second.write(changelog_offset=10):
         pass
     await second.finish(complete_at=AT)
     assert table.pending == len(list(table.by_due("acme"))) == 10
     table.close()
+
+
+def test_a_load_that_may_not_block_makes_no_files_and_writes_no_more_than_a_step_at_a_time() -> None:
+    class Watched(MemoryStore):
+        written: ClassVar[list[int]] = []
+
+        def write(self, changes: Changes) -> None:
+            self.written.append(sum(key.startswith(layout.PRIMARY) for key in changes))
+            super().write(changes)
+
+        def load(self, families: Sequence[Mapping[bytes, bytes]]) -> Iterator[None]:
+            raise AssertionError("this may block")
+
+    log = numbered([(key_of(str(number)), encode_entry(entry(str(number)))) for number in range(10)])
+    table = ScheduleTable(Watched())
+    with patch.object(loading, "STEP_RECORDS", 3):
+        load(table, log, may_block=False)
+    assert Watched.written == [3, 3, 3, 1]
+    assert table.pending == 10

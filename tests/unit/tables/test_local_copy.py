@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -13,13 +14,17 @@ from aiokafka import TopicPartition
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerError, StateError
 from light_scheduler.kafka.clients import LaneClients
-from light_scheduler.tables import Checkpoint, Overlay, ScheduleTable, changelog
+from light_scheduler.model import Entry, Once, Progress, Schedule, Target
+from light_scheduler.tables import Checkpoint, Overlay, ScheduleTable, changelog, local_copy
 from light_scheduler.tables.changelog import PartitionLogs
 from light_scheduler.tables.local_copy import LocalCopy
+from light_scheduler.tables.recovery import Following
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.services import LaneServices
+from light_scheduler.tables.store import Changes
 from light_scheduler.tables.usable_copy import ChangelogFacts
 from light_scheduler.wire.delayed_state import DelayedQueue, encode_queue, queue_key
+from light_scheduler.wire.state import SCHEDULE_KIND, encode_entry, identity_of
 
 AT, DAY = 1_767_225_600_000, 86_400_000
 COMMANDS, CHANGELOG = TopicPartition("commands", 0), TopicPartition("changelog", 0)
@@ -228,3 +233,53 @@ async def test_a_standby_waits_for_nobody(desk: Desk) -> None:
     desk.standby.adopt(desk.warm)
     table, _ = await desk.standby.bring_up()
     assert table.checkpoint.changelog_offset == REACHED
+
+
+class Schedules(NothingNew):
+    """A changelog of three schedules."""
+
+    at, committed, end = 0, 3, 3
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        self.at = offset
+
+    async def position(self, partition: TopicPartition) -> int:
+        return self.at
+
+    async def getmany(self, *, timeout_ms: int) -> dict[TopicPartition, list[Change]]:
+        begin, self.at = self.at, 3
+        return {CHANGELOG: [schedule_record(offset) for offset in range(begin, 3)]}
+
+
+def schedule_record(offset: int) -> Change:
+    schedule = Schedule("acme", f"s-{offset}", 1, Once(AT), Target("t"), b"x", [], 0, offset, AT)
+    entry = Entry(schedule, Progress(AT, offset))
+    return Change(offset, SCHEDULE_KIND + identity_of(entry), encode_entry(entry))
+
+
+@pytest.mark.parametrize("may_block", [False, True])
+@pytest.mark.parametrize("failing", [1, 2])
+async def test_a_copy_that_an_error_met_while_it_was_filled_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_block: bool, failing: int
+) -> None:
+    """Files that are taken in are there at once, but not yet their counts."""
+    desk = Desk(tmp_path / "lane", Schedules())
+    desk.warm.close()
+    desk.copy.condemn()
+    monkeypatch.setattr(local_copy, "Following", partial(Following, may_block=may_block))
+    write, writes = RocksStore.write, 0
+
+    def write_but_once(store: RocksStore, changes: Changes) -> None:
+        nonlocal writes
+        writes += 1
+        if writes == failing:
+            raise RuntimeError("not carried out")
+        write(store, changes)
+
+    monkeypatch.setattr(RocksStore, "write", write_but_once)
+    with pytest.raises(RuntimeError):
+        await desk.copy.bring_up()
+    assert desk.copy.table is None
+    table, _ = await desk.copy.bring_up()
+    assert table.pending == len(list(table.by_due("acme"))) == sum(table.counts.by_day().values()) == 3
+    desk.copy.close()

@@ -45,6 +45,7 @@ from light_scheduler.tables.usable_copy import ChangelogFacts
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.native import NativeDialect
 
+from .beside import Beside
 from .kafka import INTERNAL, MAX_BATCH_BYTES, Clients, Killed, Record
 from .letters import NodeOwners, NodePost, carry
 from .placements import NodePlacements
@@ -68,6 +69,9 @@ TICK_MS = 20_000
 TOMBSTONES_KEPT_MS = 30_000
 FLUSH_S = 10.0
 """As `rocks.FLUSH_S`, for a world in which everything is soon over."""
+
+FILLS_BESIDE = False
+"""Whether processes of their own fill lost tables (see `beside`)."""
 
 LOST_BATCH_S = 1.0
 COUNTED = {layout.INDEX_START, layout.DEFINITION, GROUPS, CHANGES}
@@ -100,11 +104,13 @@ class Disk:
     def __init__(self) -> None:
         self._writes: dict[Path, list[Any]] = {}
         self._flushed: dict[Path, int] = {}  # how many writes
+        self._files: dict[Path, set[int]] = {}  # writes that were files at once, whatever becomes of those before
         self.stores: dict[Path, MemoryStore] = {}
 
     def wipe(self) -> None:
         self._writes.clear()
         self._flushed.clear()
+        self._files.clear()
         self.stores.clear()
 
     def lose_unflushed(self, random: Random, *, all_of_it: bool) -> None:
@@ -113,19 +119,25 @@ class Disk:
             flushed = self._flushed.get(path, 0)
             kept = flushed if all_of_it else random.randint(flushed, len(writes))
             if kept < len(writes):
-                del writes[kept:]
+                files = self._files.pop(path, set())
+                writes[kept:] = [writes[at] for at in range(kept, len(writes)) if at in files]
                 self._read_again(path)
-            self._flushed[path] = kept
+            self._flushed[path] = len(writes)
 
     def write(self, path: Path, changes: Any) -> None:
         self._writes.setdefault(path, []).append(changes)
         self.stores[path].write(changes)
 
+    def take_in(self, path: Path, rows: Any) -> None:
+        """Write what is a file already."""
+        self._files.setdefault(path, set()).add(len(self._writes.get(path, ())))
+        self.write(path, rows)
+
     def flush(self, path: Path) -> None:
         self._flushed[path] = len(self._writes.get(path, ()))
 
     def destroy(self, path: Path) -> None:
-        for kept in (self.stores, self._writes, self._flushed):
+        for kept in (self.stores, self._writes, self._flushed, self._files):
             kept.pop(path, None)
 
     def _read_again(self, path: Path) -> None:
@@ -175,7 +187,9 @@ class Store:
 
     def load(self, families: Any) -> Iterator[None]:
         yield
-        self.write({key: value for rows in families for key, value in rows.items()})
+        self._is_loading = True
+        self._node.reach_at_once("0.load")
+        self._node.disk.take_in(self._path, {key: value for rows in families for key, value in rows.items()})
 
     def _apply(self, changes: Any) -> None:
         self._node.reach_at_once("4.write begun")
@@ -438,8 +452,9 @@ class Node:
     # -- lanes --------------------------------------------------------------------------------------------------------
 
     def _services(self, tp: TopicPartition) -> LaneServices:
+        clients, stores = cast(Any, Clients(self, [(tp.topic, tp.partition)])), Stores(self)
         return LaneServices(
-            clients=cast(Any, Clients(self, [(tp.topic, tp.partition)])),
+            clients=clients,
             group=NAMES.app_id,
             clock=self.clock,
             confirm=self._confirm,
@@ -448,7 +463,8 @@ class Node:
             new_timer=self._new_timer,
             make_room=self._room.set,
             fail=self.world.fail,
-            stores=Stores(self),
+            stores=stores,
+            rebuilding=cast(Any, Beside(self, clients, stores)) if FILLS_BESIDE else None,
         )
 
     def _new_standby(self, tp: TopicPartition) -> Standby:

@@ -57,7 +57,7 @@ _TENANT = _Linked(("get_tenant", "put_tenant", "pause_tenant", "resume_tenant", 
 _PAUSED_TENANT = _Linked(("get_tenant", "resume_tenant", "delete_tenant"), _path("tenant"))
 _DELETED_TENANT = _Linked(("get_tenant", "resume_tenant"), _path("tenant"))
 _DELAY = _Linked(("get_delay", "put_delay", "delete_delay"), _path("name"))
-_TOKEN = _Linked(("rotate_token", "revoke_token"), _body(token="about/id"))
+_TOKEN = _Linked(("rotate_token", "revoke_token"), _body(token="about/id"))  # nosec B106 # no secret
 _LETTER = ("get_dead_letter", "redrive_dead_letter")
 
 _LINKED: Mapping[str, tuple[_Linked, ...]] = {

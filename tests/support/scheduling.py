@@ -22,6 +22,7 @@ CAMPAIGN = f"{SIMULATION}test_campaign.py"
 LONGEST_FIRST = (SPARK, "tests/chaos/", "tests/integration/")
 MEASURE_TIMES = (
     "tests/chaos/test_expiring_logins.py",
+    "tests/chaos/test_failure_domains.py",
     "tests/chaos/test_rebalances.py",
     "tests/chaos/test_rolling_restart.py",
     "tests/chaos/test_target_away.py",

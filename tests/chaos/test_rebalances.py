@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
@@ -64,12 +63,12 @@ async def delivered(application: Application, count: int = COUNT) -> list[Record
 
 def latest_ms(records: list[Record]) -> dict[int, int]:
     """Return partition of the commands -> the greatest lateness (ms) of its firings."""
-    latest: dict[int, int] = defaultdict(int)
+    latest: dict[int, int] = {}
     for record in records:
         partition = int(header(record, "schedule-source-partition") or "")
         late = int(header(record, "schedule-fired-at") or "") - int(header(record, "schedule-due") or "")
         assert late >= 0
-        latest[partition] = max(latest[partition], late)
+        latest[partition] = max(latest.get(partition, 0), late)
     return latest
 
 

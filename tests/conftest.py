@@ -85,7 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--chaos-seed", type=int, default=1, metavar="N", help="What those faults are drawn from.")
     group.addoption("--load-rows", type=int, default=60_000, metavar="N", help="Rows of the load that is killed.")
     group.addoption(
-        "--load-kills", type=int, default=1, metavar="N", help="How often the load is killed (test_load_kills)."
+        "--load-kills", type=int, default=1, metavar="N", help="How often the load is killed (load/test_kills)."
     )
 
 

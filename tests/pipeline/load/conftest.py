@@ -1,0 +1,38 @@
+"""Fixtures of the tests of `load`: a commands topic of each test's own, and loads into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from support.loading import PARTITIONS, Load, marks_of
+
+from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.load import LoadOptions, LoadSummary, main
+from light_scheduler.testing import Kafka
+
+
+@pytest.fixture
+def topic(kafka: Kafka, prefix: str) -> str:
+    create_topic(kafka.bootstrap_servers, prefix, PARTITIONS)
+    create_topic(kafka.bootstrap_servers, marks_of(prefix), 1, configs={"cleanup.policy": "compact"})
+    return prefix
+
+
+@pytest.fixture
+def load(spark: SparkSession, kafka: Kafka, topic: str) -> Load:
+    """Load a table into the topic, with options as keywords."""
+
+    def load(table: Path, **options: Any) -> LoadSummary:
+        given = {
+            "cluster": Cluster(kafka.bootstrap_servers),
+            "commands_topic": topic,
+            "marks_topic": marks_of(topic),
+            **options,
+        }
+        return main(spark, LoadOptions(table=str(table), **given))
+
+    return load

@@ -1,0 +1,54 @@
+"""Loads of tables: who runs them, tables to load, and what they sent and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from light_scheduler.model import ScheduleCommand
+from light_scheduler.pipeline.load import LoadSummary
+from light_scheduler.testing import Kafka
+from light_scheduler.wire.native import NATIVE
+
+from .kafka_records import committed_records
+
+PARTITIONS = 3
+AT, PASSED = 1_900_000_000_000, 1_700_000_000_000
+
+Load = Callable[..., LoadSummary]
+
+
+def marks_of(topic: str) -> str:
+    return f"{topic}-loads"
+
+
+def commands(kafka: Kafka, topic: str) -> list[ScheduleCommand]:
+    """Return the commands of the topic as a worker reads them, ordered by id."""
+    decoded = [NATIVE.decode(record) for record in committed_records(kafka, topic)]
+    assert all(isinstance(command, ScheduleCommand) for command in decoded)
+    return sorted(decoded, key=lambda command: command.id)  # type: ignore[arg-type]
+
+
+def parquet(path: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def refused(spark: SparkSession, path: Path) -> list[tuple[int, str, str]]:
+    rows = spark.read.parquet(str(path)).orderBy("block", "row").collect()
+    return [(row.row, row.field, row.reason) for row in rows]
+
+
+VECTORS = pytest.mark.parametrize(
+    "vectors",
+    [
+        pytest.param(False, id="files are rewritten"),
+        pytest.param(True, id="rows are marked in deletion vectors"),
+    ],
+)

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from multidict import MultiDict
+from support.web_cluster.schedules import NOW, TOPIC, forget, make_entry
 
 from light_scheduler.web import slices
 from light_scheduler.web.upcoming import intervals_of, own_counts
 from light_scheduler.web.upcoming_groups import asked_of, decode_series, own_series
-
-from .conftest import NOW, TOPIC, forget, make_entry
 
 AtRests = Callable[[Callable[[int], None]], list[int]]
 

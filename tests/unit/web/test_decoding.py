@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from support.foreign import avro
 from support.registry import FakeRegistry
+from support.web_cluster.cluster import MemoryCluster, MemoryWorker
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.host.ports import free_port
@@ -19,7 +20,6 @@ from light_scheduler.settings import load_settings
 from light_scheduler.web import decoding
 from light_scheduler.web.rights import OF_RAW_PAYLOADS
 
-from .conftest import MemoryCluster, MemoryWorker
 from .test_dead_letters import add_letter
 
 ONE = "/api/v1/tenants/default/schedules/a"

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from multidict import MultiDict
+from support.web_cluster.cluster import with_topics
+from support.web_cluster.schedules import NOW, TOPIC, make_entry, put
 
 from light_scheduler.model import Target
 from light_scheduler.tables.views import QueryError
 from light_scheduler.web import bounded
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS
 from light_scheduler.web.etf1.search import MOST, Order, Row, order_of, search_of
-
-from .conftest import NOW, TOPIC, make_entry, put, with_topics
 
 SECOND = 1_000
 DAY = 86_400 * SECOND

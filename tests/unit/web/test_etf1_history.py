@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.web_cluster.schedules import NOW, TOPIC
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import EventType, HistoryEvent
 from light_scheduler.web import looking_back
 from light_scheduler.web.etf1 import history
 from light_scheduler.wire import encode_history, history_key
-
-from .conftest import NOW, TOPIC
 
 SECOND = 1_000
 HISTORY = "light-scheduler-history"

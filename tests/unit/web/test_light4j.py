@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 from support.foreign import LIGHT4J_VALUE, avro
+from support.web_cluster.cluster import with_topics
+from support.web_cluster.schedules import NOW, TOPIC, make_entry
+from support.web_cluster.schedules import forget as forget_in
+from support.web_cluster.schedules import put as put_into
 
 from light_scheduler.model import Cron, FixedRate
 from light_scheduler.tables import MemoryStore, ScheduleTable
 from light_scheduler.web import bounded
 from light_scheduler.web.light4j import handlers
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
-
-from .conftest import NOW, TOPIC, make_entry, with_topics
-from .conftest import forget as forget_in
-from .conftest import put as put_into
 
 MINUTE, HOUR = 60_000, 3_600_000
 PATH = "/schedulers"

@@ -9,6 +9,7 @@ import fastavro
 import pytest
 from support.foreign import LIGHT4J_CLASS_VALUE, LIGHT4J_KEY, task_key
 from support.registry import FakeRegistry
+from support.web_cluster.schedules import NOW, TOPIC
 
 from light_scheduler.host.ports import free_port
 from light_scheduler.model import Cron, FixedRate
@@ -16,8 +17,6 @@ from light_scheduler.settings import load_settings
 from light_scheduler.web.light4j import own
 from light_scheduler.web.light4j.own import LaneTasks
 from light_scheduler.wire import partition_for
-
-from .conftest import NOW, TOPIC
 
 MINUTE = 60_000
 PATH = "/schedulers"

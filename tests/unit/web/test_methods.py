@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from .conftest import TOPIC
+from support.web_cluster.schedules import TOPIC
 
 METHODS = {"get", "put", "post", "delete"}
 

@@ -11,6 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 from support.waiting import eventually
+from support.web_cluster.cluster import KnownPeers, MemoryCluster
+from support.web_cluster.schedules import NOW, TOPIC
 from yarl import URL
 
 from light_scheduler.access.peers import PEER_HEADER, signed
@@ -19,8 +21,6 @@ from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind
 from light_scheduler.web.peer_client import PEER_CLIENT
 from light_scheduler.web.problems import ProblemError
 from light_scheduler.web.rate_courier import MOST_LETTERS, PATH, RateCourier, read_letters, write_letters
-
-from .conftest import NOW, TOPIC, KnownPeers, MemoryCluster
 
 NAME = RateName(RateKind.COMMANDS, "acme")
 LETTERS = [

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from multidict import MultiDict
 from support.last_instant import DUE, RANGES, put_at_the_last_instant
 from support.tries import tries
+from support.web_cluster.schedules import TOPIC
 
 from light_scheduler.model import NEVER
 from light_scheduler.tables.views import Lane
 from light_scheduler.web import slices, upcoming_groups
 from light_scheduler.web.scatter import Whole
 from light_scheduler.web.upcoming_groups import asked_of, decode_series, document, own_series
-
-from .conftest import TOPIC
 
 UPCOMING = "/api/v1/upcoming"
 NOW = 1_800_000_000_000

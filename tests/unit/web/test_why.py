@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
+from support.web_cluster.schedules import forget
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.lanes.status import TargetStatus
@@ -16,8 +17,6 @@ from light_scheduler.model.tenant_rules import TenantState
 from light_scheduler.web import looking_back, why
 from light_scheduler.web.problems import ProblemError
 from light_scheduler.wire import encode_history, history_key
-
-from .conftest import forget
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import requests
 from support.api_workflows import Topics, Walk
+from support.web_cluster.schedules import TOPIC
 
-from .conftest import TOPIC
 from .test_dead_letters import add_letter
 
 LEAST = 10

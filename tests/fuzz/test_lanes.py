@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from simulation import loop as simulated
 from simulation.history import History
-from simulation.kafka import INTERNAL
-from simulation.node import COMMANDS, NAMES, REPLIES, TARGET, TARGET_PARTITIONS
+from simulation.log import INTERNAL
+from simulation.names import COMMANDS, NAMES, REPLIES, TARGET, TARGET_PARTITIONS
 from simulation.world import World
 
 from light_scheduler.engine import Limits

@@ -10,10 +10,12 @@ from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import EQUAL_SHARES, OTHERS, Shares
 from light_scheduler.wire import partition_for
 
+from .faults import KINDS, Fault
 from .group import SESSION_TIMEOUT_S
 from .history import SCHEDULES, TENANTS, Growth, History, Send
-from .kafka import POISON
-from .node import FRAIL, KINDS, TARGET, TOMBSTONES_KEPT_MS, Fault
+from .log import POISON
+from .names import FRAIL, TARGET
+from .node import TOMBSTONES_KEPT_MS
 from .ruled import TENANTS as RULED_TENANTS
 from .ruled import Change, draw_changes
 from .trouble import draw_trouble_of

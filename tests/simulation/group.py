@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from light_scheduler.model import TopicNames
 
 if TYPE_CHECKING:
-    from .kafka import Clients
+    from .clients import Clients
     from .node import Node
 
 NAMES = TopicNames("app")

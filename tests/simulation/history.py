@@ -8,7 +8,8 @@ from typing import NamedTuple
 from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import EQUAL_SHARES, Shares
 
-from .node import TARGET, Fault
+from .faults import Fault
+from .names import TARGET
 from .ruled import Change
 from .trouble import Trouble
 

@@ -9,7 +9,7 @@ from light_scheduler.engine.lending import CLOSED_MS, SEARCH_MS
 from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN
 from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT
 
-from .kafka import Record
+from .log import Record
 from .ruled import Change
 from .violation import Violation
 

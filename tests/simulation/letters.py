@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from light_scheduler.lanes.rate_exchange import Letter, Post, RateExchange
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateMessage, RateName
 
-from .kafka import Place
+from .log import Place
 
 if TYPE_CHECKING:
     from .node import Node

@@ -17,7 +17,7 @@ from light_scheduler.model.bulk import SUB_TOTAL
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.lane_marks import BULK_REACH, FLAT_REACH
 
-from .kafka import Record
+from .log import Record
 from .records import Sent, header, place, sent
 from .violation import Violation
 

@@ -21,8 +21,8 @@ from light_scheduler.wire import partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM
 from light_scheduler.wire.state import decode_entry
 
-from .kafka import POISON, Record, Transaction
 from .lending import Quota
+from .log import POISON, Record, Transaction
 from .many import CHANGES, Many, Owed, Sizes, kind_of, many_by_copy, many_of
 from .rates import Pace, answered_asks
 from .records import (

@@ -7,12 +7,8 @@ effect, or after it, when the answer is not known yet.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aiokafka import TopicPartition
@@ -22,11 +18,8 @@ from support.counting import miscounted
 from light_scheduler.agents import DueTimer
 from light_scheduler.clock import Clock
 from light_scheduler.engine import FiringRules
-from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.target_outages import Outages
-from light_scheduler.kafka.targets import Targets, TargetTopic
+from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_ids import TopicIds
-from light_scheduler.kafka.trials import Trials
 from light_scheduler.lanes.assigned_lanes import Lanes
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.intake import Intake
@@ -35,10 +28,7 @@ from light_scheduler.lanes.probe import LaneProbe
 from light_scheduler.lanes.rate_exchange import RateExchange
 from light_scheduler.lanes.rate_post import NoPost
 from light_scheduler.lanes.staging import Staging
-from light_scheduler.model import TopicNames
-from light_scheduler.model.place import Place
 from light_scheduler.tables import MemoryStore, layout
-from light_scheduler.tables.counts import CHANGES, GROUPS
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.tables.standby import Standby
 from light_scheduler.tables.usable_copy import ChangelogFacts
@@ -46,36 +36,26 @@ from light_scheduler.wire import dialect_named
 from light_scheduler.wire.native import NativeDialect
 
 from .beside import Beside
-from .kafka import INTERNAL, MAX_BATCH_BYTES, Clients, Killed, Record
+from .clients import Clients
+from .disk import Disk, Stores
+from .faults import Fault, Killed
+from .known_topics import KnownTopics
 from .letters import NodeOwners, NodePost, carry
+from .log import Record
+from .names import NAMES, TOPICS
 from .placements import NodePlacements
 from .probes import SECRET
 
 if TYPE_CHECKING:
     from .world import World
 
-NAMES = TopicNames("app")
-COMMANDS = NAMES.commands
-TOPICS = (COMMANDS, "other-commands", "third-commands")
-"""Commands topics; most histories have the first only."""
-TARGET = "targets"
-FRAIL = "frail"
-"""Another target: the one that is in trouble in histories of that kind."""
-TARGET_PARTITIONS = 2
-REPLIES = "replies"
-EXISTING = {TARGET, FRAIL, REPLIES, *TOPICS, *map(NAMES.changelog, TOPICS)}
-EXISTING |= {NAMES.history, NAMES.dead_letters, *INTERNAL}
 TICK_MS = 20_000
 TOMBSTONES_KEPT_MS = 30_000
-FLUSH_S = 10.0
-"""As `rocks.FLUSH_S`, for a world in which everything is soon over."""
 
 FILLS_BESIDE = False
 """Whether processes of their own fill lost tables (see `beside`)."""
 
 LOST_BATCH_S = 1.0
-COUNTED = {layout.INDEX_START, layout.DEFINITION, GROUPS, CHANGES}
-"""What keys begin with of what is counted, and of the counts."""
 POLL_S = 0.05
 
 
@@ -83,213 +63,6 @@ class Foreign(NativeDialect):
     """Commands of a topic that workers do not write to."""
 
     forwards = False
-
-
-class Fault(NamedTuple):
-    """What strikes, and for how long (s) it lasts or how long the process stays away."""
-
-    kind: str
-    seconds: float
-
-
-KINDS = ("kill", "power", "wipe", "freeze", "lose", "stall", "outage", "rebalance", "stop")
-"""kill: SIGKILL, restarted on the same disk, without some of what was not flushed. power: without any of that.
-wipe: without the disk. freeze: SIGSTOP and SIGCONT. lose: this one request, or its answer, is. stall: it takes long.
-outage: all do. rebalance: partitions change hands. stop: the worker leaves in order and comes back."""
-
-
-class Disk:
-    """The stores of a machine, by path; they outlive processes."""
-
-    def __init__(self) -> None:
-        self._writes: dict[Path, list[Any]] = {}
-        self._flushed: dict[Path, int] = {}  # how many writes
-        self._files: dict[Path, set[int]] = {}  # writes that were files at once, whatever becomes of those before
-        self.stores: dict[Path, MemoryStore] = {}
-
-    def wipe(self) -> None:
-        self._writes.clear()
-        self._flushed.clear()
-        self._files.clear()
-        self.stores.clear()
-
-    def lose_unflushed(self, random: Random, *, all_of_it: bool) -> None:
-        """What a process has not flushed is lost when it ends; or only the end of it is, as memory gets full."""
-        for path, writes in self._writes.items():
-            flushed = self._flushed.get(path, 0)
-            kept = flushed if all_of_it else random.randint(flushed, len(writes))
-            if kept < len(writes):
-                files = self._files.pop(path, set())
-                writes[kept:] = [writes[at] for at in range(kept, len(writes)) if at in files]
-                self._read_again(path)
-            self._flushed[path] = len(writes)
-
-    def write(self, path: Path, changes: Any) -> None:
-        self._writes.setdefault(path, []).append(changes)
-        self.stores[path].write(changes)
-
-    def take_in(self, path: Path, rows: Any) -> None:
-        """Write what is a file already."""
-        self._files.setdefault(path, set()).add(len(self._writes.get(path, ())))
-        self.write(path, rows)
-
-    def flush(self, path: Path) -> None:
-        self._flushed[path] = len(self._writes.get(path, ()))
-
-    def destroy(self, path: Path) -> None:
-        for kept in (self.stores, self._writes, self._flushed, self._files):
-            kept.pop(path, None)
-
-    def _read_again(self, path: Path) -> None:
-        store = self.stores[path] = MemoryStore()
-        for changes in self._writes[path]:
-            store.write(changes)
-
-
-@dataclass(frozen=True)
-class Stores:
-    """What lanes open their stores with."""
-
-    node: Node
-
-    def __call__(self, path: Path) -> Store:
-        self.node.reach_at_once("0.open")
-        memory = self.node.disk.stores.setdefault(path, MemoryStore())
-        self.node.check_counts(memory)
-        return Store(self.node, path, memory)
-
-    def destroy(self, path: Path) -> None:
-        self.node.disk.destroy(path)
-
-
-class Store:
-    """A store on a machine's disk."""
-
-    def __init__(self, node: Node, path: Path, memory: MemoryStore) -> None:
-        self._node = node
-        self._path = path
-        self._is_loading = memory.get(layout.CHECKPOINT_KEY) is None
-        self._flushed_at = node.world.loop.time()
-        self.get = memory.get
-        self.get_many = memory.get_many
-        self.scan: Callable[[bytes, bytes], Iterator[tuple[bytes, bytes]]] = memory.scan
-
-    def write(self, changes: Any) -> None:
-        if layout.CHECKPOINT_KEY in changes:
-            self._apply(changes)
-        else:  # the table is being filled
-            self._is_loading = True
-            self._node.reach_at_once("0.load")
-            self._node.disk.write(self._path, changes)
-        if self._node.world.loop.time() - self._flushed_at > FLUSH_S:
-            self._flushed_at = self._node.world.loop.time()
-            self._node.disk.flush(self._path)
-
-    def load(self, families: Any) -> Iterator[None]:
-        yield
-        self._is_loading = True
-        self._node.reach_at_once("0.load")
-        self._node.disk.take_in(self._path, {key: value for rows in families for key, value in rows.items()})
-
-    def _apply(self, changes: Any) -> None:
-        self._node.reach_at_once("4.write begun")
-        self._node.disk.write(self._path, changes)
-        if self._is_loading or any(key[:1] in COUNTED for key in changes):  # else they are as they were
-            self._is_loading = False
-            self._node.check_counts(self._node.disk.stores[self._path])
-        self._node.reach_at_once("4.write done")
-
-    async def settle(self) -> None:
-        """A disk of a simulation is always in order."""
-
-    async def flush(self) -> None:
-        await self._node.reach("0.flush")
-        self._node.disk.flush(self._path)
-
-    def close(self) -> None:
-        """The disk keeps it, unless the process has ended before."""
-        if not self._node.is_dead:
-            self._node.disk.flush(self._path)
-
-
-PROBE_S = 0.5
-
-
-class KnownTopics:
-    """What the lanes know of topics, as far as they have asked."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._asked: set[str] = set()
-        self._denied: dict[str, tuple[str, float]] = {}
-        self.outages = Outages(asyncio.get_running_loop().time)
-        self.trials = Trials(self.outages)
-
-    async def suspect(self, places: Iterable[Place], reason: str) -> None:
-        """The metadata explain nothing, if there is anybody to ask; but where answers go is never at fault here.
-
-        They do not wait for a topic that does not answer, and who judges by commits cannot tell why one is missing.
-        """
-        with contextlib.suppress(BrokerError):
-            await self.resolve(set())
-            topics = {topic for topic, _ in places} - {REPLIES}
-            self._open(((topic, number) for topic in topics for number in range(TARGET_PARTITIONS)), reason)
-
-    def doubt(self, topics: Iterable[str]) -> None:
-        """The metadata never tell of a fault."""
-
-    def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
-        """As `suspect`, without asking anybody."""
-        self._open([place], reason, times)
-
-    def _open(self, places: Iterable[Place], reason: str, times: int | None = None) -> None:
-        self.outages.suspect(places, reason, self._node.world.kafka.now_ms(), times)
-        asyncio.get_running_loop().call_later(PROBE_S, self._probe)
-
-    def _probe(self) -> None:
-        """Find out what answers by now."""
-        for place in self.outages.to_probe():
-            trouble = self._node.world.trouble_of(place)
-            self.outages.probed(place, answered=trouble is None or trouble.kind == "refuses")
-        if self.outages:
-            asyncio.get_running_loop().call_later(PROBE_S, self._probe)
-
-    def __getitem__(self, topic: str) -> TargetTopic:
-        if topic not in self._asked:
-            raise KeyError(topic)
-        if topic not in EXISTING:
-            return TargetTopic(0, 0, f"topic {topic} does not exist", 0.0)
-        if topic in self._denied:
-            refusal, until = self._denied[topic]
-            if self._node.world.loop.time() < until:
-                return TargetTopic(0, 0, refusal, 0.0)
-        if topic in TOPICS:
-            return _existing(sum(tp.topic == topic for tp in self._node.world.partitions))
-        return _existing(TARGET_PARTITIONS if topic in (TARGET, FRAIL) else 1)
-
-    async def resolve(self, topics: set[str]) -> None:
-        try:
-            await self._node.reach("1.resolve")
-        except KafkaConnectionError as error:
-            raise BrokerError("nobody answers") from error
-        self._asked |= topics
-
-    def deny(self, topic: str, refusal: str, seconds: float) -> None:
-        self._denied[topic] = refusal, self._node.world.loop.time() + seconds
-
-    def forget_all(self) -> None:
-        """Nothing changes."""
-
-    def forget(self, topics: set[str]) -> None:
-        """Nothing changes."""
-
-    async def close(self) -> None:
-        """There are no connections."""
-
-
-@cache
-def _existing(partitions: int) -> TargetTopic:
-    return TargetTopic(partitions, MAX_BATCH_BYTES, None, 0.0)
 
 
 class _ClockAhead(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from light_scheduler.lanes.placements import Stage
 from light_scheduler.model.placement import Placement
 
-from .kafka import Killed
+from .faults import Killed
 
 if TYPE_CHECKING:
     from .node import Node

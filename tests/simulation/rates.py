@@ -26,7 +26,7 @@ from light_scheduler.model import Shares
 from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT, rate_in
 
-from .kafka import Place, Record, Transaction
+from .log import Place, Record, Transaction
 from .violation import Violation
 
 if TYPE_CHECKING:

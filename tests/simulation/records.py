@@ -10,8 +10,8 @@ from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.wire.probe import is_of_probe
 
-from .kafka import Record, Transaction
 from .lending import is_lending
+from .log import Record, Transaction
 
 Sent = tuple[int, int]
 """(partition, offset) of a record that was sent."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from light_scheduler.wire.lane_marks import BULK_COUNT
 
 from .history import SCHEDULES, SELECTIONS, TENANTS, Send
-from .node import REPLIES
+from .names import REPLIES
 from .ruled import TENANTS as RULED_TENANTS
 
 

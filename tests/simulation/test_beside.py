@@ -12,9 +12,10 @@ import pytest
 
 from light_scheduler.tables import loading, local_copy
 from simulation import node
+from simulation.disk import Disk
 from simulation.drawing import draw
+from simulation.faults import Fault
 from simulation.history import History
-from simulation.node import Disk, Fault
 from simulation.playing import play
 
 

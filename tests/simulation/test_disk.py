@@ -7,7 +7,7 @@ from random import Random
 
 from light_scheduler.tables import MemoryStore
 
-from .node import Disk
+from .disk import Disk
 
 PATH = Path("a")
 

@@ -21,6 +21,7 @@ from light_scheduler.wire import partition_for
 from light_scheduler.wire.lending_state import ROOM_KIND, decode_room
 from simulation import loop as simulated
 from simulation.campaign import POINTS
+from simulation.clients import Reader
 from simulation.drawing import (
     draw,
     draw_bulk_growth,
@@ -38,10 +39,13 @@ from simulation.drawing import (
     draw_tenants,
     draw_trouble,
 )
+from simulation.faults import Fault
 from simulation.history import History, Send
-from simulation.kafka import POISON, Reader
+from simulation.known_topics import KnownTopics
+from simulation.log import POISON
 from simulation.mutants import MUTANTS
-from simulation.node import COMMANDS, TARGET, TARGET_PARTITIONS, Fault, KnownTopics, Node
+from simulation.names import COMMANDS, TARGET, TARGET_PARTITIONS
+from simulation.node import Node
 from simulation.playing import play
 from simulation.ruled import Change
 from simulation.world import World

@@ -22,7 +22,7 @@ from aiokafka.errors import (
     UnsupportedForMessageFormatError,
 )
 
-from .kafka import Log, Transaction
+from .log import Log, Transaction
 from .records import header, json, to
 from .violation import Violation
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from light_scheduler.wire.delayed_state import DELAYED_KIND, decode_delayed
 
-from .kafka import Record, Transaction
+from .log import Record, Transaction
 from .ruled import Change
 from .violation import Violation
 

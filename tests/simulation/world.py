@@ -12,14 +12,18 @@ from aiokafka import TopicPartition
 from light_scheduler.engine import Limits
 from light_scheduler.lanes.lane import Lane
 
+from .disk import Disk
+from .faults import Fault
 from .group import SESSION_TIMEOUT_S, Group
 from .history import History, Send, Verdict
-from .kafka import Kafka, Place
+from .kafka import Kafka
 from .lending import Quota
 from .letters import Ledger
+from .log import Place
 from .many import Many
 from .model import Moves, Partition
-from .node import COMMANDS, FRAIL, NAMES, TARGET, TOMBSTONES_KEPT_MS, TOPICS, Disk, Fault, Node
+from .names import COMMANDS, FRAIL, NAMES, TARGET, TOPICS
+from .node import TOMBSTONES_KEPT_MS, Node
 from .placements import Facts
 from .probes import send_probes, wrong_with_probes
 from .rates import check_rates

@@ -13,7 +13,8 @@ from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.tables import Overlay, layout
-from simulation.node import Disk, Node, Store
+from simulation.disk import Disk, Store
+from simulation.node import Node
 
 from .overlays import apply_at_once, known_overlays
 from .planting import mutant, nobody_looks, replaced

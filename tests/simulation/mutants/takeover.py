@@ -14,8 +14,9 @@ from light_scheduler.tables import recovery as recovery_module
 from light_scheduler.tables import standby as standby_module
 from light_scheduler.tables import usable_copy as usable_copy_module
 from light_scheduler.tables.recovery import Restored, restore
+from simulation.clients import Reader
 from simulation.drawing import draw_frozen_owner, draw_frozen_standby
-from simulation.kafka import Log, Reader, Record
+from simulation.log import Log, Record
 
 from .planting import mutant, nobody_looks, replaced
 

@@ -66,7 +66,7 @@ EMPTY_HERE = {
     "curl -s http://127.0.0.1:6066/info | jq .targets": "[]",
 }
 """Lists of which nothing may be printed: there is no change to the tenant, every target can be written to, and
-dead letters are those of the commands of pages before. tests/unit/test_documented_blocks.py checks their items."""
+dead letters are those of the commands of pages before. tests/unit/documented/test_output.py checks their items."""
 
 
 @pytest.fixture(scope="module")

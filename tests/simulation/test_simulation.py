@@ -22,22 +22,15 @@ from light_scheduler.wire.lending_state import ROOM_KIND, decode_room
 from simulation import loop as simulated
 from simulation.campaign import POINTS
 from simulation.clients import Reader
-from simulation.drawing import (
-    draw,
-    draw_bulk_growth,
-    draw_doubt,
-    draw_frozen_standby,
-    draw_growth,
-    draw_lending,
-    draw_lending_growth,
+from simulation.drawing import draw, draw_doubt, draw_frozen_standby, draw_probes, draw_tenants, draw_trouble
+from simulation.drawing_growth import draw_bulk_growth, draw_growth
+from simulation.drawing_lending import draw_lending, draw_lending_growth
+from simulation.drawing_rates import (
     draw_loaded_growth,
-    draw_probes,
     draw_rates,
     draw_rates_growth,
     draw_rates_in_doubt,
     draw_rates_of_topics,
-    draw_tenants,
-    draw_trouble,
 )
 from simulation.faults import Fault
 from simulation.history import History, Send

@@ -1,6 +1,6 @@
 """The documents' code blocks: which test takes those of a page, and the calls in them as the command line reads them.
 
-A block that no test takes fails tests/unit/test_documented_blocks.py.
+A block that no test takes fails tests/unit/documented/test_blocks.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ OUTPUT = ""
 
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")
 _SNIPPETS = "tests/integration/test_documented_snippets.py"
-_BLOCKS = "tests/unit/test_documented_blocks.py"
+_BLOCKS = "tests/unit/documented/test_blocks.py"
+_CALLS = "tests/unit/documented/test_calls.py"
+_OUTPUT = "tests/unit/documented/test_output.py"
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,10 @@ TAKEN = (
     ),
     Taken("tests/pipeline/test_documented_commands.py", ("sh", OUTPUT, "python", "sql"), ("docs/pipeline.md",)),
     Taken("tests/unit/test_double.py", ("python",), ("docs/testing.md",)),
-    Taken(_BLOCKS, ("sh", OUTPUT), STATIC_PAGES),
-    Taken(_BLOCKS, ("sh",), ("docs/native.md", "docs/outbox.md")),
-    Taken(_BLOCKS, ("text",), DRAWINGS),
-    Taken(_BLOCKS, ("text",), ("docs/command-line.md", "docs/native.md", "docs/operating.md", "docs/security.md")),
+    Taken(_CALLS, ("sh", OUTPUT), STATIC_PAGES),
+    Taken(_CALLS, ("sh",), ("docs/native.md", "docs/outbox.md")),
+    Taken(_OUTPUT, ("text",), DRAWINGS),
+    Taken(_OUTPUT, ("text",), ("docs/command-line.md", "docs/native.md", "docs/operating.md", "docs/security.md")),
     Taken(_BLOCKS, EVERYWHERE, PAGES),
 )
 

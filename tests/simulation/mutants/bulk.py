@@ -13,7 +13,7 @@ from light_scheduler.lanes.bulk import BulkCommands
 from light_scheduler.lanes.governing import Governing
 from light_scheduler.model import BulkPart, Entry
 from light_scheduler.wire.lane_marks import Count
-from simulation.drawing import draw_bulk_growth
+from simulation.drawing_growth import draw_bulk_growth
 
 from .planting import mutant, replaced
 

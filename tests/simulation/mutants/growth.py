@@ -10,7 +10,7 @@ from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.moving import Moving
 from light_scheduler.lanes.transaction import Transaction
 from light_scheduler.model import Entry
-from simulation.drawing import draw_growth
+from simulation.drawing_growth import draw_growth
 
 from .planting import mutant, replaced
 

@@ -10,7 +10,7 @@ import msgspec
 from light_scheduler.engine import lending as decisions
 from light_scheduler.lanes import lending as lanes_lending
 from light_scheduler.lanes.lending import RoomLending
-from simulation.drawing import draw_lending
+from simulation.drawing_lending import draw_lending
 
 from .planting import mutant, replaced
 

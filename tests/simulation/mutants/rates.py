@@ -13,7 +13,7 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.lessons import Lessons
 from light_scheduler.model.placement import Placement
 from light_scheduler.model.rate_lending import RatePart
-from simulation.drawing import draw_loaded_growth, draw_rates, draw_rates_in_doubt, draw_rates_of_topics
+from simulation.drawing_rates import draw_loaded_growth, draw_rates, draw_rates_in_doubt, draw_rates_of_topics
 
 from .planting import mutant, replaced
 

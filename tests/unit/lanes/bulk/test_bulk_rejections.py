@@ -1,0 +1,195 @@
+"""Bulk commands that cannot be carried out: rejected where they stand, and no total waits for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.bulk import ALL, COUNT, KEYS, Topic
+from support.partition import ANSWER, NAMES, topic
+
+from light_scheduler.engine import Limits, decide_bulk
+from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
+from light_scheduler.model import EventType, Headers, Outcome
+from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
+
+# -- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "field"),
+    [
+        pytest.param(
+            [("schedule-command", b"reschedule"), ("schedule-every", b"1h"), ("schedule-end", b"1767225600001")],
+            "schedule-end",
+            id="no time to fire at",
+        ),
+        pytest.param(
+            [("schedule-command", b"cancel"), ("schedule-expected-version", b"1")],
+            "schedule-expected-version",
+            id="version",
+        ),
+        pytest.param([("schedule-command", b"cancel"), ("schedule-labels", b"x")], "schedule-labels", id="labels"),
+        pytest.param([("schedule-command", b"cancel"), ("trace", b"x" * 600)], "payload", id="too large to be copied"),
+        pytest.param([("schedule-command", b"cancel"), (FORWARDED_FROM, b"9:1:1")], FORWARDED_FROM, id="from nowhere"),
+        pytest.param([("schedule-command", b"cancel"), (FORWARDED_FROM, b"0:1:1")], FORWARDED_FROM, id="from itself"),
+    ],
+)
+async def test_what_cannot_be_carried_out_is_rejected_where_it_was_sent_and_goes_nowhere(
+    filled: Topic, headers: Headers, field: str
+) -> None:
+    filled.partitions[0].topics[NAMES.commands] = topic(COUNT, 500)
+    filled.send(0, ("schedule-id", b"*"), *headers, *ANSWER)
+    await filled.cycle(0)
+
+    assert [rejected for rejected, *_ in filled.rejected] == [field]
+    assert [(result.outcome, result.field) for result in filled.results] == [(Outcome.REJECTED, field)]
+    assert filled.waiting == [[], [], []]
+    await filled.cycle(0)
+    assert len(filled.pending) == 33
+
+
+@pytest.mark.parametrize(
+    ("count", "token"),
+    [
+        pytest.param("1:1:5", None, id="another command"),
+        pytest.param("999:1:5", None, id="no command"),
+        pytest.param("12:0:5", None, id="reported already"),
+        pytest.param("12:7:5", None, id="no such partition"),
+        pytest.param("12:1:5", "0" * 32, id="another token"),
+    ],
+)
+async def test_a_count_that_nobody_waits_for_is_rejected_and_not_counted(
+    filled: Topic, count: str, token: str | None
+) -> None:
+    offset = filled.control(0, "pause", "*")
+    assert offset == 12
+    await filled.cycle(0)
+    given = dict(filled.waiting[1][0].headers)[FORWARDED_FROM].decode().rpartition(":")[2]
+    await filled.cycle(0)
+    forged = filled.send(0, (BULK_COUNT, f"{count}:{token or given}".encode()), *ANSWER, value=None)
+    await filled.settle()
+
+    assert filled.totals == [("pause", "*", Outcome.PAUSED, 33)]
+    assert filled.rejected == [(BULK_COUNT, 0, forged)]
+    assert filled.told(KEYS[0].decode()) == ["rejected"]
+    assert [(r.outcome, r.offset) for r in filled.results if r.outcome is Outcome.REJECTED] == [("rejected", forged)]
+
+
+async def test_a_copy_for_many_that_no_lane_has_made_is_rejected_and_not_reported(filled: Topic) -> None:
+    offset = filled.send(1, ("schedule-command", b"pause"), ("schedule-id", b"*"), (FORWARDED_FROM, b"0:12:1"))
+    await filled.settle()
+
+    assert filled.rejected == [(FORWARDED_FROM, 0, 12)]
+    assert not any(filled.pending.values())
+    assert filled.ends[1] == offset + 1
+
+
+async def test_a_copy_for_one_that_is_not_understood_reports_nothing(filled: Topic) -> None:
+    filled.send(1, ("schedule-of-tomorrow", b"1"), (FORWARDED_FROM, b"0:12:1"))
+    await filled.settle()
+
+    assert [field for field, *_ in filled.rejected] == ["schedule-of-tomorrow"]
+
+
+async def test_a_copy_that_is_not_understood_holds_no_total_up(filled: Topic) -> None:
+    offset = filled.control(0, "pause", "*")
+    await filled.cycle(0)
+    (copy,) = filled.waiting[1]
+    filled.waiting[1].clear()
+    filled.send(1, *copy.headers, ("schedule-of-tomorrow", b"1"))
+    await filled.settle()
+
+    assert filled.totals == [("pause", "*", Outcome.PAUSED, 22)]
+    assert filled.rejected == [("schedule-of-tomorrow", 0, offset)]
+
+
+async def test_a_count_that_no_lane_writes_is_rejected(filled: Topic) -> None:
+    offset = filled.send(0, (BULK_COUNT, b"many"), value=None)
+    await filled.cycle(0)
+
+    assert filled.rejected == [(BULK_COUNT, 0, offset)]
+
+
+async def test_a_schedule_that_would_be_too_large_with_its_new_rule_stays_as_it_is(filled: Topic) -> None:
+    filled.partitions[0].topics["app-schedules-changelog"] = topic(COUNT, 1_000)
+    filled.control(1, "reschedule", "*", ("schedule-cron", b"* * * * *" + b" " * 900))
+    await filled.settle()
+
+    assert filled.totals == [("reschedule", "*", Outcome.RESCHEDULED, 22)]
+
+
+async def test_an_id_over_the_limit_is_rejected(filled: Topic) -> None:
+    filled.partitions[0].limits = Limits(1_000, 5)
+    filled.control(0, "cancel", "123456*")
+    await filled.cycle(0)
+
+    assert [result.outcome for result in filled.results] == [Outcome.REJECTED]
+
+
+@pytest.mark.parametrize("changed", [0, 3])
+async def test_a_command_for_many_that_cannot_be_carried_out_ends_where_it_stands_and_the_others_go_on(
+    filled: Topic, changed: int
+) -> None:
+    filled.partitions[0].most_bulk = changed
+    offset = filled.control(0, "cancel", "*")
+    await filled.cycle(0)
+    await filled.cycle(0)
+    await filled.cycle(0, condemned={Work(Kind.BULK, offset): "ValueError('x')"})
+    assert not filled.at_work(0)
+    await filled.settle()
+
+    assert filled.totals == [("cancel", "*", Outcome.CANCELLED, changed + 22)]
+    assert [(event.id, event.reason) for event in filled.history if event.event is EventType.REJECTED] == [
+        ("*", f"the scheduler fails to carry it out: ValueError('x'); {changed} schedules were changed before")
+    ]
+
+
+async def test_a_command_for_many_that_is_over_is_not_told_of_when_it_is_condemned(filled: Topic) -> None:
+    offset = filled.control(0, "cancel", "*")
+    await filled.settle()
+    filled.history.clear()
+    await filled.cycle(0, condemned={Work(Kind.BULK, offset): "why"})
+    assert filled.history == []
+
+
+async def test_the_command_for_many_that_fails_is_named_and_not_those_before_it(
+    filled: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.partitions[0].most_bulk = 13  # all of what the first one selects, and then some
+    filled.control(0, "pause", "0/other*")
+    failing = filled.control(0, "cancel", "0/order-*")
+    await filled.cycle(0)
+
+    def fail(*_: Any) -> Any:
+        raise ValueError("an error of the scheduler's own")
+
+    monkeypatch.setattr("light_scheduler.lanes.history.encode_history", fail)
+    with pytest.raises(WorkFailedError) as caught:
+        await filled.cycle(0)
+    assert caught.value.work == Work(Kind.BULK, failing - 1)
+    monkeypatch.undo()
+    monkeypatch.setattr("light_scheduler.lanes.bulk.decide_bulk", only_pauses(fail))
+    with pytest.raises(WorkFailedError) as caught:
+        await filled.cycle(0)
+    assert caught.value.work == Work(Kind.BULK, failing)
+
+
+def only_pauses(otherwise: Any) -> Any:
+    """Decide for commands that pause, and for no others."""
+    return lambda command, *rest: (decide_bulk if command.name == "pause" else otherwise)(command, *rest)
+
+
+@pytest.mark.parametrize(("room", "is_taken"), [(700, False), (1_400, True)])
+async def test_a_command_for_many_that_the_changelog_has_no_room_for_is_rejected(
+    filled: Topic, room: int, is_taken: bool
+) -> None:
+    for partition in filled.partitions:
+        partition.topics["app-schedules-changelog"] = topic(COUNT, room)
+    filled.control(0, "cancel", "*", ("schedule-labels", b"kind=" + b"x" * 250))
+    await filled.settle()
+
+    assert [(result.outcome, result.field) for result in filled.results] == [
+        (Outcome.CANCELLED, None) if is_taken else (Outcome.REJECTED, "schedule-id")
+    ]
+    assert len(filled.pending) == len(ALL)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.structs import ConsumerRecord
+from support.responder import PARTITIONS, responder, with_topics
 from support.waiting import eventually
 
 from light_scheduler.client import NotDelivered, SchedulerClient, ScheduleRequest, Unanswered
@@ -25,67 +22,12 @@ from light_scheduler.client.errors import CommandRefused, ResultTimeout
 from light_scheduler.devkit.broker import EmbeddedBroker
 from light_scheduler.errors import BrokerError, ClientError, InvalidCommand
 from light_scheduler.kafka import connection
-from light_scheduler.model import (
-    REJECT_PAST,
-    After,
-    Command,
-    ControlCommand,
-    EventType,
-    HistoryEvent,
-    Once,
-    Outcome,
-    Result,
-    ScheduleCommand,
-    Target,
-    TopicNames,
-)
-from light_scheduler.testing import ExistingKafka, Kafka
-from light_scheduler.wire import (
-    decode_history,
-    decode_result,
-    dialect_named,
-    encode_history,
-    encode_result,
-    history_key,
-    partition_for,
-    result_headers,
-)
+from light_scheduler.model import After, EventType, HistoryEvent, Once, Outcome, ScheduleCommand, TopicNames
+from light_scheduler.testing import Kafka
+from light_scheduler.wire import dialect_named, encode_history, history_key, partition_for
 
 pytestmark = pytest.mark.integration
-
-PARTITIONS = 3
 AT = 4_102_444_800_000
-
-
-@pytest.fixture
-async def names(kafka: Kafka) -> TopicNames:
-    return await with_topics(kafka)
-
-
-async def with_topics(kafka: Kafka) -> TopicNames:
-    """The names of an application that nobody else has, with its topics."""
-    names = TopicNames(f"client-{uuid.uuid4().hex[:8]}")
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
-    await admin.start()
-    try:
-        await admin.create_topics(
-            [NewTopic(topic, PARTITIONS, 1) for topic in (names.commands, names.results, names.history)]
-        )
-    finally:
-        await admin.close()
-    return names
-
-
-@pytest.fixture
-async def client(kafka: Kafka, names: TopicNames) -> AsyncIterator[SchedulerClient]:
-    async with SchedulerClient(kafka.bootstrap_servers, app_id=names.app_id) as client:
-        yield client
-
-
-@pytest.fixture(autouse=True)
-async def no_task_is_left_behind() -> AsyncIterator[None]:
-    yield
-    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def records_of(kafka: Kafka, topic: str, count: int) -> list[ConsumerRecord]:
@@ -99,64 +41,6 @@ async def records_of(kafka: Kafka, topic: str, count: int) -> list[ConsumerRecor
         async with asyncio.timeout(60):
             return [await consumer.getone() for _ in range(count)]
     finally:
-        await consumer.stop()
-
-
-def answer_to(command: Command) -> Result | None:
-    """What the responder says: the id decides."""
-    outcome, reason, field = Outcome.SCHEDULED, None, None
-    if command.id.startswith("silent"):
-        return None
-    if command.id.startswith("refused"):
-        outcome, reason, field = Outcome.REJECTED, "too large", "schedule-target-topic"
-    elif command.id.startswith("conflict"):
-        outcome, reason = Outcome.CONFLICT, "exists"
-    elif isinstance(command, ControlCommand):
-        outcome = Outcome.CANCELLED
-    return Result(
-        command.name, command.tenant, command.id, outcome, 1, None, reason, field, command.partition, command.offset
-    )
-
-
-@asynccontextmanager
-async def responder(kafka: Kafka, names: TopicNames) -> AsyncIterator[list[Command]]:
-    """Answers every command transactionally, as a worker does; yields the commands it has seen."""
-    seen: list[Command] = []
-    consumer = AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap_servers)
-    producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id=names.app_id)
-    await consumer.start()
-    await producer.start()
-
-    async def respond() -> None:
-        places = [TopicPartition(names.commands, partition) for partition in range(PARTITIONS)]
-        consumer.assign(places)
-        await consumer.seek_to_beginning(*places)
-        while True:
-            batches = await consumer.getmany(timeout_ms=200)
-            commands = [dialect_named("native").decode(record) for batch in batches.values() for record in batch]
-            if not commands:
-                continue
-            seen.extend(commands)
-            async with producer.transaction():
-                for command in commands:
-                    result = answer_to(command)
-                    if result is not None and command.reply_to is not None:
-                        await producer.send(
-                            command.reply_to.topic,
-                            encode_result(result),
-                            command.key,
-                            partition=command.reply_to.partition,
-                            headers=result_headers(command.reply_to.correlation_id),
-                        )
-
-    task = asyncio.create_task(respond())
-    try:
-        yield seen
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        await producer.stop()
         await consumer.stop()
 
 
@@ -428,128 +312,6 @@ async def test_a_broker_that_is_not_there_is_an_error_in_bounded_time(unused_tcp
     async with asyncio.timeout(10):
         with pytest.raises(BrokerError, match=f"127.0.0.1:{unused_tcp_port}"):
             await SchedulerClient(f"kafka://127.0.0.1:{unused_tcp_port}", connect_timeout=2).start()
-
-
-async def command_line(kafka: Kafka, names: TopicNames, *arguments: str) -> tuple[int, str, str]:
-    """Run `light-scheduler` as a process of its own: exit code, output, errors."""
-    settings = ["--app-id", names.app_id, "--broker", f"kafka://{kafka.bootstrap_servers}"]
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from light_scheduler.cli import main; main()", *arguments, *settings),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, errors = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, output.decode(), errors.decode()
-
-
-async def test_the_command_line_schedules_with_every_option(kafka: Kafka, names: TopicNames) -> None:
-    async with responder(kafka, names) as seen:
-        code, output, errors = await command_line(
-            kafka, names, "schedule", "--id", "a", "--tenant", "acme", "--key", "k", "--at", "2100-01-01T00:00:00Z",
-            "--target-topic", "t", "--target-key", "tk", "--target-partition", "1", "--payload", "ž",
-            "--header", "h=a=b", "--ttl", "5s", "--on-past", "reject", "--priority", "7", "--labels", "x=y",
-            "--on-conflict", "fail", "--expected-version", "3", "--json",
-        )  # fmt: skip
-    assert (code, errors) == (0, "")
-    result = decode_result(output.encode())
-    assert (result.outcome, result.tenant, result.id) == (Outcome.SCHEDULED, "acme", "a")
-    (command,) = seen
-    assert isinstance(command, ScheduleCommand)
-    assert (command.timing, command.payload, command.headers) == (Once(AT), "ž".encode(), [("h", b"a=b")])
-    assert command.target == Target("t", b"tk", 1)
-    assert (command.ttl, command.on_past, command.priority, command.labels) == (5_000, REJECT_PAST, 7, {"x": "y"})
-    assert (command.on_conflict, command.expected_version, command.key) == ("fail", 3, b"k")
-
-
-async def test_the_command_line_cancels_and_tells_it_in_a_line(kafka: Kafka, names: TopicNames) -> None:
-    async with responder(kafka, names):
-        cancelled = await command_line(kafka, names, "cancel", "a", "--key", "a")
-    assert cancelled == (0, "cancelled default/a version 1\n", "")
-
-
-async def test_the_command_line_warns_if_no_worker_tells_where_a_schedule_is(
-    kafka: Kafka, names: TopicNames, unused_tcp_port: int
-) -> None:
-    nobody = f"http://127.0.0.1:{unused_tcp_port}"
-    async with responder(kafka, names):
-        code, output, errors = await command_line(kafka, names, "cancel", "a", "--url", nobody)
-    assert (code, output) == (0, "cancelled default/a version 1\n")
-    assert errors.startswith(f"warning: cannot reach a worker at {nobody}. ")
-    assert errors.count("\n") == 1
-
-
-async def test_the_command_line_ends_with_1_and_the_reason_when_refused(kafka: Kafka, names: TopicNames) -> None:
-    async with responder(kafka, names):
-        arguments = ("schedule", "--id", "refused-1", "--key", "refused-1", "--target-topic", "t")
-        code, output, _ = await command_line(kafka, names, *arguments)
-    assert (code, output) == (1, "rejected default/refused-1 version 1 (schedule-target-topic: too large)\n")
-
-
-async def test_the_command_line_need_not_wait(kafka: Kafka, names: TopicNames) -> None:
-    arguments = ("schedule", "--key", "a", "--target-topic", "t", "--payload-base64", "/w==", "--no-wait", "--json")
-    code, output, errors = await command_line(kafka, names, *arguments)
-    assert (code, errors) == (0, "")
-    (record,) = await records_of(kafka, names.commands, 1)
-    assert record.value == b"\xff"
-    assert msgspec.json.decode(output) == {
-        "tenant": "default",
-        "id": "a",
-        "partition": record.partition,
-        "offset": record.offset,
-    }
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--at", "1767225600"], "--at: 1767225600 looks like seconds"),
-        (["--at", "4102444800000", "--after", "5s"], "--after: is given together"),
-        (["--header", "novalue"], "NAME=VALUE"),
-        (["--payload", "a", "--payload-base64", "YQ=="], "given together"),
-        (["--payload-base64", "?"], "not base64"),
-        (["--timeout", "soon"], "not a duration"),
-        (["--no-such-option"], "No such option"),
-    ],
-)
-async def test_the_command_line_ends_with_2_on_wrong_use(
-    kafka: Kafka, names: TopicNames, arguments: list[str], message: str
-) -> None:
-    code, output, errors = await command_line(kafka, names, "schedule", "--target-topic", "t", *arguments)
-    assert (code, output) == (2, "")
-    assert message in errors
-
-
-@pytest.mark.parametrize("arguments", [["schedule", "--target-topic", "t"], ["cancel", "a", "--key", "a"], ["watch"]])
-async def test_the_command_line_ends_with_1_when_the_broker_cannot_be_reached(
-    unused_tcp_port: int, names: TopicNames, arguments: list[str]
-) -> None:
-    nowhere = ExistingKafka(f"127.0.0.1:{unused_tcp_port}")
-    async with asyncio.timeout(30):
-        code, output, errors = await command_line(nowhere, names, *arguments)
-    assert (code, output) == (1, "")
-    assert errors.startswith(f"Error: cannot reach Kafka at 127.0.0.1:{unused_tcp_port}")
-    assert errors.count("\n") == 1
-
-
-async def test_the_command_line_follows_the_history(kafka: Kafka, names: TopicNames) -> None:
-    producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
-    await producer.start()
-    try:
-        for id, kind in (("a", EventType.SCHEDULED), ("b", EventType.FIRED), ("a", EventType.FIRED)):
-            event = HistoryEvent(kind, "default", id, 1, AT, AT + 7, 1, 1, "t", None, 0)
-            await producer.send_and_wait(names.history, encode_history(event), b"one partition, one order")
-    finally:
-        await producer.stop()
-    follow = ("watch", "--from-beginning", "--id-prefix", "a", "--limit", "2")
-    code, output, errors = await command_line(kafka, names, *follow)
-    assert (code, errors) == (0, "")
-    assert output.splitlines() == [
-        "2100-01-01T00:00:00.007Z scheduled     default/a v1 due 2100-01-01T00:00:00.000Z -> t",
-        "2100-01-01T00:00:00.007Z fired         default/a v1 due 2100-01-01T00:00:00.000Z (+7 ms) -> t",
-    ]
-    code, output, _ = await command_line(kafka, names, *follow, "--json")
-    assert [decode_history(line.encode()).event for line in output.splitlines()] == ["scheduled", "fired"]
 
 
 async def test_a_partition_that_a_topic_got_later_is_sent_to(kafka: Kafka) -> None:

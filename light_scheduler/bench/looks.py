@@ -11,7 +11,7 @@ import msgspec
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import SchedulerError
 from light_scheduler.model import Outcome
-from light_scheduler.web.documents import InfoDocument
+from light_scheduler.web.worker_documents import InfoDocument
 from light_scheduler.worker_page import page_of_worker
 
 from .footprint import cpu_seconds

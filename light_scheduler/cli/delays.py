@@ -24,7 +24,7 @@ from .verbosity import note, warn
 if TYPE_CHECKING:
     from light_scheduler.delays import DelayLaneStatus, DelayView
     from light_scheduler.web.delay_client import DelayClient
-    from light_scheduler.web.documents import DelayList
+    from light_scheduler.web.delay_documents import DelayList
 
 T = TypeVar("T")
 

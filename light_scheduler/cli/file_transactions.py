@@ -11,10 +11,11 @@ from light_scheduler.client.commands import CommandToSend
 from light_scheduler.client.marks import Mark, offsets_of, read_mark
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, RecordTooLargeError, TargetsStalledError
+from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients, no_stray_cancellation
 from light_scheduler.kafka.connection import broker_errors
 from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.refusals import RecordsRefusedError, RecordTooLargeError, TargetsStalledError
 from light_scheduler.settings import Settings
 from light_scheduler.wire import partition_for
 

@@ -24,10 +24,11 @@ from light_scheduler.clock import Clock
 from light_scheduler.connection import Address
 from light_scheduler.engine.delays import due_head, due_of, target_partition, timestamp_of
 from light_scheduler.errors import CycleTimeout, LaneError
-from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, RecordTooLargeError
+from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import Command, Unreadable
 from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.refusals import RecordsRefusedError, RecordTooLargeError
 from light_scheduler.kafka.supervision import Supervision
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.lanes.life import LaneState

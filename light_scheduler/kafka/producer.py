@@ -15,9 +15,10 @@ from aiokafka.structs import OffsetAndMetadata
 from light_scheduler.errors import CycleTimeout, LaneError, TransactionStuck
 from light_scheduler.model.place import Place
 
-from .batches import RecordBatches, TargetsStalledError
+from .batches import RecordBatches
 from .clients import LaneClients
 from .continuity import Continuity
+from .refusals import TargetsStalledError
 
 FENCE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 2.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from light_scheduler.engine import Decision, event_of, result_of
-from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import BulkTotal, Command, Outcome, ReplyTo, Result
 from light_scheduler.wire import CommandRecord, encode_result, history_key, partition_for, result_headers
 from light_scheduler.wire.lane_marks import Origin

@@ -25,7 +25,7 @@ import msgspec
 
 from light_scheduler.engine import concerns, decide_bulk
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import BulkCommand, BulkPart, BulkTotal, Entry, EventType
 from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal
 from light_scheduler.wire import CommandRecord

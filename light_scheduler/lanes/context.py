@@ -8,7 +8,8 @@ from functools import cache, cached_property
 
 from light_scheduler.engine import CommandRates, FiringRules, Limits, RateDemand, Throttle
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.kafka.batches import RecordBatches, UserRecord
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.refusals import UserRecord
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.model import EQUAL_SHARES, BulkCommand, Entry, Schedule, Shares, TopicNames
 from light_scheduler.model.place import Place

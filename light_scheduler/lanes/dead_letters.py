@@ -6,7 +6,8 @@ import logging
 
 from light_scheduler.engine import Turn
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.kafka.batches import RecordBatches, RecordTooLargeError
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import DeadLetter, DeadLetterCause
 from light_scheduler.wire import CommandRecord, encode_dead_letter
 from light_scheduler.wire.dialect import Envelope

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from math import inf
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import BulkCommand, Command, CompleteCommand, ExtendCommand
 from light_scheduler.model.tenant_rules import OverRate, Tenant
 from light_scheduler.wire import CommandRecord

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from light_scheduler.engine import Turn, refusal_of, take_turn, why_finished
-from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import DeadLetterCause, Entry, EventType
 from light_scheduler.model.probe import PROBE_TENANT
 from light_scheduler.wire.state import identity_of

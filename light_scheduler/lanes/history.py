@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from light_scheduler.kafka.batches import RecordBatches, RecordTooLargeError
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent, Requester
 from light_scheduler.wire import encode_history, history_key, history_key_of
 

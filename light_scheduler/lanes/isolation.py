@@ -8,7 +8,7 @@ from collections.abc import Collection
 from aiokafka.errors import KafkaError
 
 from light_scheduler.engine import next_try
-from light_scheduler.kafka.batches import RecordsRefusedError
+from light_scheduler.kafka.refusals import RecordsRefusedError
 from light_scheduler.kafka.targets import Targets, refusal_of
 from light_scheduler.model.place import Place
 

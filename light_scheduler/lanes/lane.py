@@ -41,11 +41,11 @@ from light_scheduler.errors import (
     StateFull,
     TransactionStuck,
 )
-from light_scheduler.kafka.batches import RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.clients import no_stray_cancellation
 from light_scheduler.kafka.continuity import Continuity
 from light_scheduler.kafka.fencing import Fencing
 from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.supervision import FIRST_RETRY_S, Supervision
 from light_scheduler.model.placement import Placement
 from light_scheduler.tables import ScheduleTable

@@ -12,7 +12,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
 
 from light_scheduler.errors import CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
-from light_scheduler.kafka.batches import RecordsRefusedError, TargetsStalledError
+from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
 from light_scheduler.model.place import Place
 from light_scheduler.tables import DueScan
 from light_scheduler.tables.due_scan import Waits

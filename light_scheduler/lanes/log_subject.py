@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from light_scheduler.kafka.batches import UserRecord
+from light_scheduler.kafka.refusals import UserRecord
 from light_scheduler.log_fields import log_fields
 from light_scheduler.model import Entry
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
 from light_scheduler.errors import LaneError
-from light_scheduler.kafka.batches import OF_PRODUCER
 from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.refusals import OF_PRODUCER
 from light_scheduler.model.place import Place
 
 from .context import LaneContext

@@ -26,7 +26,7 @@ import msgspec
 
 from light_scheduler.engine.transplant import transplanted
 from light_scheduler.errors import InvalidCommand, LaneError
-from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import Command, Entry, EventType
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.model.tenant_rules import TENANT_DELETED

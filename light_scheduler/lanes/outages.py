@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from light_scheduler.kafka.batches import TargetsStalledError
 from light_scheduler.kafka.continuity import Untouched
 from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.refusals import TargetsStalledError
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.trials import Rank
 from light_scheduler.model import Entry, Schedule

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from light_scheduler.engine import plain_id
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import DEFAULT_TENANT, EventType, Outcome
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.plain import HISTORY_KEY, IDENTITY, new_state, scheduled_lines

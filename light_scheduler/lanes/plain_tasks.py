@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from light_scheduler.engine import task_due
-from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.tables.whole_schedules import WholeSchedules
 from light_scheduler.wire import CommandRecord, history_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import Command, Entry, EventType
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.lane_marks import Origin, mark_of

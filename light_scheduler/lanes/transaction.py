@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.kafka.batches import RecordBatches, RecordTooLargeError
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import BulkTotal, Entry, Outcome
 from light_scheduler.tables import Overlay
 from light_scheduler.wire.state import (

@@ -24,10 +24,11 @@ from light_scheduler.client.marks import Mark, offsets_of, read_mark
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Connection
 from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, RecordTooLargeError, TargetsStalledError
+from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients, no_stray_cancellation
 from light_scheduler.kafka.connection import broker_errors
 from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.refusals import RecordsRefusedError, RecordTooLargeError, TargetsStalledError
 from light_scheduler.wire import partition_for
 
 from .database import Database

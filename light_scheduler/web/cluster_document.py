@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from .documents import InfoDocument
+from .worker_documents import InfoDocument
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ from light_scheduler.clock import Clock
 
 from .cluster import Peers, owner_of_each
 from .cluster_document import ClusterDocument, UnownedPartition, WorkerView
-from .documents import InfoDocument
 from .peer_client import PEER_CLIENT, PeerClient, why_unreachable
 from .scatter import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
+from .worker_documents import InfoDocument
 
 FRESH_S = 1.0
 """How long an answer is given again: all dashboards of a worker together ask the others once in this time."""

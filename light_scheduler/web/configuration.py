@@ -18,8 +18,8 @@ from light_scheduler.setting_texts import setting_text
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, is_secret
 
 from .configuration_document import CheckView, ConfigurationDocument, DoctorDocument, SettingView
-from .documents import InfoDocument
 from .worker import Worker
+from .worker_documents import InfoDocument
 
 FRESH_S = 10.0
 """How long what the checks found is given again. They ask the broker a dozen questions, and there is one run at a

@@ -10,7 +10,7 @@ import msgspec
 from light_scheduler.delays import DelayView
 from light_scheduler.errors import ClientError
 
-from .documents import DelayBody, DelayList
+from .delay_documents import DelayBody, DelayList
 from .problems import Problem
 from .worker_http import WorkerHttp
 

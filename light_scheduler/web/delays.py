@@ -19,7 +19,7 @@ from light_scheduler.model import RuleError
 from light_scheduler.model.delay import parse_rule
 
 from .cluster import Delays, Peers
-from .documents import DelayBody, DelayList
+from .delay_documents import DelayBody, DelayList
 from .json_bodies import read_json
 from .peer_client import PEER_CLIENT, PeerClient
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType

@@ -6,14 +6,11 @@ Times are UTC epoch ms, durations ms. Bytes are text where that loses nothing, b
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from light_scheduler.delays import DelayLaneStatus, DelayView
-from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.model import (
     NEVER,
     NO_BOUNDS,
@@ -29,9 +26,6 @@ from light_scheduler.model import (
     Trigger,
     firing_id,
 )
-from light_scheduler.tables.status import StandbyStatus
-
-from .text_forms import TOPIC, described
 
 
 class Content(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -317,95 +311,3 @@ class PreviewDocument(msgspec.Struct, frozen=True):
     """When a schedule would fire. If there are fewer than requested, it does not fire after them."""
 
     next: Annotated[list[int], Meta(description="Due times, UTC epoch ms.")]
-
-
-class DelayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A delay rule to add."""
-
-    source: Annotated[str, described("Topic to forward from.", TOPIC)]
-    delay: Annotated[
-        str | int, Meta(description="Delay after the timestamp of each record: ms, or 250ms, 90s, 15m, 2h, 7d, PT15M.")
-    ]
-    target: Annotated[str, described("Topic to forward to.", TOPIC)]
-
-
-class DelayList(msgspec.Struct, frozen=True, kw_only=True):
-    """All delay rules with their state and progress."""
-
-    delays: list[DelayView]
-    lanes: Annotated[
-        list[DelayLaneStatus], Meta(description="State of each rule in each partition, from all workers that answered.")
-    ]
-    unanswered: Annotated[list[str], Meta(description="Workers that did not answer. Their lanes are missing.")]
-
-
-class ProbeView(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of the probes of a partition since this worker took it over."""
-
-    topic: Annotated[str, Meta(description="The commands topic.")]
-    partition: int
-    last_success: Annotated[int | None, Meta(description="When a probe last came back, UTC epoch ms.")]
-    latency_ms: Annotated[int | None, Meta(description="How long that one took, less the time that it had to wait.")]
-    failures: Annotated[int, Meta(description="Probes that were not sent, or not back in time.")]
-
-
-class LiveDocument(msgspec.Struct, frozen=True):
-    """The process answers. A probe that fails does not change that."""
-
-    status: str = "live"
-    probes: (
-        Annotated[list[ProbeView], Meta(description="The partitions of this process that are probed.")] | UnsetType
-    ) = UNSET
-
-
-def live_document(lanes: Sequence[LaneStatus]) -> LiveDocument:
-    """Say that the process answers, and what the probes of its lanes found."""
-    views = [
-        ProbeView(
-            topic=lane.topic,
-            partition=lane.partition,
-            last_success=lane.probe.last_success,
-            latency_ms=lane.probe.latency_ms,
-            failures=lane.probe.failures,
-        )
-        for lane in lanes
-        if lane.probe is not None
-    ]
-    return LiveDocument(probes=views or UNSET)
-
-
-class ReadyDocument(msgspec.Struct, frozen=True):
-    """Every partition of this worker runs."""
-
-    status: str = "ready"
-
-
-class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
-    """One worker process of a node."""
-
-    process: Annotated[int, Meta(description="Its number on the node.")]
-    url: Annotated[str, Meta(description="Address at which other workers reach it.")]
-    answers: Annotated[bool, Meta(description="Whether its partitions are in this answer.")]
-
-
-class InfoDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """This worker, its partitions, and the partitions of the other workers.
-
-    On a node of several processes, the partitions of all that answer.
-    """
-
-    version: str
-    app_id: str
-    url: Annotated[str, Meta(description="Address at which other workers reach this one.")]
-    time: Annotated[int, Meta(description="This worker's clock, UTC epoch ms.")]
-    commands_topics: dict[str, Annotated[str, Meta(description="Dialect of the topic.")]]
-    lanes: list[LaneStatus]
-    standbys: Annotated[list[StandbyStatus], Meta(description="Warm copies of other workers' partitions.")]
-    targets: Annotated[list[TargetStatus], Meta(description="Target topics that are unavailable.")]
-    delays: Annotated[list[DelayLaneStatus], Meta(description="Delay rules on the partitions of this worker.")]
-    peers: Annotated[
-        dict[str, dict[str, list[int]]], Meta(description="Worker -> commands topic -> partitions, this one included.")
-    ]
-    processes: Annotated[
-        list[ProcessView], Meta(description="Processes of this node; empty: the worker is a single process.")
-    ] = []

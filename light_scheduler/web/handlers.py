@@ -29,7 +29,7 @@ from .dead_letters import DeadLetterHandlers
 from .decoding import Decoding
 from .delays import DelayHandlers
 from .dispatch import Dispatch
-from .documents import DetailParameters, InfoDocument, ReadyDocument, ScheduleDetail, live_document
+from .documents import DetailParameters, ScheduleDetail
 from .dry_run import DryRunHandlers
 from .etf1.handlers import Etf1Handlers
 from .etf1.metrics import EventCollector
@@ -72,6 +72,7 @@ from .upcoming import UpcomingHandlers
 from .upcoming_groups import UpcomingGroupsHandlers
 from .why import WhyHandlers
 from .worker import Worker
+from .worker_documents import InfoDocument, ReadyDocument, live_document
 
 VERSION = metadata.version("light-scheduler")
 

@@ -19,11 +19,11 @@ from yarl import URL
 from light_scheduler.lanes.status import TargetStatus
 from light_scheduler.processes import Process
 
-from .documents import InfoDocument, ProcessView
 from .exposition import ACCEPT, Exposition
 from .node_metrics import Answering, OfProcess
 from .peer_client import NO_HEADERS, PeerClient
 from .problems import Problem
+from .worker_documents import InfoDocument, ProcessView
 
 ANSWER_S = 2.0
 """A process that is slower counts as one that does not answer: a frozen one does not hold up a scrape for long."""

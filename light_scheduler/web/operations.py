@@ -22,17 +22,8 @@ from .command_responses import ABOUT_FIRINGS, IDEMPOTENCY_KEY
 from .configuration_document import ConfigurationDocument, DoctorDocument
 from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
 from .dead_letters import DeadLetterParameters
-from .documents import (
-    DelayBody,
-    DelayList,
-    DetailParameters,
-    InfoDocument,
-    LiveDocument,
-    PreviewDocument,
-    ReadyDocument,
-    ScheduleDetail,
-    SchedulePage,
-)
+from .delay_documents import DelayBody, DelayList
+from .documents import DetailParameters, PreviewDocument, ScheduleDetail, SchedulePage
 from .dry_run import DryRunParameters
 from .dry_run_document import DryRunDocument
 from .events import EVENTS_MEDIA_TYPE, EventsParameters
@@ -53,6 +44,7 @@ from .upcoming_document import (
 )
 from .why import WhyParameters
 from .why_document import WhyDocument
+from .worker_documents import InfoDocument, LiveDocument, ReadyDocument
 
 JSON_MEDIA_TYPE = "application/json"
 LINES_MEDIA_TYPE = "application/x-ndjson"

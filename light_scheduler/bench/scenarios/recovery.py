@@ -31,7 +31,7 @@ from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import SchedulerError
 from light_scheduler.host.ports import free_port
 from light_scheduler.lanes.status import RUNNING
-from light_scheduler.web.documents import InfoDocument
+from light_scheduler.web.worker_documents import InfoDocument
 
 _PATIENCE_S = 60.0
 _WARM_S = 600.0

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from light_scheduler.model import Entry, Once
-from light_scheduler.web.documents import InfoDocument
+from light_scheduler.web.worker_documents import InfoDocument
 from light_scheduler.wire.dialects.etf1 import SOURCE_TIMESTAMP
 from light_scheduler.wire.dialects.reading import SECOND_MS
 

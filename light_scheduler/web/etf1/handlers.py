@@ -13,12 +13,12 @@ from aiohttp import web
 from yarl import URL
 
 from light_scheduler.web.caught_up import caught_up
-from light_scheduler.web.documents import InfoDocument
 from light_scheduler.web.peer_client import PEER_CLIENT
 from light_scheduler.web.problems import ProblemError
 from light_scheduler.web.scatter import Scatter, is_local, share_response
 from light_scheduler.web.turns import Turns
 from light_scheduler.web.worker import Worker
+from light_scheduler.web.worker_documents import InfoDocument
 
 from .documents import Etf1Info, Instance, Kafka, Scheduler, Totals
 from .history import Delivered

@@ -13,8 +13,9 @@ from support.producing import FakeProducer
 from light_scheduler.clock import SettableClock
 from light_scheduler.delays.lane import DelayLane, DelayServices
 from light_scheduler.errors import CycleTimeout
-from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError
+from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.fetching import Command
+from light_scheduler.kafka.refusals import RecordsRefusedError
 from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.lanes.life import LaneState
 from light_scheduler.model import DelayRule, TopicNames

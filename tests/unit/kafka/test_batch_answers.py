@@ -25,7 +25,8 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
 from light_scheduler.model import Entry, Outcome, Result
 
 from .test_batches import AT, OTHER, T0, T1, entry, refusing

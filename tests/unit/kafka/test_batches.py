@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.kafka.batches import MAX_BATCH_BYTES, RecordBatches, RecordTooLargeError
+from light_scheduler.kafka.batches import MAX_BATCH_BYTES, RecordBatches
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 
 AT = 1_767_225_600_000

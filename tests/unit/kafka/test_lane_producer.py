@@ -14,8 +14,9 @@ from support.producing import FakeProducer
 
 from light_scheduler.errors import CycleTimeout, InputInDoubt, TransactionStuck
 from light_scheduler.kafka import producer as module
-from light_scheduler.kafka.batches import RecordBatches, TargetsStalledError
+from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.refusals import TargetsStalledError
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 
 AT = 1_767_225_600_000

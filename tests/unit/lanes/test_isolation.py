@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import InvalidTimestampError, MessageSizeTooLargeError, TopicAuthorizationFailedError, UnknownError
 
-from light_scheduler.kafka.batches import RecordsRefusedError, UserRecord
+from light_scheduler.kafka.refusals import RecordsRefusedError, UserRecord
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.trials import MANY_REFUSED, Trials
 from light_scheduler.lanes.context import origin_key

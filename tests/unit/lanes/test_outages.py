@@ -6,7 +6,7 @@ import pytest
 from support.outages import NO_LEADER, A, B, HoldingLane, entry
 from support.partition import AT
 
-from light_scheduler.kafka.batches import TargetsStalledError
+from light_scheduler.kafka.refusals import TargetsStalledError
 from light_scheduler.kafka.target_outages import FIRST_WAIT_S, WHOLE_TOPIC
 from light_scheduler.lanes.context import origin_key
 from light_scheduler.model.place import Place

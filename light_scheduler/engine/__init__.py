@@ -6,15 +6,17 @@ The same functions run in the worker, in test doubles, in dry runs and in audits
 from .bulk import check_bulk, concerns, decide_bulk, event_of, result_of
 from .commands import decide
 from .decision import Decision
+from .distribution import distributed
 from .fairness import FairQueue
-from .firing import FiringRules, Skipped, Turn, is_plain_turn, next_try, take_turn
+from .firing import Skipped, Turn, is_plain_turn, take_turn
+from .firing_rules import FiringRules, next_try
 from .limits import Limits
 from .plain import plain_id, task_due
 from .plain_series import plain_step
 from .preview import due_times, first_due_times, preview
 from .progress import why_finished
 from .rate_lending import RateDemand
-from .tenants import CommandRates, check_tenant, distributed, refusal_of, share_of, shares_under, with_default_target
+from .tenants import CommandRates, check_tenant, refusal_of, share_of, shares_under, with_default_target
 from .throttle import Throttle
 
 __all__ = [

@@ -7,8 +7,7 @@ schedule's next state. If that state wakes at once, another turn follows. Instan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,34 +25,12 @@ from light_scheduler.model import (
 )
 
 from .completion import acknowledgement_of
+from .firing_rules import FiringRules, next_try
 from .misfire import catch_up
+from .overlap import QUEUED, may_not_overlap
 from .progress import after_planned, counted, is_wanted_late, release_of, run_ended, standing, window_end
 
-MINUTE_MS = 60_000
-
-MOST_AWAITED = 1_000
-"""Firings of a schedule that wait for their completion at a time: its progress, which holds them, is kept with each."""
-
-QUEUED = "waits for the firing before it to be completed"
-
 replace = msgspec.structs.replace
-
-
-@dataclass(frozen=True)
-class FiringRules:
-    """Settings that apply to every firing.
-
-    `lookback_minutes` is how far back a tick looks for due firings (None: without limit), `beyond` what it does with
-    older ones. A firing that its target refuses is retried `retries` times, each time in the next minute.
-    """
-
-    lookback_minutes: int | None = None
-    beyond: Literal["fire", "dead-letter"] = "dead-letter"
-    retries: int = 1
-
-    def reaches(self, due: int, now: int) -> bool:
-        """Tell whether an instant lies in the current minute or one of the past minutes that are scanned."""
-        return self.lookback_minutes is None or now // MINUTE_MS - due // MINUTE_MS <= self.lookback_minutes
 
 
 class Skipped(msgspec.Struct, frozen=True, gc=False):
@@ -93,11 +70,6 @@ class _Conditions(NamedTuple):
     now: int
     rules: FiringRules
     refusal: str | None
-
-
-def next_try(now: int) -> int:
-    """Return when what a target refuses at an instant is tried again: in the next minute."""
-    return (now // MINUTE_MS + 1) * MINUTE_MS
 
 
 def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = None) -> Turn:
@@ -151,7 +123,7 @@ def _deliver_planned(entry: Entry, conditions: _Conditions) -> Turn:
         )
     if release_of(schedule, progress) > now:
         turn = _turn(entry, progress, event=None)
-    elif (why := _may_not_overlap(schedule, progress)) is not None:
+    elif (why := may_not_overlap(schedule, progress)) is not None:
         following = after_planned(schedule, progress, now, counts=False)
         if why == QUEUED:
             turn = _turn(entry, replace(following, queued=progress.due), event=None)
@@ -163,20 +135,6 @@ def _deliver_planned(entry: Entry, conditions: _Conditions) -> Turn:
         since = now if is_wanted_late(schedule) else window_end(schedule, progress)
         turn = _deliver(entry, progress, done, since, conditions)
     return replace(turn, skipped=skipped, steps=caught_up.steps) if skipped is not None else turn
-
-
-def _may_not_overlap(schedule: Schedule, progress: Progress) -> str | None:
-    """Say why the next planned firing is not delivered while others wait for their completion; None if it is."""
-    waits = acknowledgement_of(schedule)
-    if waits is None or not progress.awaited:
-        return None
-    if waits.overlap == "queue" and progress.queued is None:
-        return QUEUED
-    if waits.overlap != "allow":
-        return "the firing before it is not completed"
-    if len(progress.awaited) >= MOST_AWAITED:
-        return f"{MOST_AWAITED} firings before it are not completed"
-    return None
 
 
 def _deliver_queued(entry: Entry, due: int, conditions: _Conditions) -> Turn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from light_scheduler.model import Bounds, Cron, FixedRate, Progress, Schedule
 
-from .firing import FiringRules
+from .firing_rules import FiringRules
 from .recurrence import next_of, within
 
 _GRACE = Bounds().misfire_grace

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from light_scheduler.engine.firing import MINUTE_MS
+from light_scheduler.engine.firing_rules import MINUTE_MS
 from light_scheduler.model import EventType
 from light_scheduler.pipeline.lag import LAG_MS
 

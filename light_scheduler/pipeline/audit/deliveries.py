@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from light_scheduler.engine.firing import MINUTE_MS
+from light_scheduler.engine.firing_rules import MINUTE_MS
 
 
 class Deliveries:

@@ -14,7 +14,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from light_scheduler.engine.firing import MINUTE_MS
+from light_scheduler.engine.firing_rules import MINUTE_MS
 from light_scheduler.pipeline.schemas import arrow_schema
 
 from .cases import ORDER, cases

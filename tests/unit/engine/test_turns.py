@@ -6,7 +6,7 @@ import pytest
 from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, Delivered, Life, Told
 
 from light_scheduler.engine import FiringRules
-from light_scheduler.engine.firing import MOST_AWAITED
+from light_scheduler.engine.overlap import MOST_AWAITED
 from light_scheduler.model import NEVER, Backoff, Cron, EventType, FixedDelay, FixedRate, Once, Outcome, Timing
 
 M = MIDNIGHT

@@ -1,0 +1,26 @@
+"""The overlap policy: whether a firing is delivered while those before it wait for their completion."""
+
+from __future__ import annotations
+
+from light_scheduler.model import Progress, Schedule
+
+from .completion import acknowledgement_of
+
+MOST_AWAITED = 1_000
+"""Firings of a schedule that wait for their completion at a time: its progress, which holds them, is kept with each."""
+
+QUEUED = "waits for the firing before it to be completed"
+
+
+def may_not_overlap(schedule: Schedule, progress: Progress) -> str | None:
+    """Say why the next planned firing is not delivered while others wait for their completion; None if it is."""
+    waits = acknowledgement_of(schedule)
+    if waits is None or not progress.awaited:
+        return None
+    if waits.overlap == "queue" and progress.queued is None:
+        return QUEUED
+    if waits.overlap != "allow":
+        return "the firing before it is not completed"
+    if len(progress.awaited) >= MOST_AWAITED:
+        return f"{MOST_AWAITED} firings before it are not completed"
+    return None

@@ -14,9 +14,9 @@ from yarl import URL
 from light_scheduler.clock import Clock
 
 from .cluster import Peers, owner_of_each
+from .cluster_answers import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
 from .cluster_document import ClusterDocument, UnownedPartition, WorkerView
 from .peer_client import PEER_CLIENT, PeerClient, why_unreachable
-from .scatter import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
 from .worker_documents import InfoDocument
 
 FRESH_S = 1.0

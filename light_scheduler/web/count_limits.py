@@ -23,8 +23,8 @@ OWN_COUNTS_WAITING = 32
 """Counts of this worker's own tables that wait for their turn: there is one at a time."""
 
 PATIENCE_S = 1.0
-"""How long they wait, each of them. A worker that asks for a share waits for `scatter.TOTAL_TIMEOUT_S`, for reading
-too."""
+"""How long they wait, each of them. A worker that asks for a share waits for `cluster_answers.TOTAL_TIMEOUT_S`, for
+reading too."""
 
 
 class CountTurns(NamedTuple):

@@ -19,11 +19,11 @@ from light_scheduler.payloads.masks import Masks
 from light_scheduler.settings import Settings
 from light_scheduler.wire.schemas import FRAME, Schemas, schema_id
 
+from .cluster_answers import is_local
 from .dead_letter_documents import DeadLetterDetail
 from .documents import Content, DecodedView, HeaderView, ScheduleDetail
 from .guard import IDENTITY
 from .problems import ProblemError
-from .scatter import is_local
 from .turns import Turns
 
 PAYLOADS_WAITING = 32

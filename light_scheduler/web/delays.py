@@ -19,12 +19,12 @@ from light_scheduler.model import RuleError
 from light_scheduler.model.delay import parse_rule
 
 from .cluster import Delays, Peers
+from .cluster_answers import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
 from .delay_documents import DelayBody, DelayList
 from .json_bodies import read_json
 from .peer_client import PEER_CLIENT, PeerClient
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .requesters import requester_of
-from .scatter import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
 
 _JSON = "application/json"
 

@@ -16,9 +16,9 @@ from light_scheduler.access.tokens import PREFIX
 from light_scheduler.clock import Clock
 
 from .cluster import Access, Peers
+from .cluster_answers import is_local
 from .peer_client import authority_of
 from .problems import RETRY_AFTER_S, ProblemError
-from .scatter import is_local
 from .sessions import cookie_of, login_page
 from .shares import HOLDER, holder_for
 

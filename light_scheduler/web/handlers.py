@@ -18,6 +18,7 @@ from light_scheduler.wire.fields import parse_id, parse_tenant
 from .batch import BatchHandlers
 from .caught_up import caught_up
 from .changes import ChangeHandlers
+from .cluster_answers import ClusterAnswers, is_local, share_response
 from .cluster_document import IdentityDocument
 from .cluster_state import ClusterHandlers
 from .command_responses import etag, schedule_path
@@ -62,7 +63,6 @@ from .redrive import Redrive
 from .request_limits import request_turns
 from .rights import OF_RAW_PAYLOADS, RIGHTS
 from .routes import route_of
-from .scatter import Scatter, is_local, share_response
 from .sessions import LOG_OUT_PATH, LOGIN_PATH
 from .tenant_metrics import TenantCollector
 from .tenants import TenantHandlers
@@ -96,7 +96,7 @@ class Handlers:
         dispatch = Dispatch(worker.kafka.commands, self._find)
         self._partitions = KnownPartitions(worker.lanes, worker.peers, worker.topics, worker.kafka.count_partitions)
         self._hour = LastHour()
-        overview = Overview(worker.lanes, self._hour, self._scatter, worker.clock)
+        overview = Overview(worker.lanes, self._hour, self._cluster, worker.clock)
         cluster = ClusterHandlers(self._own_info, worker.peers, worker.topics, worker.clock)
         self._events = EventHandlers({"overview": overview.answer, "cluster": cluster.answer})
         self._configuration = ConfigurationHandlers(worker, self._own_info)
@@ -107,10 +107,10 @@ class Handlers:
             self._light4j,
             CommandHandlers(dispatch, self._idempotency, worker),
             BatchHandlers(dispatch, worker, batches),
-            WhyHandlers(worker, self._scatter, searches),
+            WhyHandlers(worker, self._cluster, searches),
             *self._log_handlers(searches),
-            UpcomingHandlers(worker.lanes, self._scatter, counts, worker.clock),
-            UpcomingGroupsHandlers(worker.lanes, self._partitions, self._scatter, counts, worker.clock),
+            UpcomingHandlers(worker.lanes, self._cluster, counts, worker.clock),
+            UpcomingGroupsHandlers(worker.lanes, self._partitions, self._cluster, counts, worker.clock),
             PreviewHandlers(worker.clock, self._work),
             DryRunHandlers(worker.clock, self._work, worker.settings),
             DelayHandlers(worker.delays, worker.peers),
@@ -200,7 +200,7 @@ class Handlers:
         if is_local(request):
             return share_response(await self._own_page(query))
         async with self._lists.turn():
-            return _json(await self._scatter(request).page(self._own_page(query), request.rel_url.raw_path_qs, query))
+            return _json(await self._cluster(request).page(self._own_page(query), request.rel_url.raw_path_qs, query))
 
     async def _own_page(self, query: Query) -> OwnPage:
         lanes = await caught_up(self._worker.lanes)
@@ -214,7 +214,7 @@ class Handlers:
         own = self._own_matches(tenant, id)
         if is_local(request):
             return share_response(await own)
-        found = await self._scatter(request).find(own, request.rel_url.raw_path)
+        found = await self._cluster(request).find(own, request.rel_url.raw_path)
         if found is None:
             raise ProblemError(HTTPStatus.NOT_FOUND, f"Tenant {tenant} has no pending schedule {id!r}.")
         headers = {"ETag": (tag := etag(found.version))}
@@ -293,10 +293,10 @@ class Handlers:
         return await own_matches(await caught_up(self._worker.lanes), tenant, id)
 
     async def _find(self, request: web.Request, tenant: str, id: str) -> ScheduleDetail | None:
-        return await self._scatter(request).find(self._own_matches(tenant, id), schedule_path(tenant, id))
+        return await self._cluster(request).find(self._own_matches(tenant, id), schedule_path(tenant, id))
 
-    def _scatter(self, request: web.Request) -> Scatter:
-        return Scatter(self._worker.peers, self._worker.topics, request.app[PEER_CLIENT])
+    def _cluster(self, request: web.Request) -> ClusterAnswers:
+        return ClusterAnswers(self._worker.peers, self._worker.topics, request.app[PEER_CLIENT])
 
 
 def _json(document: msgspec.Struct, headers: Mapping[str, str] | None = None) -> web.Response:

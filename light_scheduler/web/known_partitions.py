@@ -12,8 +12,8 @@ from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.tables.views import Lane, QueryError
 
 from .cluster import Lanes, Peers, owner_of_each
+from .cluster_answers import is_local
 from .parameters import lane_named
-from .scatter import is_local
 
 FRESH_S = 1.0
 """How often Kafka is asked at most, however many requests are for partitions that no worker has: once at a time."""

@@ -18,13 +18,13 @@ from light_scheduler.tables.views import Lane, ReadableTable
 
 from .caught_up import caught_up
 from .cluster import Lanes, Tables
+from .cluster_answers import ClusterAnswers, Whole, is_local, share_response
 from .guard import IDENTITY
 from .largest import Largest
 from .last_hour import SLOT_MS, LastHour, Slot, together
 from .overview_document import HourSample, OverviewDocument, TenantPending, TopicPending
 from .parameters import read_parameters
 from .problems import MissingPartition
-from .scatter import Scatter, Whole, is_local, share_response
 from .shared_answers import SharedAnswers
 from .slices import SHORT_REST, LoopTime, pieces
 from .tenants_asked import TenantParameters, Tenants, questions
@@ -85,10 +85,12 @@ async def lane_counts(groups: Iterator[tuple[Group, int]], tenants: Tenants, tim
 class Overview:
     """Puts overviews together, each of them once a second at most."""
 
-    def __init__(self, lanes: Lanes, hour: LastHour, scatter: Callable[[web.Request], Scatter], clock: Clock) -> None:
+    def __init__(
+        self, lanes: Lanes, hour: LastHour, cluster: Callable[[web.Request], ClusterAnswers], clock: Clock
+    ) -> None:
         self._lanes = lanes
         self._hour = hour
-        self._scatter = scatter
+        self._cluster = cluster
         self._now = clock.now
         self._answers = SharedAnswers[Tenants, bytes]()
         self._counting = asyncio.Lock()
@@ -96,7 +98,7 @@ class Overview:
     async def answer(self, request: web.Request) -> bytes:
         """Return the overview for whoever asks, as JSON."""
         tenants = request[IDENTITY].tenants
-        return await self._answers.answer(tenants, FRESH_S, lambda: self._asked(self._scatter(request), tenants))
+        return await self._answers.answer(tenants, FRESH_S, lambda: self._asked(self._cluster(request), tenants))
 
     async def own(self, tenants: Tenants) -> OwnOverview:
         """Return this worker's share."""
@@ -104,8 +106,8 @@ class Overview:
         async with self._counting:  # one at a time: the lanes have most of the loop's time
             return await own_overview(tables, self._lanes, self._hour.slots(self._now()), tenants)
 
-    async def _asked(self, scatter: Scatter, tenants: Tenants) -> bytes:
-        asked = [scatter.known(self.own(part), path, OwnOverview) for part, path in questions(PATH, tenants)]
+    async def _asked(self, cluster: ClusterAnswers, tenants: Tenants) -> bytes:
+        asked = [cluster.known(self.own(part), path, OwnOverview) for part, path in questions(PATH, tenants)]
         return _encode(document(await asyncio.gather(*asked), self._now()))
 
 

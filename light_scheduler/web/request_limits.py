@@ -24,7 +24,7 @@ BATCHES_WAITING = 16
 """Batches that are carried out at a time; and those that wait for one of them to end."""
 
 PATIENCE_S = 2.0
-"""How long they wait. Other workers wait for `scatter.TOTAL_TIMEOUT_S`, for reading too."""
+"""How long they wait. Other workers wait for `cluster_answers.TOTAL_TIMEOUT_S`, for reading too."""
 
 
 class RequestTurns(NamedTuple):

@@ -23,10 +23,10 @@ from light_scheduler.wire.fields import parse_tenant
 
 from .caught_up import caught_up
 from .cluster import Lanes, Tables
+from .cluster_answers import ClusterAnswers, Whole, is_local, share_response
 from .count_limits import CountTurns, count_time, too_much
 from .intervals import MINUTE_MS, Intervals, cells_in, intervals_asked
 from .parameters import checked, read_parameters
-from .scatter import Scatter, Whole, is_local, share_response
 from .slices import SHORT_REST, LoopTime, pieces
 from .upcoming_document import By, PendingCount, UpcomingCount, UpcomingParameters
 
@@ -196,10 +196,10 @@ class UpcomingHandlers:
     """One method per operation."""
 
     def __init__(
-        self, lanes: Lanes, scatter: Callable[[web.Request], Scatter], turns: CountTurns, clock: Clock
+        self, lanes: Lanes, cluster: Callable[[web.Request], ClusterAnswers], turns: CountTurns, clock: Clock
     ) -> None:
         self._lanes = lanes
-        self._scatter = scatter
+        self._cluster = cluster
         self._turns = turns
         self._clock = clock
 
@@ -209,7 +209,7 @@ class UpcomingHandlers:
             return share_response(await self._own(asked))
         path = str(URL(request.rel_url.raw_path, encoded=True).with_query(asked.parameters))
         async with self._turns.whole.turn():
-            whole = await self._scatter(request).whole(self._own(asked), path, OwnCounts)
+            whole = await self._cluster(request).whole(self._own(asked), path, OwnCounts)
             return web.Response(body=await document(whole, asked), content_type="application/json")
 
     async def _own(self, asked: TenantIntervals) -> OwnCounts:

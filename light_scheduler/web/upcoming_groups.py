@@ -28,12 +28,12 @@ from light_scheduler.wire.fields import parse_topic
 
 from .caught_up import caught_up
 from .cluster import Lanes, Tables
+from .cluster_answers import ClusterAnswers, Whole, is_local, share_response
 from .count_limits import CountTurns, count_time, too_much
 from .intervals import MINUTE_MS, Intervals, cells_in, intervals_asked
 from .known_partitions import KnownPartitions
 from .largest import Largest
 from .parameters import lane_named, optional, read_parameters
-from .scatter import Scatter, Whole, is_local, share_response
 from .shared_answers import SharedAnswers
 from .slices import SHORT_REST, LoopTime, pieces
 from .upcoming_document import (
@@ -311,13 +311,13 @@ class UpcomingGroupsHandlers:
         self,
         lanes: Lanes,
         partitions: KnownPartitions,
-        scatter: Callable[[web.Request], Scatter],
+        cluster: Callable[[web.Request], ClusterAnswers],
         turns: CountTurns,
         clock: Clock,
     ) -> None:
         self._lanes = lanes
         self._partitions = partitions
-        self._scatter = scatter
+        self._cluster = cluster
         self._turns = turns
         self._clock = clock
         self._answers = SharedAnswers[Asked, bytes]()
@@ -326,13 +326,13 @@ class UpcomingGroupsHandlers:
         asked = asked_of(request.query, self._clock.now(), await self._partitions.asked_by(request))
         if is_local(request):
             return share_response(await self._own(asked))
-        body = await self._answers.answer(asked, FRESH_S, lambda: self._asked(self._scatter(request), asked))
+        body = await self._answers.answer(asked, FRESH_S, lambda: self._asked(self._cluster(request), asked))
         return web.Response(body=body, content_type="application/json")
 
-    async def _asked(self, scatter: Scatter, asked: Asked) -> bytes:
+    async def _asked(self, cluster: ClusterAnswers, asked: Asked) -> bytes:
         path = str(URL(PATH).with_query(asked.parameters))
         async with self._turns.whole.turn():
-            whole = await scatter.whole(self._own(asked), path, OwnSeries, asked.partition)
+            whole = await cluster.whole(self._own(asked), path, OwnSeries, asked.partition)
             return await document(whole, asked)
 
     async def _own(self, asked: Asked) -> OwnSeries:

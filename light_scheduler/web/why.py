@@ -25,12 +25,12 @@ from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .caught_up import caught_up
 from .cluster import Lanes
+from .cluster_answers import ClusterAnswers, Whole, is_local, share_response
 from .guard import IDENTITY
 from .history import DAY_MS, events_of, place_of
 from .looking_back import MOST_TIME_S, Found, SearchPosition, look_back, opened
 from .parameters import checked, read_parameters
 from .problems import MissingPartition, ProblemError
-from .scatter import Scatter, Whole, is_local, share_response
 from .text_forms import INSTANT, described
 from .turns import Turns
 from .why_document import why_document
@@ -69,9 +69,9 @@ class OwnStanding(msgspec.Struct, frozen=True, kw_only=True):
 class WhyHandlers:
     """One method per operation."""
 
-    def __init__(self, worker: Worker, scatter: Callable[[web.Request], Scatter], searches: Turns) -> None:
+    def __init__(self, worker: Worker, cluster: Callable[[web.Request], ClusterAnswers], searches: Turns) -> None:
         self._worker = worker
-        self._scatter = scatter
+        self._cluster = cluster
         self._searches = searches
 
     async def why_schedule(self, request: web.Request) -> web.Response:
@@ -103,7 +103,7 @@ class WhyHandlers:
     async def _pending(self, request: web.Request, tenant: str, id: str) -> _Pending:
         """Look an id up in all workers."""
         own = own_standing(self._worker.lanes, tenant, id)
-        whole, missing = await self._scatter(request).known(own, request.rel_url.raw_path, OwnStanding)
+        whole, missing = await self._cluster(request).known(own, request.rel_url.raw_path, OwnStanding)
         stopped = _stopped(whole, missing, with_reasons=request[IDENTITY].tenants is None)
         return _Pending(_latest(whole), stopped, self._worker.clock.now())
 

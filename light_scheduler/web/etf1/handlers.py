@@ -13,9 +13,9 @@ from aiohttp import web
 from yarl import URL
 
 from light_scheduler.web.caught_up import caught_up
+from light_scheduler.web.cluster_answers import ClusterAnswers, is_local, share_response
 from light_scheduler.web.peer_client import PEER_CLIENT
 from light_scheduler.web.problems import ProblemError
-from light_scheduler.web.scatter import Scatter, is_local, share_response
 from light_scheduler.web.turns import Turns
 from light_scheduler.web.worker import Worker
 from light_scheduler.web.worker_documents import InfoDocument
@@ -127,8 +127,8 @@ class Etf1Handlers:
 
     async def _searched(self, request: web.Request, search: Search) -> Merged:
         async with self._lists.turn():
-            scatter = self._scatter(request)
-            whole = await scatter.whole(self._own_search(search), request.rel_url.raw_path_qs, OwnSearch)
+            cluster = self._cluster(request)
+            whole = await cluster.whole(self._own_search(search), request.rel_url.raw_path_qs, OwnSearch)
         return merged(whole, search)
 
     async def _own_search(self, search: Search) -> OwnSearch:
@@ -141,7 +141,7 @@ class Etf1Handlers:
         own = self._own_lookup(id, search)
         if is_local(request):
             return share_response(await own)
-        whole = await self._scatter(request).whole(own, request.rel_url.raw_path, OwnSearch)
+        whole = await self._cluster(request).whole(own, request.rel_url.raw_path, OwnSearch)
         rows = merged(whole, search).rows
         if not rows or name != self._name:
             raise ProblemError(HTTPStatus.NOT_FOUND, f"The scheduler {name!r} has no schedule {id!r} pending.")
@@ -150,8 +150,8 @@ class Etf1Handlers:
     async def _own_lookup(self, id: str, search: Search) -> OwnSearch:
         return own_lookup(await caught_up(self._worker.lanes), self.topics, id, search)
 
-    def _scatter(self, request: web.Request) -> Scatter:
-        return Scatter(self._worker.peers, self.topics, request.app[PEER_CLIENT])
+    def _cluster(self, request: web.Request) -> ClusterAnswers:
+        return ClusterAnswers(self._worker.peers, self.topics, request.app[PEER_CLIENT])
 
 
 def _address(url: URL) -> str:

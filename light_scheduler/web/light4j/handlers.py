@@ -16,13 +16,13 @@ from light_scheduler.kafka.schema_ids import RegistryError, SchemaIds
 from light_scheduler.tables.views import Lane
 from light_scheduler.web.bounded import MOST_BYTES
 from light_scheduler.web.caught_up import caught_up
+from light_scheduler.web.cluster_answers import ClusterAnswers, Whole, is_local, share_response
 from light_scheduler.web.command_responses import failures_as_problems
 from light_scheduler.web.guard import IDENTITY, refuse_hidden, refuse_reserved
 from light_scheduler.web.parameters import optional, read_parameters
 from light_scheduler.web.peer_client import PEER_CLIENT
 from light_scheduler.web.problems import RETRY_AFTER_S, ProblemError
 from light_scheduler.web.requesters import naming
-from light_scheduler.web.scatter import Scatter, Whole, is_local, share_response
 from light_scheduler.web.tenants_asked import TenantParameters, Tenants, questions
 from light_scheduler.web.text_forms import ID, TENANT, described
 from light_scheduler.web.turns import Turns
@@ -133,22 +133,22 @@ class Light4jHandlers:
     async def _lane_of(self, request: web.Request, body: TaskBody) -> Lane | None:
         """Return where a task is pending. Raises ProblemError if a partition did not answer."""
         wanted = Wanted(frozenset((body.host,)), body.name, None)
-        scatter = Scatter(self._worker.peers, self.topics, request.app[PEER_CLIENT])
+        cluster = ClusterAnswers(self._worker.peers, self.topics, request.app[PEER_CLIENT])
         lanes: list[Lane] = []
         async with self._lists.turn():
             for _, path in questions(request.rel_url.raw_path, wanted.hosts, **wanted.parameters()):
-                whole = await scatter.whole(self._own(wanted), path, OwnTasks)
+                whole = await cluster.whole(self._own(wanted), path, OwnTasks)
                 lanes += [tasks.lane for tasks in claimed(whole) if tasks.has_name or tasks.rows]
         return min(lanes, default=None)
 
     async def _rows(self, request: web.Request, wanted: Wanted) -> list[Row]:
         """Return the tasks that all workers have, by host and name."""
-        scatter = Scatter(self._worker.peers, self.topics, request.app[PEER_CLIENT])
+        cluster = ClusterAnswers(self._worker.peers, self.topics, request.app[PEER_CLIENT])
         rows: list[Row] = []
         async with self._lists.turn():
             for hosts, path in questions(request.rel_url.raw_path, wanted.hosts, **wanted.parameters()):
                 own = self._own(msgspec.structs.replace(wanted, hosts=hosts))
-                rows += merged(await scatter.whole(own, path, OwnTasks))
+                rows += merged(await cluster.whole(own, path, OwnTasks))
                 _refuse_too_large(rows)
         return sorted(rows)
 

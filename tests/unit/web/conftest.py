@@ -14,6 +14,7 @@ from support.web_cluster.schedules import TOPIC
 from light_scheduler.cli import main
 from light_scheduler.web import (
     bounded,
+    cluster_answers,
     cluster_state,
     count_limits,
     delays,
@@ -23,7 +24,6 @@ from light_scheduler.web import (
     own,
     preview,
     request_limits,
-    scatter,
     slices,
     why,
 )
@@ -41,7 +41,7 @@ BUDGETS = {
     own: ("REQUEST_TIME_S", "SEARCH_TIME_S"),
     preview: ("MOST_TIME_S",),
     request_limits: ("PATIENCE_S",),
-    scatter: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S", "GRACE_S"),
+    cluster_answers: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S", "GRACE_S"),
     why: ("MOST_TIME_S",),
 }
 """By module, the time that an answer may take of the processor or of who waits for it."""

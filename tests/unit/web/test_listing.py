@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from light_scheduler.tables.views import Query
-from light_scheduler.web import own, scatter
+from light_scheduler.web import cluster_answers, own
 from light_scheduler.web.own import own_page
 from light_scheduler.web.peer_client import LOCAL_SCOPE, SCOPE_HEADER
 
@@ -206,7 +206,7 @@ async def test_a_request_marked_as_local_goes_no_further(cluster: Any, workers: 
     headers = {SCOPE_HEADER: LOCAL_SCOPE}
     async with workers[0].client.get(LIST, headers=headers) as response:
         assert response.status == 200
-        assert response.content_type == scatter.SHARE_MEDIA_TYPE
+        assert response.content_type == cluster_answers.SHARE_MEDIA_TYPE
 
 
 @pytest.mark.parametrize(

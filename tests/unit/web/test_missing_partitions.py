@@ -9,7 +9,7 @@ import pytest
 
 from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.tables.views import Query
-from light_scheduler.web import known_partitions, own, scatter
+from light_scheduler.web import cluster_answers, known_partitions, own
 from light_scheduler.web.own import own_page
 
 from .test_listing import LIST, TOPIC, all_pages
@@ -66,7 +66,7 @@ async def test_a_worker_that_does_not_answer_in_time_counts_as_down(
 
     silent = await asyncio.start_server(never, "127.0.0.1", 0)
     cluster.distribution[f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"] = {TOPIC: [4]}
-    monkeypatch.setattr(scatter, "TOTAL_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(cluster_answers, "TOTAL_TIMEOUT_S", 0.05)
     problem = await worker.json(LIST, status=503)
     assert [(each["partition"], each["reason"]) for each in problem["missing"]] == [(4, "did not answer in time")]
     release.set()

@@ -11,7 +11,7 @@ import pytest
 from support.waiting import eventually
 
 from light_scheduler.tables.views import Query
-from light_scheduler.web import handlers, own, preview, reader, request_limits, scatter, slices, turns
+from light_scheduler.web import cluster_answers, handlers, own, preview, reader, request_limits, slices, turns
 from light_scheduler.web.own import own_page
 from light_scheduler.web.problems import ProblemError
 from light_scheduler.web.reader import ScheduleReader
@@ -175,7 +175,7 @@ async def test_a_request_ends_by_its_time_and_the_next_page_goes_on(
 
 async def test_a_page_ends_by_its_size(cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own, "PAGE_BYTES", 3_000)
-    monkeypatch.setattr(scatter, "PAGE_BYTES", 3_000)
+    monkeypatch.setattr(cluster_answers, "PAGE_BYTES", 3_000)
     for number in range(40):
         cluster.put(f"id-{number:02}", partition=number % 4, labels={"large": "x" * 1_000})
     ids: list[str] = []
@@ -279,14 +279,14 @@ async def frozen() -> Any:
 async def test_a_schedule_that_is_found_waits_for_no_frozen_worker(
     cluster: Any, frozen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scatter, "GRACE_S", 0.1)
+    monkeypatch.setattr(cluster_answers, "GRACE_S", 0.1)
     asked, _ = await cluster.start([0], [1])
     cluster.distribution[frozen] = {"light-scheduler-commands": [2]}
     cluster.put("own", partition=0)
     cluster.put("others", partition=1)
     for id in ("own", "others"):
-        async with asyncio.timeout(scatter.TOTAL_TIMEOUT_S / 2):
+        async with asyncio.timeout(cluster_answers.TOTAL_TIMEOUT_S / 2):
             assert (await asked.json(f"{LIST}/{id}"))["id"] == id
-    monkeypatch.setattr(scatter, "TOTAL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(cluster_answers, "TOTAL_TIMEOUT_S", 0.5)
     async with asked.client.get(f"{LIST}/nowhere", timeout=aiohttp.ClientTimeout(30)) as response:
         assert response.status == 503, "it may be with the frozen one"

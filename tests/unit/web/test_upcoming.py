@@ -16,7 +16,7 @@ from support.tries import tries
 
 from light_scheduler.model import NEVER
 from light_scheduler.tables.views import Lane
-from light_scheduler.web.scatter import Whole
+from light_scheduler.web.cluster_answers import Whole
 from light_scheduler.web.upcoming import document, intervals_of, own_counts
 
 UPCOMING = "/api/v1/tenants/default/upcoming"

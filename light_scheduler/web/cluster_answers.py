@@ -77,7 +77,7 @@ def share_response(share: HasLanes) -> web.Response:
     return web.Response(body=msgspec.msgpack.encode(share), content_type=SHARE_MEDIA_TYPE)
 
 
-class Scatter:
+class ClusterAnswers:
     """Asks the other workers. `topics` are the commands topics of the application."""
 
     def __init__(self, peers: Peers, topics: frozenset[str], client: PeerClient) -> None:

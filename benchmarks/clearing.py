@@ -25,10 +25,10 @@ from light_scheduler.engine import FiringRules
 from light_scheduler.model import Headers, TopicNames
 from light_scheduler.pipeline.audit.clearing import COLUMNS
 from light_scheduler.pipeline.audit.evidence import HISTORY, Row, asked_of, encode_asked, kafka_rows
-from light_scheduler.pipeline.audit.judging import clear_rows, judge_rows
 from light_scheduler.pipeline.audit.readings import ROWS, Reading
 from light_scheduler.pipeline.audit.terms import Terms
 from light_scheduler.pipeline.audit.verdict import Bounds, Horizon
+from light_scheduler.pipeline.audit.verdict_table import clear_rows, judge_rows
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema
 from light_scheduler.wire import dialect_named
 

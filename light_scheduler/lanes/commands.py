@@ -21,13 +21,13 @@ from .admission import Admission
 from .answers import Answers
 from .bulk import BulkCommands
 from .caution import Kind, Work
+from .command_routing import CommandRouting
 from .condemned import NO_FAULT_OF_WORK, Condemned, blaming
 from .plain_commands import PlainCommands
 from .plain_tasks import PlainTasks
 from .probing import Probing
 from .recording import record_decision
 from .rejection import reject, reject_silently
-from .routing import Routing
 from .transaction import Transaction
 
 WHILE_MOVING = (
@@ -45,7 +45,7 @@ class Commands:
     def __init__(
         self,
         transaction: Transaction,
-        routing: Routing,
+        routing: CommandRouting,
         admission: Admission,
         answers: Answers,
         bulk: BulkCommands,

@@ -21,18 +21,18 @@ from .answers import Answers
 from .budget import TurnBudget
 from .bulk import BulkCommands
 from .caution import Kind, Work
+from .command_routing import CommandRouting
 from .commands import Commands
 from .condemned import Condemned, blaming
 from .context import LaneContext, OriginKey, Refusals, origin_key
+from .firing_order import Turns
 from .firings import Firings
 from .forwarding import Forwarding
 from .moving import Moving
 from .outages import Holding
 from .restrictions import UNRESTRICTED, Restrictions
-from .routing import Routing
 from .tracing import TracedEvent
 from .transaction import Transaction
-from .turns import Turns
 
 
 class Cycle:
@@ -54,7 +54,7 @@ class Cycle:
         admission = Admission.to(transaction, restrictions)
         self.lending, self.delaying, self.rates = admission.lending, admission.delaying, admission.rates
         self.moving = Moving(transaction, forwarding, self._bulk, self.delaying)
-        routing = Routing(transaction, forwarding, self.moving)
+        routing = CommandRouting(transaction, forwarding, self.moving)
         self._commands = Commands(transaction, routing, admission, self._answers, self._bulk, self._condemned)
         self.tried: set[OriginKey] = set()
         """Firings that the cycle tried to deliver, if `fire_due` was asked to trace them."""

@@ -25,7 +25,6 @@ from . import rates
 from .continuing import ContinuedTopics
 from .evidence import COMMAND, IMPORTED
 from .gathering import CARRIED, COLUMNS
-from .judging import HANDLED, OPEN, STANDS, UNJUDGED, findings, kept
 from .options import AuditOptions
 from .reading import Evidence
 from .reporting import reported, without_waiting
@@ -33,6 +32,7 @@ from .state import AuditState
 from .summary import AuditSummary
 from .terms import Terms
 from .verdict import Bounds
+from .verdict_table import HANDLED, OPEN, STANDS, UNJUDGED, findings, kept
 from .watermark import Watermark
 
 _WHOSE = ["tenant", "id"]

@@ -15,13 +15,13 @@ from light_scheduler.wire import history_key
 
 from . import rates
 from .increments import audit_since_last
-from .judging import findings, kept, settled
 from .options import AuditOptions
 from .reading import Evidence
 from .reporting import reported, without_waiting
 from .sources import Archive, Source, Topics
 from .summary import AuditSummary
 from .verdict import Bounds
+from .verdict_table import findings, kept, settled
 
 _OF_NO_ID = history_key("", None).decode()
 """Ends the key of each line of history that names no id."""

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from .evidence import HISTORY
 from .faults import FaultKind
 from .gathering import CARRIED
-from .judging import FAULT
 from .verdict import Bounds
+from .verdict_table import FAULT
 
 MOST_LISTED = 1_000
 """Times that are listed of a span that differs."""

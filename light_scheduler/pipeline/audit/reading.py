@@ -15,12 +15,12 @@ from light_scheduler.pipeline.tables import read_table
 
 from . import gathering
 from .evidence import HISTORY
-from .judging import kept
 from .options import AuditOptions, Imported
 from .readings import Reading
 from .sources import Log, Source
 from .terms import Terms
 from .verdict import Bounds, Horizon
+from .verdict_table import kept
 
 
 class Evidence:

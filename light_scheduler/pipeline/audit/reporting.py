@@ -13,10 +13,10 @@ from light_scheduler.pipeline.percentiles import percentiles
 from light_scheduler.pipeline.tables import write_table
 
 from .faults import FaultKind
-from .judging import COUNT, FAULT, HANDLED, LATENESS, MINUTE
 from .options import AuditOptions
 from .summary import MOST_SHOWN, AuditSummary, Figures, FoundFault, audit_page
 from .verdict import Bounds
+from .verdict_table import COUNT, FAULT, HANDLED, LATENESS, MINUTE
 
 MOST_LISTED = 1_000
 """Faults of each kind that a page lists."""

@@ -31,10 +31,10 @@ from light_scheduler.pipeline.audit.evidence import (
     encode_asked,
     headers_digest,
 )
-from light_scheduler.pipeline.audit.judging import COUNT, HANDLED, LATENESS, LEFT, MINUTE, clear_rows, judge_rows
 from light_scheduler.pipeline.audit.readings import ROWS
 from light_scheduler.pipeline.audit.terms import Terms
 from light_scheduler.pipeline.audit.verdict import Bounds, Horizon
+from light_scheduler.pipeline.audit.verdict_table import COUNT, HANDLED, LATENESS, LEFT, MINUTE, clear_rows, judge_rows
 from light_scheduler.pipeline.lag import LAG_MS
 from light_scheduler.pipeline.schemas import arrow_schema
 from light_scheduler.wire import decode_history

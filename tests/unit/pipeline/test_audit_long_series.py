@@ -18,8 +18,8 @@ from support.tries import tries
 
 from light_scheduler.pipeline.audit import overflow
 from light_scheduler.pipeline.audit.evidence import SEEN
-from light_scheduler.pipeline.audit.judging import COUNT, judge_rows
 from light_scheduler.pipeline.audit.overflow import LongList, LongMap
+from light_scheduler.pipeline.audit.verdict_table import COUNT, judge_rows
 
 from .conftest import Verdicts, evidence, order_of
 from .test_audit import HOUR, PLANTED, STEPS, M, busy, faults, firing_of

@@ -25,7 +25,7 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
         write_page((tmp_path / "page.html").as_uri(), "")
 
 
-@pytest.mark.parametrize("module", ["audit.judging", "load.task", "forecast", "report"])
+@pytest.mark.parametrize("module", ["audit.verdict_table", "load.task", "forecast", "report"])
 def test_executors_do_not_import_what_plots_are_made_with(module: str) -> None:
     script = f"import sys, light_scheduler.pipeline.{module}; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -15,7 +15,7 @@ from .moving import Moving
 from .transaction import Transaction
 
 
-class Routing:
+class CommandRouting:
     """Of one cycle: `forwarding` writes to other partitions, `moving` decides while schedules move between them."""
 
     def __init__(self, transaction: Transaction, forwarding: Forwarding, moving: Moving) -> None:

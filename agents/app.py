@@ -141,7 +141,7 @@ def create_app(
     app.exchange = RateExchange(AssignedPeers(app), [source.name for source in settings.inputs])
     host = Host(settings, app.clock, app.conf.id, consumer, app.crash, app.exchange, log_name)
     assembly = Assembly(host, new_timer, secret, tenants or FixedTenancy())
-    app.add_dependency(assembly.placements)
+    app.add_dependency(assembly.partitionings)
     app.lanes = Lanes(
         assembly.new_lane,
         assembly.new_standby,

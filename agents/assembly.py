@@ -37,7 +37,7 @@ from light_scheduler.tables.usable_copy import ChangelogFacts
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.schemas import Schemas
 
-from .placements import TopicPlacements
+from .partitionings import TopicPartitionings
 from .transport import LaneConsumer
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Host:
 
 
 class Assembly:
-    """Makes the lanes of one worker, which share `clients`, `targets` and `placements`; `release` when none is left."""
+    """Makes a worker's lanes, which share `clients`, `targets` and `partitionings`; `release` when none is left."""
 
     def __init__(
         self, host: Host, new_timer: TimerFactory, secret: Callable[[], bytes | None], tenants: Tenancy
@@ -87,7 +87,7 @@ class Assembly:
         self._commands_ids = TopicIds(self.clients.topic_id, time.monotonic)
         self._registry = None if settings.registry is None else SchemaRegistry(settings.registry, Schemas())
         tenants_topic = CompactedTopic(settings.connection, settings.topics.tenants)
-        self.placements = TopicPlacements(tenants_topic, self._commands_ids, self._partitions_of)
+        self.partitionings = TopicPartitionings(tenants_topic, self._commands_ids, self._partitions_of)
         schemas = None if self._registry is None else self._registry.schemas
         self._dialects = {source.name: dialect_named(source.dialect, schemas) for source in settings.inputs}
         self._exchange = host.exchange
@@ -111,7 +111,7 @@ class Assembly:
             tenants=self._tenants,
             tenant_firings=self.tenant_firings,
             topic_totals=self.topic_totals[place.topic],
-            placements=self.placements if dialect.forwards else None,
+            partitionings=self.partitionings if dialect.forwards else None,
             # A short way does not tell what passes it.
             short_ways=self._tracing is None,
             tracing=self._tracing,

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.kafka.compacted import stored_entries
 from light_scheduler.kafka.topic_admin import TIMEOUT_S, grow_topic, topic_id
-from light_scheduler.lanes.placement_records import TopicIncarnation, placement_in
-from light_scheduler.model.placement import Placement
+from light_scheduler.lanes.partitioning_records import TopicIncarnation, partitioning_in
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.settings import Settings
 from light_scheduler.wire import dialect_named
 
@@ -35,50 +35,51 @@ def topic_to_grow(settings: Settings, name: str | None) -> str:
     return name
 
 
-def placement_of(settings: Settings, topic: str) -> Placement | None:
+def partitioning_of(settings: Settings, topic: str) -> Partitioning | None:
     """Return what holds for the partitions of a commands topic; None: no worker has noted it yet."""
     incarnation = TopicIncarnation(topic, topic_id(settings.connection, topic))
     entries = asyncio.run(stored_entries(settings.connection, settings.topics.tenants, TIMEOUT_S))
-    return placement_in(entries, incarnation)
+    return partitioning_in(entries, incarnation)
 
 
 def grow(settings: Settings, topic: str, partitions: int) -> None:
     """Add partitions up to a number. Raises ConfigurationError if that must not be, or not now."""
-    placement = placement_of(settings, topic)
-    if placement is None:
+    partitioning = partitioning_of(settings, topic)
+    if partitioning is None:
         raise ConfigurationError(
             "partitions",
             f"cannot be raised yet: no worker of this version has run with {topic}, and only workers record which "
             "partitions keys belong to. Start one, wait until it is ready, and try again",
         )
-    if partitions < placement.partitions:
+    if partitions < partitioning.partitions:
         raise ConfigurationError(
-            "partitions", f"of {topic} are {placement.partitions}, and Kafka cannot remove any: give a larger number"
+            "partitions", f"of {topic} are {partitioning.partitions}, and Kafka cannot remove any: give a larger number"
         )
-    if partitions > placement.partitions and not placement.is_settled:
+    if partitions > partitioning.partitions and not partitioning.is_settled:
         raise ConfigurationError(
             "partitions",
-            f"cannot be raised now: schedules still move from {placement.former} to {placement.partitions} partitions. "
-            f"Watch them with `light-scheduler topics grow --partitions {placement.partitions}`",
+            f"cannot be raised now: schedules still move from {partitioning.former} "
+            f"to {partitioning.partitions} partitions. "
+            f"Watch them with `light-scheduler topics grow --partitions {partitioning.partitions}`",
         )
     grow_topic(settings, topic, partitions)
 
 
-def progress_of(placement: Placement | None, partitions: int) -> str | None:
+def progress_of(partitioning: Partitioning | None, partitions: int) -> str | None:
     """Say how far schedules have moved; None: all have."""
-    if placement is None or placement.partitions < partitions:
+    if partitioning is None or partitioning.partitions < partitions:
         return "Waiting for a worker to notice the new partitions"
-    if placement.is_settled:
+    if partitioning.is_settled:
         return None
-    if not placement.all_run:
-        return f"{len(placement.running)} of {placement.partitions} partitions run"
-    return f"{len(placement.settled)} of {placement.partitions} partitions have all of their schedules"
+    if not partitioning.all_run:
+        return f"{len(partitioning.running)} of {partitioning.partitions} partitions run"
+    return f"{len(partitioning.settled)} of {partitioning.partitions} partitions have all of their schedules"
 
 
 def moved(settings: Settings, topic: str, partitions: int, wait_s: float, show: Callable[[str], None]) -> bool:
     """Wait until all schedules are where they belong; False: not all are after `wait_s`."""
     deadline = time.monotonic() + wait_s
-    while (progress := progress_of(placement_of(settings, topic), partitions)) is not None:
+    while (progress := progress_of(partitioning_of(settings, topic), partitions)) is not None:
         show(progress)
         if time.monotonic() > deadline:
             return False

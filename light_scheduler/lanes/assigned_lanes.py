@@ -172,7 +172,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
     counters, table = lane.counters, lane.copy.table
     position = None if table is None else table.checkpoint.position
     events = counters.events
-    placement = lane.placement
+    partitioning = lane.partitioning
     return LaneStatus(
         topic=lane.tp.topic,
         partition=lane.tp.partition,
@@ -193,8 +193,8 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         waiting=counters.waiting,
         lost_results=counters.lost_results,
         forwarded=counters.forwarded,
-        partitions=None if placement is None else placement.partitions,
-        settled=placement is None or placement.former is None or lane.tp.partition in placement.settled,
+        partitions=None if partitioning is None else partitioning.partitions,
+        settled=partitioning is None or partitioning.former is None or lane.tp.partition in partitioning.settled,
         moved=counters.moved,
         adopted=counters.adopted,
         relayed=counters.relayed,

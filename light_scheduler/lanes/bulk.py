@@ -56,7 +56,7 @@ class BulkCommands:
     """The bulk commands that are at work in a partition, for the length of one cycle."""
 
     def __init__(self, transaction: Transaction, forwarding: Forwarding, answers: Answers) -> None:
-        self._governing = Governing(forwarding.placement, transaction.context.partition)
+        self._governing = Governing(forwarding.partitioning, transaction.context.partition)
         context = transaction.context
         self._transaction = transaction
         self._forwarding = forwarding

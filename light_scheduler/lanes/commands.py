@@ -224,7 +224,7 @@ class Commands:
         are_moving = self._moving.may_move
         if origin is None:
             check_bulk(command, self._now, self._limits)
-            if are_moving and not self._moving.placement.all_follow:
+            if are_moving and not self._moving.partitioning.all_follow:
                 raise InvalidCommand("schedule-id", WHILE_MOVING)
             if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
                 self._quotas.take(command, tenant)

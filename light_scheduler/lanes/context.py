@@ -12,8 +12,8 @@ from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.refusals import UserRecord
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.model import EQUAL_SHARES, BulkCommand, Entry, Schedule, Shares, TopicNames
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.place import Place
-from light_scheduler.model.placement import Placement
 from light_scheduler.model.rate_lending import RatePart
 from light_scheduler.wire import CommandRecord, Dialect, partition_for
 from light_scheduler.wire.lane_marks import new_token
@@ -21,7 +21,7 @@ from light_scheduler.wire.probe import is_of_probe
 from light_scheduler.wire.state import identity
 
 from .awaited import Awaited
-from .placements import Placements
+from .partitionings import Partitionings
 from .probe import LaneProbe
 from .queue_ends import QueueEnds
 from .rate_post import NoPost, RatePost
@@ -72,7 +72,7 @@ class LaneContext:
     short_ways: bool = True
     """Whether plain commands and firings go the short way, which comes to the same as the general one."""
 
-    placements: Placements | None = None
+    partitionings: Partitionings | None = None
     """How many partitions keys belong to; None: as many as there are, and the topic never grows."""
 
     queue_ends: QueueEnds = field(default_factory=QueueEnds)
@@ -94,22 +94,22 @@ class LaneContext:
     """Who is told of commands and firings that belong to traces; None: nobody."""
 
     @property
-    def placement(self) -> Placement:
-        """The placement of keys in the commands topic; it has been resolved before."""
-        if self.placements is not None and (known := self.placements.of(self.commands_topic)) is not None:
+    def partitioning(self) -> Partitioning:
+        """The partitioning of keys in the commands topic; it has been resolved before."""
+        if self.partitionings is not None and (known := self.partitionings.of(self.commands_topic)) is not None:
             return known
         return _settled(self.targets[self.commands_topic].partitions)
 
     @property
     def rate_part(self) -> RatePart:
         """The part of each rate that this lane earns: commands topics have equal parts."""
-        part = self.placement.rate_part(self.partition)
+        part = self.partitioning.rate_part(self.partition)
         return part._replace(share=part.share / self.rate_post.topics)
 
     @property
     def writes_rates(self) -> bool:
         """Whether lanes of the topic lend each other tokens by way of its log."""
-        return self.dialect.forwards and bool(self.placement.secret)
+        return self.dialect.forwards and bool(self.partitioning.secret)
 
     @cached_property
     def throttle(self) -> Throttle:
@@ -160,5 +160,5 @@ class LaneContext:
 
 
 @cache
-def _settled(partitions: int) -> Placement:
-    return Placement(partitions)
+def _settled(partitions: int) -> Partitioning:
+    return Partitioning(partitions)

@@ -35,8 +35,8 @@ class Forwarding:
         context = transaction.context
         self._topic = context.commands_topic
         self._partition = context.partition
-        self.placement = context.placement
-        self._partitions = self.placement.partitions
+        self.partitioning = context.partitioning
+        self._partitions = self.partitioning.partitions
         self.home_of = chooser(self._partitions)
         """The partition that a key belongs to."""
         self._batches = transaction.batches
@@ -57,14 +57,14 @@ class Forwarding:
         In a topic that has grown that may be this one: what it has passed on comes back.
         """
         if origin.partitions:
-            require_relayed(record, self._topic, self.placement.secret)
+            require_relayed(record, self._topic, self.partitioning.secret)
         elif origin.reach is not None:
-            require_spread(record, self._topic, self.placement.secret)
+            require_spread(record, self._topic, self.partitioning.secret)
             if origin.reach.partitions > self._partitions:
                 known = f"{origin.reach.partitions}, this one of {self._partitions}"
                 raise LaneError(f"a bulk command was copied by a partition that knows {known} partitions")
         elif origin.partition >= self._partitions or (
-            self.placement.former is None and origin.partition == self._partition
+            self.partitioning.former is None and origin.partition == self._partition
         ):
             raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
 
@@ -74,7 +74,7 @@ class Forwarding:
 
     def spread(self, record: CommandRecord, partition: int, token: str, kind: ReachKind) -> None:
         """Copy a bulk command in a topic that has grown. Raises RecordTooLargeError."""
-        headers = spread(record, token, kind, Grown(self._topic, self._partitions, self.placement.secret))
+        headers = spread(record, token, kind, Grown(self._topic, self._partitions, self.partitioning.secret))
         self._batches.add((self._topic, partition), record.key, record.value, headers)
 
     def relay(
@@ -87,18 +87,18 @@ class Forwarding:
         is_elsewhere: bool = False,
     ) -> None:
         """Pass a command, or a copy of one, on in a topic that has grown. Raises RecordTooLargeError."""
-        grown = Grown(self._topic, self._partitions, self.placement.secret)
+        grown = Grown(self._topic, self._partitions, self.partitioning.secret)
         headers = relayed(record, origin, grown, asks=asks, is_elsewhere=is_elsewhere)
         self._batches.add((self._topic, partition), record.key, record.value, headers)
 
     def hand_over(self, key: bytes, value: bytes, partition: int) -> None:
         """Move a schedule, as its state record, to another partition. Raises RecordTooLargeError."""
-        headers = adoption_headers(self._partition, value, self.placement.secret)
+        headers = adoption_headers(self._partition, value, self.partitioning.secret)
         self._batches.add((self._topic, partition), key, value, headers)
 
     def report_emptied(self) -> None:
         """Tell all other partitions that this one has handed over what belongs elsewhere."""
-        headers = emptied_headers(Emptied(self._partition, self._partitions), self.placement.secret)
+        headers = emptied_headers(Emptied(self._partition, self._partitions), self.partitioning.secret)
         for partition in self.others:
             self._batches.add((self._topic, partition), None, None, headers)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from light_scheduler.model import Entry
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.lane_marks import BulkReach, ReachKind
 
@@ -17,24 +17,24 @@ from light_scheduler.wire.lane_marks import BulkReach, ReachKind
 class Governing:
     """As a partition of a topic knows it."""
 
-    def __init__(self, placement: Placement, partition: int) -> None:
-        self.placement = placement
+    def __init__(self, partitioning: Partitioning, partition: int) -> None:
+        self.partitioning = partitioning
         self.partition = partition
-        self._former = placement.former or placement.partitions
+        self._former = partitioning.former or partitioning.partitions
 
     def of(self, entry: Entry) -> int:
         """Return the former partition for a schedule that is here."""
         key = entry.schedule.key
-        if key is not None and partition_for(key, self.placement.partitions) == self.partition:
+        if key is not None and partition_for(key, self.partitioning.partitions) == self.partition:
             return partition_for(key, self._former)
         return self.partition % self._former  # it is where it was, or its key has changed since
 
     @property
     def homes(self) -> list[int]:
         """All other partitions that schedules of this one may move to."""
-        step = gcd(self._former, self.placement.partitions)
+        step = gcd(self._former, self.partitioning.partitions)
         first = self.partition % step
-        return [each for each in range(first, self.placement.partitions, step) if each != self.partition]
+        return [each for each in range(first, self.partitioning.partitions, step) if each != self.partition]
 
     def was_there(self, partition: int) -> bool:
         """Tell whether there was a partition before the topic grew."""
@@ -42,7 +42,7 @@ class Governing:
 
     def reach(self, *, is_tree: bool) -> ReachKind | None:
         """Return how far the copies of a bulk command go that is sent to this partition; None: the topic never grew."""
-        if self.placement.former is None:
+        if self.partitioning.former is None:
             return None
         return "tree" if is_tree else "flat"
 
@@ -51,11 +51,11 @@ class Governing:
 
         Who made the copy may not know yet that the topic has grown, or that nothing moves any more.
         """
-        placement = self.placement
-        if placement.former is None or not self.was_there(self.partition):
+        partitioning = self.partitioning
+        if partitioning.former is None or not self.was_there(self.partition):
             return False
         if reach is None:
-            return not placement.is_settled
-        if reach.partitions != placement.partitions:
-            return reach.partitions < placement.partitions
+            return not partitioning.is_settled
+        if reach.partitions != partitioning.partitions:
+            return reach.partitions < partitioning.partitions
         return reach.kind == "tree"

@@ -57,11 +57,11 @@ class HandoverPass:
 
     def is_due(self, moving: Moving, now: int) -> bool:
         """Tell whether there may be something to hand over at an instant (UTC epoch ms)."""
-        placement = moving.placement
-        if not moving.is_active or not placement.all_run or moving.has_handed_over():
+        partitioning = moving.partitioning
+        if not moving.is_active or not partitioning.all_run or moving.has_handed_over():
             return False
-        if placement.partitions != self._partitions:
-            self._partitions = placement.partitions
+        if partitioning.partitions != self._partitions:
+            self._partitions = partitioning.partitions
             self._begin()
         return now >= self._again_at and (self._ends is None or not moving.waits_before(self._ends))
 

@@ -47,7 +47,7 @@ from light_scheduler.kafka.fencing import Fencing
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.supervision import FIRST_RETRY_S, Supervision
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.changelog import PartitionLogs, is_untouched, nothing_counts
 from light_scheduler.tables.local_copy import LocalCopy
@@ -70,7 +70,7 @@ OUTAGE_RETRY_S = 1.0
 """How long a lane waits at most between attempts while it is the broker that fails: from its return on firings are
 late, and an attempt costs next to nothing."""
 
-PLACEMENT_POLL_S = 0.2
+PARTITIONING_POLL_S = 0.2
 """How often a lane of a partition that was added looks whether it is to be used."""
 
 log = logging.getLogger(__name__)
@@ -104,8 +104,8 @@ class Lane:
         self.counters, self.skew = self._work.counters, self._work.skew
         self._fencing = Fencing(context.names.transactional_id(*self.tp), services.clients.fence)
         self._listeners = [context.targets.outages.changed, context.tenants.changed]
-        if context.placements is not None:
-            self._listeners.append(context.placements.changed)
+        if context.partitionings is not None:
+            self._listeners.append(context.partitionings.changed)
         self._backlog_end = 0
         self._abandoned: list[asyncio.Task[None]] = []
         self._warm: asyncio.Task[ScheduleTable | None] | None = None
@@ -114,10 +114,10 @@ class Lane:
         self._supervision = Supervision(f"lane {topic}-{partition}", log, fields=fields)
 
     @property
-    def placement(self) -> Placement | None:
-        """The placement of keys in its topic; None: not known, or the topic never grows."""
-        placements = self.context.placements
-        return None if placements is None else placements.of(self.tp.topic)
+    def partitioning(self) -> Partitioning | None:
+        """The partitioning of keys in its topic; None: not known, or the topic never grows."""
+        partitionings = self.context.partitionings
+        return None if partitionings is None else partitionings.of(self.tp.topic)
 
     @property
     def next_due(self) -> int | None:
@@ -289,15 +289,15 @@ class Lane:
 
     async def _await_use(self) -> None:
         """Learn how many partitions keys belong to, and wait until this is one of them."""
-        placements = self.context.placements
-        if placements is None:
+        partitionings = self.context.partitionings
+        if partitionings is None:
             return
         while not self.is_closing():
-            await placements.refresh(*self.tp)
-            if (placement := self.placement) is not None and self.tp.partition < placement.partitions:
+            await partitionings.refresh(*self.tp)
+            if (partitioning := self.partitioning) is not None and self.tp.partition < partitioning.partitions:
                 return
             self.reason = "it was added: it is used when its changelog has it too, and earlier moves are over"
-            await asyncio.sleep(PLACEMENT_POLL_S)
+            await asyncio.sleep(PARTITIONING_POLL_S)
 
     async def _recover(self, error: BaseException) -> None:
         """5. Drop what was begun."""

@@ -86,7 +86,7 @@ class RoomLending:
     def answer(self, record: CommandRecord, ask: RoomAsk, waiting: int) -> None:
         """2. Give room that is left beside what `waiting` commands need. Raises InvalidCommand, LaneError."""
         self._require_genuine(record)
-        if ask.version.partitions > self._transaction.context.placement.partitions:
+        if ask.version.partitions > self._transaction.context.partitioning.partitions:
             raise LaneError(f"another partition knows {ask.version.partitions} partitions, this one fewer")
         if ask.partition in self.left_alone:
             return
@@ -128,8 +128,8 @@ class RoomLending:
 
     @property
     def _lends(self) -> bool:
-        placement = self._transaction.context.placement
-        return self._forwards and len(self.left_alone) < placement.partitions - 1 and bool(placement.secret)
+        partitioning = self._transaction.context.partitioning
+        return self._forwards and len(self.left_alone) < partitioning.partitions - 1 and bool(partitioning.secret)
 
     @property
     def _others(self) -> Others:
@@ -153,11 +153,11 @@ class RoomLending:
             self._send(ask, partition)
 
     def _send(self, said: RoomAsk | RoomGrant, to: int) -> None:
-        secret = self._transaction.context.placement.secret
+        secret = self._transaction.context.partitioning.secret
         self._transaction.batches.add((self._topic, to), None, None, room_headers(said, self._topic, to, secret))
 
     def _require_genuine(self, record: CommandRecord) -> None:
-        require_ours(record, self._topic, self._transaction.context.placement.secret)
+        require_ours(record, self._topic, self._transaction.context.partitioning.secret)
 
     def _spare(self, name: str) -> int:
         lending = self._of(name)
@@ -171,7 +171,7 @@ class RoomLending:
         most = None if (tenant := tenants.get(name)) is None else tenant.rules.max_pending
         if most is None:
             return None
-        partitions = self._transaction.context.placement.partitions
+        partitions = self._transaction.context.partitioning.partitions
         version = QuotaVersion(tenants.pending_since.get(name, 0), most, partitions)
         record = self._overlay.kept(room_key(name))
         lending = self._known[name] = under(None if record is None else decode_room(record), version)

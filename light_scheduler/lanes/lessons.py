@@ -63,7 +63,7 @@ class Lessons:
         """Return which other partitions of its topic the lane asks for nothing, and does not answer."""
         context = self._context
         unavailable = context.targets[context.commands_topic].unavailable
-        return self.neighbours.left_alone(context.placement.partitions, unavailable, now)
+        return self.neighbours.left_alone(context.partitioning.partitions, unavailable, now)
 
     def committed(self, ends: Mapping[Place, int], condemned_met: list[Work]) -> None:
         """Learn from a transaction that was committed, and refused condemned work that it met."""

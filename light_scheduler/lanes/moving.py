@@ -70,14 +70,14 @@ class Moving:
         self._dialect = context.dialect
         self._partition = context.partition
         self._queue_ends = context.queue_ends
-        self.placement = placement = forwarding.placement
-        self._has_grown = placement.former is not None and context.dialect.forwards
+        self.partitioning = partitioning = forwarding.partitioning
+        self._has_grown = partitioning.former is not None and context.dialect.forwards
         self._has_lent = False
-        self.is_active = self._has_grown and context.partition not in placement.settled
+        self.is_active = self._has_grown and context.partition not in partitioning.settled
 
     def adopt(self, record: CommandRecord) -> None:
         """Take over the schedule of a record. Raises InvalidCommand, FormatTooNew."""
-        entry = transplanted(adopted_entry(record, self.placement.secret), bulk_offset=record.offset)
+        entry = transplanted(adopted_entry(record, self.partitioning.secret), bulk_offset=record.offset)
         name = identity_of(entry)
         key = entry.schedule.key
         if key is not None and self.belongs_elsewhere(key) and not (self.is_active and self.leaves(key)):
@@ -94,7 +94,7 @@ class Moving:
 
     def note_emptied(self, record: CommandRecord, emptied: Emptied) -> None:
         """4. Keep that a partition has nothing left to hand over. Raises InvalidCommand."""
-        require_genuine(record, self.placement.secret)
+        require_genuine(record, self.partitioning.secret)
         self._transaction.store_record(emptied_key(emptied.partitions, emptied.partition), encode_emptied())
 
     def returned(self, name: bytes, origin: Origin) -> None:
@@ -145,9 +145,9 @@ class Moving:
             return False
         if not self._has_grown and not _asks(origin):
             return False
-        if origin is not None and origin.asks and origin.partitions > self.placement.partitions:
+        if origin is not None and origin.asks and origin.partitions > self.partitioning.partitions:
             raise LaneError(
-                f"another partition knows {origin.partitions} partitions, this one {self.placement.partitions}"
+                f"another partition knows {origin.partitions} partitions, this one {self.partitioning.partitions}"
             )
         key = self._key_of(record, command, current)
         if key is None:
@@ -169,7 +169,7 @@ class Moving:
         self, record: CommandRecord, command: Command, current: Entry | None, origin: Origin | None, key: bytes
     ) -> bool:
         """2. Pass a command to the partition that its key belongs to, or else to the one that may have its schedule."""
-        if origin is not None and not origin.asks and origin.partitions >= self.placement.partitions:
+        if origin is not None and not origin.asks and origin.partitions >= self.partitioning.partitions:
             return False
         home, former = self._home_of(key), self._former_of(key)
         asks = False
@@ -203,8 +203,8 @@ class Moving:
         """5. Tell whether nothing is left to be moved here, to here, or to come back; as it was before this cycle."""
         if self._has_been_settled:
             return True
-        former = self.placement.former or 0
-        ends = self._queue_ends.ends(self.placement.partitions)
+        former = self.partitioning.former or 0
+        ends = self._queue_ends.ends(self.partitioning.partitions)
         if ends is None or self._delaying.waits_before(ends) or not all(map(self._is_emptied, range(former))):
             return False
         return not (self._overlay.any_lent or self._has_lent or self._bulk.any_awaited)
@@ -214,12 +214,12 @@ class Moving:
 
         To be called before commands are taken: that nothing moves any more decides how bulk commands are copied.
         """
-        if self.is_active and all(map(self._is_emptied, range(self.placement.former or 0))):
-            self._queue_ends.note(self.placement.partitions, self._delaying.ends)
+        if self.is_active and all(map(self._is_emptied, range(self.partitioning.former or 0))):
+            self._queue_ends.note(self.partitioning.partitions, self._delaying.ends)
 
     def note_settled(self) -> None:
         """5. Note that all workers are told that nothing is left: that holds, whatever bulk commands come now."""
-        self._queue_ends.settle(self.placement.partitions)
+        self._queue_ends.settle(self.partitioning.partitions)
 
     @property
     def may_move(self) -> bool:
@@ -240,7 +240,7 @@ class Moving:
 
     def finish(self) -> None:
         """4. Note, and tell all others, that this partition has handed over everything."""
-        key = emptied_key(self.placement.partitions, self._partition)
+        key = emptied_key(self.partitioning.partitions, self._partition)
         self._transaction.store_record(key, encode_emptied())
         self._forwarding.report_emptied()
 
@@ -277,16 +277,16 @@ class Moving:
         return command.id.encode() if key is None else key
 
     def _home_of(self, key: bytes) -> int:
-        return partition_for(key, self.placement.partitions)
+        return partition_for(key, self.partitioning.partitions)
 
     def _former_of(self, key: bytes) -> int:
-        return partition_for(key, self.placement.former or self.placement.partitions)
+        return partition_for(key, self.partitioning.former or self.partitioning.partitions)
 
     def _is_emptied(self, partition: int) -> bool:
-        former = self.placement.former
+        former = self.partitioning.former
         if former is None or partition >= former or not self.is_active:
             return True
-        return self._overlay.kept(emptied_key(self.placement.partitions, partition)) is not None
+        return self._overlay.kept(emptied_key(self.partitioning.partitions, partition)) is not None
 
     def _may_have(self, former: int, command: Command) -> bool:
         """Tell whether a partition is to be asked first, since it has schedules, or is to hear of a bulk command.
@@ -298,7 +298,7 @@ class Moving:
 
     @property
     def _has_been_settled(self) -> bool:
-        return self._queue_ends.has_settled(self.placement.partitions)
+        return self._queue_ends.has_settled(self.partitioning.partitions)
 
     def _is_back(self, origin: Origin) -> bool:
         return not origin.asks and origin.partitions > 0 and origin.partition == self._partition

@@ -136,12 +136,12 @@ class RateLending:
         """This lane's part of rates, and those of all others that may be asked."""
         context, post = self._context, self._context.rate_post
         others = post.others()
-        basis = context.placement.partitions, context.writes_rates, self._left_alone, post.topics, others
+        basis = context.partitioning.partitions, context.writes_rates, self._left_alone, post.topics, others
         return self._demand.part(basis, lambda: self._new_part(others))
 
     def _new_part(self, reached: Mapping[Place, float]) -> OwnPart:
         context = self._context
-        share = 1 / max(1, context.placement.partitions) / context.rate_post.topics
+        share = 1 / max(1, context.partitioning.partitions) / context.rate_post.topics
         others = dict.fromkeys(self._neighbours(), share)
         others |= {place: each for place, each in reached.items() if not self._shares_log_with(place)}
         return OwnPart((context.commands_topic, context.partition), share, others)
@@ -149,7 +149,7 @@ class RateLending:
     def _neighbours(self) -> Iterator[Place]:
         """Yield who reads the same log, those first that follow this one."""
         context = self._context
-        partitions = context.placement.partitions if context.writes_rates else 1
+        partitions = context.partitioning.partitions if context.writes_rates else 1
         for step in range(1, partitions):
             if (partition := (context.partition + step) % partitions) not in self._left_alone:
                 yield context.commands_topic, partition
@@ -180,10 +180,10 @@ class RateLending:
 
     def _send(self, said: RateAsk | RateGrant, to: Place) -> None:
         if self._shares_log_with(to):
-            headers = rate_headers(said, *to, self._context.placement.secret)
+            headers = rate_headers(said, *to, self._context.partitioning.secret)
             self._transaction.batches.add(to, None, None, headers)
         else:
             self._context.rate_post.send(to, said)
 
     def _require_ours(self, record: CommandRecord) -> None:
-        require_ours(record, self._context.commands_topic, self._context.placement.secret)
+        require_ours(record, self._context.commands_topic, self._context.partitioning.secret)

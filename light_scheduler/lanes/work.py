@@ -36,7 +36,7 @@ from .cycle import Cycle
 from .handover import HandoverPass, Slice
 from .incoming import Incoming
 from .lessons import Lessons
-from .placements import Stage
+from .partitionings import Stage
 from .removal import Removal
 from .restrictions import Restrictions
 from .skew import ClockSkew
@@ -84,7 +84,7 @@ class _Followed(NamedTuple):
     @classmethod
     def by(cls, cycle: Cycle) -> Self:
         """Return what a cycle follows, if it does."""
-        return cls(cycle.transaction.tenants, cycle.moving.placement.partitions, cycle.lending.left_alone)
+        return cls(cycle.transaction.tenants, cycle.moving.partitioning.partitions, cycle.lending.left_alone)
 
     def covers(self, other: Self) -> bool:
         """Tell whether nothing is left to do that another cycle could."""
@@ -225,15 +225,15 @@ class LaneWork:
             self._followed = followed
         if made.slice is not None:
             self._handover.learn(made.slice, made.now)
-        moving, placements = made.cycle.moving, self._context.placements
-        partition, placement = self._tp.partition, moving.placement
-        if placements is None or placement.is_settled:
+        moving, partitionings = made.cycle.moving, self._context.partitionings
+        partition, partitioning = self._tp.partition, moving.partitioning
+        if partitionings is None or partitioning.is_settled:
             return
-        report = partial(placements.report, self._tp.topic, partition, placement.partitions)
-        if partition not in placement.following:  # also where all was moved by a worker of an earlier version
+        report = partial(partitionings.report, self._tp.topic, partition, partitioning.partitions)
+        if partition not in partitioning.following:  # also where all was moved by a worker of an earlier version
             report(Stage.FOLLOWING)
         if moving.is_active:
-            if partition not in placement.running:
+            if partition not in partitioning.running:
                 report(Stage.RUNNING)
             if moving.is_settled():
                 moving.note_settled()

@@ -12,7 +12,7 @@ import pytest
 from support.application import Application, WorkerProcess
 from support.reading import header, read_all, read_until
 
-from light_scheduler.cli.growing import grow, moved, placement_of
+from light_scheduler.cli.growing import grow, moved, partitioning_of
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.clock import SystemClock
 from light_scheduler.model import Outcome
@@ -91,8 +91,10 @@ async def killed_again_and_again(application: Application, workers: list[WorkerP
     for number in range(kills):
         worker = workers[number % len(workers)]
         worker.kill()
-        placement = await asyncio.to_thread(placement_of, application.settings, application.settings.topics.commands)
-        if placement is not None and placement.partitions == AFTER and placement.is_settled:
+        partitioning = await asyncio.to_thread(
+            partitioning_of, application.settings, application.settings.topics.commands
+        )
+        if partitioning is not None and partitioning.partitions == AFTER and partitioning.is_settled:
             return number
         worker.start()
         await worker.ready()

@@ -16,7 +16,7 @@ from aiokafka import TopicPartition
 
 from light_scheduler.engine.transplant import ANOTHER_LOG
 from light_scheduler.model import TopicNames
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM
 from light_scheduler.wire.state import decode_entry
@@ -112,7 +112,7 @@ class Moves:
         else:
             self.holders.pop(id, None)
 
-    def finish(self, models: Sequence[Partition], placement: Placement) -> None:
+    def finish(self, models: Sequence[Partition], partitioning: Partitioning) -> None:
         """At the end nothing is under way, and everything is where it belongs."""
         if self.moved:
             raise Violation(f"never taken over: {self.moved}")
@@ -124,8 +124,8 @@ class Moves:
         } - self.answered
         if missing:
             raise Violation(f"never carried out: {missing}")
-        if placement.partitions != len(models) or not placement.is_settled:
-            raise Violation(f"there are {len(models)} partitions; {placement}")
+        if partitioning.partitions != len(models) or not partitioning.is_settled:
+            raise Violation(f"there are {len(models)} partitions; {partitioning}")
         for model in models:
             if stray := [id for id in model.pending if partition_for(id.encode(), len(models)) != model.number]:
                 raise Violation(f"{stray} are in {model.number} of {len(models)}")

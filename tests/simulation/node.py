@@ -43,7 +43,7 @@ from .known_topics import KnownTopics
 from .letters import NodeOwners, NodePost, carry
 from .log import Record
 from .names import NAMES, TOPICS
-from .placements import NodePlacements
+from .partitionings import NodePartitionings
 from .probes import SECRET
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Node:
         self._room = asyncio.Event()
         self._feeds: dict[Lane, _Feed] = {}
         self._rebalances: asyncio.Queue[tuple[int, set[TopicPartition], set[TopicPartition]]] = asyncio.Queue()
-        self.placements = NodePlacements(self)
+        self.partitionings = NodePartitionings(self)
         self.exchange = RateExchange(NodeOwners(self), TOPICS[: len(world.history.topics)])
         self.lanes = Lanes(self._new_lane, self._new_standby, release=self._release)
         self._tasks = [asyncio.create_task(self._follow_group()), asyncio.create_task(self._fetch())]
@@ -265,7 +265,7 @@ class Node:
             probe=LaneProbe(self.world.new_token),
             tenants=self.world.tenants,
             short_ways=self.world.history.seed % 5 != 2,  # without, plain work goes the general way
-            placements=self.placements if is_ours and (history.growth is not None or history.lends) else None,
+            partitionings=self.partitionings if is_ours and (history.growth is not None or history.lends) else None,
             rate_post=NoPost() if history.topics == (True,) else self._post_of(tp, services),
         )
         lane = self.world.lane_type(context, services, self._state_path(tp))

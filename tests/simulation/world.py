@@ -24,7 +24,7 @@ from .many import Many
 from .model import Moves, Partition
 from .names import COMMANDS, FRAIL, NAMES, TARGET, TOPICS
 from .node import TOMBSTONES_KEPT_MS, Node
-from .placements import Facts
+from .partitionings import Facts
 from .probes import send_probes, wrong_with_probes
 from .rates import check_rates
 from .records import Sent

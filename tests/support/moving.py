@@ -7,7 +7,7 @@ from typing import Any
 
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.lane_marks import FORWARDED_FROM
 from support import partition as supported
@@ -15,7 +15,7 @@ from support.partition import AT, HOUR, NAMES, TO_REMINDERS, Partition, due_at
 
 BEFORE, AFTER = 4, 12
 SECRET = b"of the workers"
-GROWN = Placement(AFTER, BEFORE, running=frozenset(range(AFTER)), secret=SECRET)
+GROWN = Partitioning(AFTER, BEFORE, running=frozenset(range(AFTER)), secret=SECRET)
 MOVES = next(f"k{n}".encode() for n in count() if partition_for(f"k{n}".encode(), AFTER) == 5)
 """A key that belonged to partition 1, and belongs to partition 5."""
 STAYS = next(f"k{n}".encode() for n in count() if partition_for(f"k{n}".encode(), AFTER) == 1)
@@ -26,16 +26,16 @@ CANCEL = ("schedule-command", b"cancel")
 class Known:
     """What a lane knows."""
 
-    def __init__(self, placement: Placement) -> None:
-        self.placement = placement
+    def __init__(self, partitioning: Partitioning) -> None:
+        self.partitioning = partitioning
 
-    def of(self, topic: str) -> Placement:
+    def of(self, topic: str) -> Partitioning:
         assert topic == NAMES.commands
-        return self.placement
+        return self.partitioning
 
 
-def grown(partition: Partition, placement: Placement = GROWN) -> None:
-    partition.placements = Known(placement)
+def grown(partition: Partition, partitioning: Partitioning = GROWN) -> None:
+    partition.partitionings = Known(partitioning)
 
 
 def record(partition: int, *headers: Any, key: bytes | None = MOVES, **fields: Any) -> ConsumerRecord:

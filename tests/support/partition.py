@@ -114,7 +114,7 @@ class Partition:
         self.most_delayed_bytes = 1 << 30
         self.short_ways = True
         self.can_read: CanRead = all_can_be_read
-        self.placements: Any = None
+        self.partitionings: Any = None
         self.probe = LaneProbe()
         self.queue_ends = QueueEnds()
         self.awaited = Awaited()
@@ -141,7 +141,7 @@ class Partition:
             rate_post=self.rate_post,
             tenants=self.tenants,
             short_ways=self.short_ways,
-            placements=self.placements,
+            partitionings=self.partitionings,
             probe=self.probe,
             queue_ends=self.queue_ends,
             awaited=self.awaited,

@@ -11,7 +11,7 @@ from light_scheduler.engine.throttle import Throttle
 from light_scheduler.engine.token_bucket import TokenBucket
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.lessons import Lessons
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import RatePart
 from simulation.drawing_rates import draw_loaded_growth, draw_rates, draw_rates_in_doubt, draw_rates_of_topics
 
@@ -79,36 +79,36 @@ def _aborted_transactions_fill_buckets() -> Iterator[Any]:
 
 @mutant(1, "Partitions that were added have saved their part of a rate up.", 100, draw_loaded_growth)
 def _added_partitions_begin_full() -> Iterator[Any]:
-    with replaced(Placement, "rate_part", lambda self, _: RatePart(1 / self.partitions)):
+    with replaced(Partitioning, "rate_part", lambda self, _: RatePart(1 / self.partitions)):
         yield None
 
 
 @mutant(1, "Partitions that were added earn as much as former ones did before.", 20, draw_loaded_growth)
 def _added_partitions_earn_too_much() -> Iterator[Any]:
-    rate_part = Placement.rate_part
+    rate_part = Partitioning.rate_part
 
-    def as_former_ones(self: Placement, partition: int) -> RatePart:
+    def as_former_ones(self: Partitioning, partition: int) -> RatePart:
         part = rate_part(self, partition)
         return part._replace(share=1 / (self.former or 1)) if part.is_new else part
 
-    with replaced(Placement, "rate_part", as_former_ones):
+    with replaced(Partitioning, "rate_part", as_former_ones):
         yield None
 
 
 @mutant(1, "Former partitions earn the whole rate until all schedules have moved.", 20, draw_loaded_growth)
 def _former_partitions_go_on_earning() -> Iterator[Any]:
-    rate_part = Placement.rate_part
+    rate_part = Partitioning.rate_part
 
-    def as_before(self: Placement, partition: int) -> RatePart:
+    def as_before(self: Partitioning, partition: int) -> RatePart:
         if self.former is not None and partition < self.former and not self.is_settled:
             return RatePart(1 / self.former)
         return rate_part(self, partition)
 
-    with replaced(Placement, "rate_part", as_before):
+    with replaced(Partitioning, "rate_part", as_before):
         yield None
 
 
 @mutant(1, "Each commands topic has a rate to itself.", 100, draw_rates_of_topics)
 def _topics_do_not_share() -> Iterator[Any]:
-    with replaced(LaneContext, "rate_part", property(lambda self: self.placement.rate_part(self.partition))):
+    with replaced(LaneContext, "rate_part", property(lambda self: self.partitioning.rate_part(self.partition))):
         yield None

@@ -6,7 +6,7 @@ import pytest
 
 from light_scheduler.cli.growing import progress_of, topic_to_grow
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.settings import load_settings
 
 ALL = frozenset(range(4))
@@ -32,15 +32,15 @@ def test_a_topic_that_cannot_grow_is_refused(name: str | None, reason: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("placement", "said"),
+    ("partitioning", "said"),
     [
         (None, "Waiting for a worker to notice the new partitions"),
-        (Placement(2), "Waiting for a worker to notice the new partitions"),
-        (Placement(4, 2, frozenset({0, 1, 2})), "3 of 4 partitions run"),
-        (Placement(4, 2, ALL, frozenset({0})), "1 of 4 partitions have all of their schedules"),
-        (Placement(4, 2, ALL, ALL), None),
-        (Placement(4), None),
+        (Partitioning(2), "Waiting for a worker to notice the new partitions"),
+        (Partitioning(4, 2, frozenset({0, 1, 2})), "3 of 4 partitions run"),
+        (Partitioning(4, 2, ALL, frozenset({0})), "1 of 4 partitions have all of their schedules"),
+        (Partitioning(4, 2, ALL, ALL), None),
+        (Partitioning(4), None),
     ],
 )
-def test_it_is_said_what_is_still_to_come(placement: Placement | None, said: str | None) -> None:
-    assert progress_of(placement, 4) == said
+def test_it_is_said_what_is_still_to_come(partitioning: Partitioning | None, said: str | None) -> None:
+    assert progress_of(partitioning, 4) == said

@@ -12,7 +12,7 @@ from support.producing import FakeProducer
 
 from light_scheduler.lanes.budget import Budget, TurnBudget
 from light_scheduler.model import Shares
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.wire import partition_for
 
@@ -23,9 +23,9 @@ KEY = next(key for key in map(b"%d".__mod__, count()) if partition_for(key, USED
 class Known:
     """Keys belong to four partitions, whatever topics have."""
 
-    def of(self, topic: str) -> Placement:
+    def of(self, topic: str) -> Partitioning:
         assert topic == NAMES.commands
-        return Placement(USED)
+        return Partitioning(USED)
 
 
 @pytest.fixture(params=["changelog", "commands"])
@@ -34,7 +34,7 @@ def partition(request: pytest.FixtureRequest) -> Partition:
     partition = Partition(FakeProducer(), number=1, of=USED)
     larger = NAMES.commands if request.param == "commands" else NAMES.changelog(NAMES.commands)
     partition.topics[larger] = topic(5 * USED)
-    partition.placements = Known()
+    partition.partitionings = Known()
     return partition
 
 

@@ -18,7 +18,7 @@ from light_scheduler.lanes.awaited import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED
 from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.handover import HandoverPass
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
@@ -26,8 +26,8 @@ from light_scheduler.wire.lane_marks import Count, Origin, count_headers, mark_o
 
 BEFORE, AFTER = 2, 4
 ALL = frozenset(range(AFTER))
-GROWING = Placement(AFTER, BEFORE, running=ALL, secret=SECRET, following=ALL)
-SETTLED = Placement(AFTER, BEFORE, ALL, ALL, SECRET)
+GROWING = Partitioning(AFTER, BEFORE, running=ALL, secret=SECRET, following=ALL)
+SETTLED = Partitioning(AFTER, BEFORE, ALL, ALL, SECRET)
 FORMER, HOME = 1, 3
 MOVES = next(key for key in map(b"%d".__mod__, count()) if partition_for(key, AFTER) == HOME)
 """A key that moves from partition 1 to partition 3."""
@@ -38,11 +38,11 @@ STAYS = next(key for key in map(b"%d".__mod__, count()) if partition_for(key, AF
 class Known:
     """What a lane knows of the topic."""
 
-    def __init__(self, placement: Placement) -> None:
-        self.placement = placement
+    def __init__(self, partitioning: Partitioning) -> None:
+        self.partitioning = partitioning
 
-    def of(self, topic: str) -> Placement:
-        return self.placement
+    def of(self, topic: str) -> Partitioning:
+        return self.partitioning
 
 
 class Topic:
@@ -59,11 +59,11 @@ class Topic:
         self.now = AT
         self.condemned: dict[int, dict[Work, str]] = {}
         for partition in self.partitions:
-            partition.placements = Known(Placement(BEFORE, secret=SECRET))
+            partition.partitionings = Known(Partitioning(BEFORE, secret=SECRET))
 
-    def know(self, placement: Placement, *numbers: int) -> None:
+    def know(self, partitioning: Partitioning, *numbers: int) -> None:
         for number in numbers or range(AFTER):
-            self.partitions[number].placements = Known(placement)
+            self.partitions[number].partitionings = Known(partitioning)
 
     def send(
         self, number: int, *headers: tuple[str, bytes | None], key: bytes | None, value: bytes | None = b""

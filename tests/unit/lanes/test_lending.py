@@ -17,7 +17,7 @@ from light_scheduler.errors import LaneError
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import Headers
 from light_scheduler.model.lending import QuotaVersion, RoomAsk, RoomGrant
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
@@ -31,10 +31,10 @@ class Known:
     """What lanes know of their topic."""
 
     def __init__(self, partitions: int) -> None:
-        self.placement = Placement(partitions, secret=SECRET)
+        self.partitioning = Partitioning(partitions, secret=SECRET)
 
-    def of(self, topic: str) -> Placement:
-        return self.placement
+    def of(self, topic: str) -> Partitioning:
+        return self.partitioning
 
 
 class Lanes:
@@ -52,7 +52,7 @@ class Lanes:
         self.tenants = FixedTenancy()
         self.rule(0, **rules)
         for partition in self.all:
-            partition.placements, partition.tenants = Known(partitions), self.tenants
+            partition.partitionings, partition.tenants = Known(partitions), self.tenants
 
     def rule(self, since: int, /, **rules: object) -> None:
         tenant = Tenant(name="default", rules=TenantRules(**rules))  # type: ignore[arg-type]
@@ -364,7 +364,7 @@ async def test_a_question_from_one_who_knows_of_more_partitions_makes_a_lane_sta
 async def test_lanes_that_have_no_secret_yet_keep_to_their_shares() -> None:
     lanes = Lanes(2, max_pending=4)
     for partition in lanes.all:
-        partition.placements = None
+        partition.partitionings = None
     for key in islice(homes(2, 0), 3):
         lanes.send(key)
     await lanes.settle(Random(1))

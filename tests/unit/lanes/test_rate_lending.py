@@ -16,7 +16,7 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.rate_lending import RateLending
 from light_scheduler.lanes.transaction import Transaction
 from light_scheduler.model import Shares
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
@@ -30,16 +30,16 @@ COMMANDS = RateName(RateKind.COMMANDS, "default")
 class Known:
     """What lanes know of their topic."""
 
-    placement = Placement(2, secret=SECRET)
+    partitioning = Partitioning(2, secret=SECRET)
 
-    def of(self, topic: str) -> Placement:
-        return self.placement
+    def of(self, topic: str) -> Partitioning:
+        return self.partitioning
 
 
 def partition(number: int, over_rate: OverRate = OverRate.REJECT, dialect: str = "native") -> Partition:
     """Return one of the two partitions of a topic whose tenant may send 20 commands a second."""
     made = Partition(FakeProducer(), number=number, of=2, dialect=dialect)
-    made.placements = Known()
+    made.partitionings = Known()
     rules = TenantRules(commands_per_second=20, over_rate=over_rate)
     made.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
     return made

@@ -20,12 +20,12 @@ from light_scheduler.lanes.incoming import Incoming
 from light_scheduler.lanes.input_position import InputPosition
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.neighbours import FIRST_PAUSE_MS
-from light_scheduler.lanes.placements import Stage
+from light_scheduler.lanes.partitionings import Stage
 from light_scheduler.lanes.rate_exchange import RateExchange
 from light_scheduler.lanes.readable import Readable
 from light_scheduler.lanes.work import LaneWork
 from light_scheduler.model.lending import RoomAsk, RoomGrant
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
@@ -47,7 +47,7 @@ async def partition() -> Partition:
     partition = Partition(FakeProducer(), of=2)
     partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
     partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))])
-    partition.placements = SimpleNamespace(of=lambda topic: Placement(2, secret=SECRET))
+    partition.partitionings = SimpleNamespace(of=lambda topic: Partitioning(2, secret=SECRET))
     return partition
 
 
@@ -211,18 +211,18 @@ def growing() -> Partition:
     partition = Partition(FakeProducer(), of=PARTITIONS)
     partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
     all = frozenset(range(PARTITIONS))
-    grow(partition, Placement(PARTITIONS, FORMER, running=all, secret=SECRET, following=all))
+    grow(partition, Partitioning(PARTITIONS, FORMER, running=all, secret=SECRET, following=all))
     return partition
 
 
-def grow(partition: Partition, placement: Placement) -> None:
-    partition.placements = SimpleNamespace(of=lambda topic: placement)
+def grow(partition: Partition, partitioning: Partitioning) -> None:
+    partition.partitionings = SimpleNamespace(of=lambda topic: partitioning)
 
 
 async def with_a_copy_for_many(growing: Partition) -> LaneWork:
     """Return the work of a lane that has a schedule to hand over, and reads a copy of a bulk command."""
-    now = growing.context.placement
-    grow(growing, Placement(FORMER, secret=SECRET))
+    now = growing.context.partitioning
+    grow(growing, Partitioning(FORMER, secret=SECRET))
     await growing.run(command(due_at(AT + HOUR), *TO_REMINDERS, key=LEAVES, offset=0))
     grow(growing, now)
     copy = command(*PAUSE, (FORWARDED_FROM, b"1:77:%d:%s" % (AT, b"0" * 32)), key=None, value=None, offset=9)
@@ -271,7 +271,7 @@ async def test_a_lane_remembers_that_it_has_told_that_nothing_is_left_to_be_move
     for number in range(FORMER):
         overlay.keep(emptied_key(PARTITIONS, number), encode_emptied())
     overlay.apply(changelog_offset=0, complete_at=AT)
-    growing.placements.report = lambda *report: told.append(report)
+    growing.partitionings.report = lambda *report: told.append(report)
     work = work_on(growing, [], Clock())
     work._settle(await work._make(growing.table))
     assert told == [(NAMES.commands, 0, PARTITIONS, Stage.SETTLED)]
@@ -282,8 +282,8 @@ async def test_a_lane_tells_that_bulk_commands_follow_schedules_before_it_tells_
     growing: Partition,
 ) -> None:
     told: list[Stage] = []
-    grow(growing, Placement(PARTITIONS, FORMER, secret=SECRET))
-    growing.placements.report = lambda *report: told.append(report[-1])
+    grow(growing, Partitioning(PARTITIONS, FORMER, secret=SECRET))
+    growing.partitionings.report = lambda *report: told.append(report[-1])
     work = work_on(growing, [], Clock())
     work._settle(await work._make(growing.table))
     assert told == [Stage.FOLLOWING, Stage.RUNNING]
@@ -294,15 +294,15 @@ async def test_a_lane_tells_it_too_where_an_earlier_version_has_moved_everything
 ) -> None:
     told: list[Stage] = []
     everywhere, here = frozenset(range(PARTITIONS)), frozenset({0})
-    grow(growing, Placement(PARTITIONS, FORMER, secret=SECRET, running=everywhere, settled=here))
-    growing.placements.report = lambda *report: told.append(report[-1])
+    grow(growing, Partitioning(PARTITIONS, FORMER, secret=SECRET, running=everywhere, settled=here))
+    growing.partitionings.report = lambda *report: told.append(report[-1])
     work = work_on(growing, [], Clock())
     work._settle(await work._make(growing.table))
     assert told == [Stage.FOLLOWING]
 
 
 async def test_a_letter_about_rates_takes_no_room_from_commands_that_are_still_to_be_read(partition: Partition) -> None:
-    partition.placements = None  # so lanes of the topic share no log
+    partition.partitionings = None  # so lanes of the topic share no log
     partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(commands_per_second=20))])
     owned = {"http://own": {NAMES.commands: [0, 1]}}
     owners: Any = SimpleNamespace(own_url="http://own", owners=lambda: owned)

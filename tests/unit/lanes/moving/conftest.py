@@ -8,14 +8,14 @@ import pytest
 from support.moving import AFTER, BEFORE, GROWN, SECRET, Known
 from support.partition import Partition
 
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 
 
 @pytest.fixture
 def former(producer: Any) -> Partition:
     """Partition 1, which had the key."""
     partition = Partition(producer, number=1, of=AFTER)
-    partition.placements = Known(Placement(BEFORE, secret=SECRET))
+    partition.partitionings = Known(Partitioning(BEFORE, secret=SECRET))
     return partition
 
 
@@ -23,5 +23,5 @@ def former(producer: Any) -> Partition:
 def home(producer: Any) -> Partition:
     """Partition 5, to which it belongs."""
     partition = Partition(producer, number=5, of=AFTER)
-    partition.placements = Known(GROWN)
+    partition.partitionings = Known(GROWN)
     return partition

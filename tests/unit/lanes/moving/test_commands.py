@@ -18,7 +18,7 @@ from light_scheduler.lanes.caution import Kind, Work
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import EventType, Outcome, Requester
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import CommandRecord, partition_for
@@ -64,7 +64,7 @@ async def test_the_former_partition_moves_the_schedule_ahead_of_the_command(form
     (result,) = home.results
     assert (result.outcome, result.partition, result.offset) == (Outcome.CANCELLED, 5, 42)
     assert [event.event for event in home.history] == [EventType.CANCELLED]
-    assert not home.context.placement.is_settled
+    assert not home.context.partitioning.is_settled
 
 
 async def test_who_sends_the_command_that_a_schedule_moves_ahead_of_has_not_asked_for_that(former: Partition) -> None:
@@ -133,7 +133,7 @@ async def test_a_lane_that_is_asked_by_one_who_knows_more_has_to_learn_it_first(
     former: Partition, home: Partition
 ) -> None:
     await home.run(record(5, CANCEL))
-    grown(former, Placement(BEFORE, secret=SECRET))
+    grown(former, Partitioning(BEFORE, secret=SECRET))
     with pytest.raises(LaneError, match="knows 12 partitions"):
         await former.run(*passed(home, 1))
 
@@ -183,7 +183,7 @@ class Refusing(NativeDialect):
 async def test_what_no_worker_has_passed_on_is_a_dead_letter(
     former: Partition, said: bytes, value: bytes, secret: bytes
 ) -> None:
-    grown(former, Placement(BEFORE, secret=secret))
+    grown(former, Partitioning(BEFORE, secret=secret))
     await former.run(record(1, *ONCE, (FORWARDED_FROM, said), value=value))
     assert [letter.field for letter in former.dead_letters] == [FORWARDED_FROM]
     assert former.sent(NAMES.commands) == []
@@ -208,7 +208,7 @@ async def test_what_a_worker_has_passed_on_is_refused_with_a_change(
 
 
 async def test_a_topic_that_has_settled_passes_nothing_on(home: Partition) -> None:
-    grown(home, Placement(AFTER, BEFORE, GROWN.running, frozenset(range(AFTER)), SECRET))
+    grown(home, Partitioning(AFTER, BEFORE, GROWN.running, frozenset(range(AFTER)), SECRET))
     await home.run(record(5, *ONCE, *ANSWER))
     assert [result.outcome for result in home.results] == [Outcome.SCHEDULED]
     assert home.sent(NAMES.commands) == []

@@ -19,7 +19,7 @@ from light_scheduler.lanes.handover import AGAIN_MS, HandoverPass
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import EventType, HomeKey
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import TENANT_DELETED, Tenant, TenantBook, TenantState
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
@@ -69,7 +69,7 @@ async def test_slice_by_slice_all_that_belongs_elsewhere_is_handed_over_and_that
 
 async def test_nothing_is_handed_over_before_every_partition_runs(former: Partition) -> None:
     await former.run(record(1, *ONCE))
-    grown(former, Placement(AFTER, BEFORE, running=frozenset(range(AFTER - 1)), secret=SECRET))
+    grown(former, Partitioning(AFTER, BEFORE, running=frozenset(range(AFTER - 1)), secret=SECRET))
     former.handover = HandoverPass()
     await former.run()
     assert former.sent(NAMES.commands) == []
@@ -125,7 +125,7 @@ async def test_what_was_handed_over_late_is_adopted_where_it_goes_on_from_since_
     former: Partition, home: Partition
 ) -> None:
     """The partition that it was handed over to reads it when the key does not belong there any more."""
-    again = Placement(2 * AFTER, AFTER, running=frozenset(range(2 * AFTER)), secret=SECRET)
+    again = Partitioning(2 * AFTER, AFTER, running=frozenset(range(2 * AFTER)), secret=SECRET)
     key = next(
         f"k{n}".encode()
         for n in count()

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from light_scheduler.lanes.placements import Stage
-from light_scheduler.model.placement import Placement
+from light_scheduler.lanes.partitionings import Stage
+from light_scheduler.model.partitioning import Partitioning
 
 from .faults import Killed
 
@@ -23,13 +23,13 @@ class Facts:
     """What holds, and how it gets to the processes."""
 
     def __init__(self, world: World, partitions: int) -> None:
-        self.current = Placement(partitions, secret=SECRET)
+        self.current = Partitioning(partitions, secret=SECRET)
         self._world = world
 
     def grow(self, partitions: int) -> None:
         """Use the partitions that were added, unless schedules still move to those that were added before."""
         if partitions > self.current.partitions and self.current.is_settled:
-            self._now(Placement(partitions, self.current.partitions, secret=SECRET))
+            self._now(Partitioning(partitions, self.current.partitions, secret=SECRET))
 
     def reached(self, partition: int, partitions: int, stage: Stage) -> None:
         current = self.current
@@ -41,27 +41,27 @@ class Facts:
         if stage is Stage.SETTLED and partition not in current.settled:
             self._now(replace(current, settled=current.settled | {partition}))
 
-    def _now(self, placement: Placement) -> None:
-        self.current = placement
+    def _now(self, partitioning: Partitioning) -> None:
+        self.current = partitioning
         latest = self._world.history.news_s
         for node in self._world.nodes.values():
-            self._world.loop.call_later(latest * self._world.random.random() ** 2, node.placements.receive)
+            self._world.loop.call_later(latest * self._world.random.random() ** 2, node.partitionings.receive)
 
 
-class NodePlacements:
+class NodePartitionings:
     """What one process knows."""
 
     def __init__(self, node: Node) -> None:
         self.changed: list[Callable[[], None]] = []
         self._node = node
-        self._known: Placement | None = None
+        self._known: Partitioning | None = None
         self._reporting: set[tuple[int, int, Stage]] = set()
 
-    def of(self, topic: str) -> Placement | None:
+    def of(self, topic: str) -> Partitioning | None:
         return self._known
 
     def receive(self) -> None:
-        """Take over the current placement, unless the process is dead or frozen."""
+        """Take over the current partitioning, unless the process is dead or frozen."""
         if self._node.is_dead:
             return
         if self._node.is_frozen:

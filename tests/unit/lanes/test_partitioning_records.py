@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from light_scheduler.access.records import new_peer_secret_record
-from light_scheduler.lanes.placement_records import (
+from light_scheduler.lanes.partitioning_records import (
     VALUE,
     TopicIncarnation,
+    partitioning_in,
     partitions_key,
-    placement_in,
     stage_key,
 )
-from light_scheduler.lanes.placements import Stage
-from light_scheduler.model.placement import Placement
+from light_scheduler.lanes.partitionings import Stage
+from light_scheduler.model.partitioning import Partitioning
 
 TOPIC = TopicIncarnation("app-commands", "a/b+c")
 
@@ -26,29 +26,29 @@ def settled(partitions: int) -> list[bytes]:
 
 def test_nothing_is_known_of_a_topic_that_no_worker_has_noted() -> None:
     other = TopicIncarnation("app-commands", "another")
-    assert placement_in(entries(partitions_key(other, 4), b"token/x"), TOPIC) is None
+    assert partitioning_in(entries(partitions_key(other, 4), b"token/x"), TOPIC) is None
 
 
 def test_the_first_number_holds_and_the_next_one_moves_schedules() -> None:
     key, secret = new_peer_secret_record()
     known = entries(partitions_key(TOPIC, 4))
-    assert placement_in(known, TOPIC) == Placement(4)
+    assert partitioning_in(known, TOPIC) == Partitioning(4)
     grown = known | entries(partitions_key(TOPIC, 12), stage_key(TOPIC, 12, Stage.RUNNING, 7)) | {key: secret}
-    placement = placement_in(grown, TOPIC)
-    assert placement is not None
-    assert (placement.partitions, placement.former, placement.running) == (12, 4, frozenset({7}))
-    assert not placement.is_settled
-    assert not placement.all_run
-    assert placement.secret
-    assert not placement.all_follow
-    placement = placement_in(grown | entries(stage_key(TOPIC, 12, Stage.FOLLOWING, 7)), TOPIC)
-    assert placement is not None
-    assert placement.all_follow
+    partitioning = partitioning_in(grown, TOPIC)
+    assert partitioning is not None
+    assert (partitioning.partitions, partitioning.former, partitioning.running) == (12, 4, frozenset({7}))
+    assert not partitioning.is_settled
+    assert not partitioning.all_run
+    assert partitioning.secret
+    assert not partitioning.all_follow
+    partitioning = partitioning_in(grown | entries(stage_key(TOPIC, 12, Stage.FOLLOWING, 7)), TOPIC)
+    assert partitioning is not None
+    assert partitioning.all_follow
 
 
 def test_a_number_counts_when_nothing_moves_any_more_since_the_one_before() -> None:
     known = entries(partitions_key(TOPIC, 2), partitions_key(TOPIC, 3), partitions_key(TOPIC, 6))
-    before, after = placement_in(known, TOPIC), placement_in(known | entries(*settled(3)), TOPIC)
+    before, after = partitioning_in(known, TOPIC), partitioning_in(known | entries(*settled(3)), TOPIC)
     assert before is not None
     assert (before.partitions, before.former) == (3, 2)
     assert after is not None
@@ -58,4 +58,4 @@ def test_a_number_counts_when_nothing_moves_any_more_since_the_one_before() -> N
 def test_a_smaller_number_and_what_cannot_be_read_count_for_nothing() -> None:
     prefix = partitions_key(TOPIC, 4)
     known = entries(prefix, partitions_key(TOPIC, 2), prefix + b"/running/x", prefix + b"/settled", prefix + b"x")
-    assert placement_in(known, TOPIC) == Placement(4)
+    assert partitioning_in(known, TOPIC) == Partitioning(4)

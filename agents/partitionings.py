@@ -14,23 +14,23 @@ from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.retrying import RETRY_S, repeat
 from light_scheduler.kafka.topic_ids import TopicIds
-from light_scheduler.lanes.placement_records import (
+from light_scheduler.lanes.partitioning_records import (
     VALUE,
     TopicIncarnation,
+    partitioning_in,
     partitions_key,
-    placement_in,
     stage_key,
 )
-from light_scheduler.lanes.placements import Stage
-from light_scheduler.model.placement import Placement
+from light_scheduler.lanes.partitionings import Stage
+from light_scheduler.model.partitioning import Partitioning
 
 REPORT_EVERY_S = 0.1
 
 log = logging.getLogger(__name__)
 
 
-class TopicPlacements(Service):
-    """Runs beside the lanes, on the same event loop: their `Placements`.
+class TopicPartitionings(Service):
+    """Runs beside the lanes, on the same event loop: their `Partitionings`.
 
     `partitions_of` asks how many partitions a commands topic and its changelog both have.
     """
@@ -48,12 +48,12 @@ class TopicPlacements(Service):
         self._ids = ids
         self._partitions_of = partitions_of
         self._incarnations: dict[str, TopicIncarnation] = {}
-        self._known: dict[str, Placement] = {}
+        self._known: dict[str, Partitioning] = {}
         self._unreported: dict[bytes, None] = {}
         self._growing = asyncio.Lock()
         self._running: list[asyncio.Future[Any]] = []
 
-    def of(self, topic: str) -> Placement | None:
+    def of(self, topic: str) -> Partitioning | None:
         return self._known.get(topic)
 
     async def refresh(self, topic: str, partition: int) -> None:
@@ -99,9 +99,9 @@ class TopicPlacements(Service):
     def _read(self) -> None:
         """Take in what the topic says by now."""
         known = {
-            topic: placement
+            topic: partitioning
             for topic, incarnation in self._incarnations.items()
-            if (placement := placement_in(self._topic.entries, incarnation)) is not None
+            if (partitioning := partitioning_in(self._topic.entries, incarnation)) is not None
         }
         if known != self._known:
             self._known = known

@@ -8,7 +8,7 @@ from .rate_lending import RatePart
 
 
 @dataclass(frozen=True)
-class Placement:
+class Partitioning:
     """The state of the partitions of a commands topic.
 
     Keys belong to one of `partitions`; before the topic last grew, to one of `former` (None: it never grew). `running`

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from light_scheduler.access.records import PEER_SECRET_KEY
-from light_scheduler.agents.placements import TopicPlacements
-from light_scheduler.lanes.placement_records import VALUE, TopicIncarnation, partitions_key, stage_key
-from light_scheduler.lanes.placements import Stage
-from light_scheduler.model.placement import Placement
+from light_scheduler.agents.partitionings import TopicPartitionings
+from light_scheduler.lanes.partitioning_records import VALUE, TopicIncarnation, partitions_key, stage_key
+from light_scheduler.lanes.partitionings import Stage
+from light_scheduler.model.partitioning import Partitioning
 
 TOPIC = TopicIncarnation("commands", "id")
 SECRET = b"s" * 32
@@ -46,7 +46,7 @@ class Worker:
         self.topic = Topic()
         self.asked: list[str] = []
         ids: Any = SimpleNamespace(fresh=self._id)
-        self.placements = TopicPlacements(self.topic, ids, self._partitions_of)  # type: ignore[arg-type]
+        self.partitionings = TopicPartitionings(self.topic, ids, self._partitions_of)  # type: ignore[arg-type]
 
     def note(self, partitions: int, settled: Iterable[int] = ()) -> None:
         self.topic.entries[partitions_key(TOPIC, partitions)] = VALUE
@@ -66,19 +66,19 @@ def worker() -> Worker:
 
 
 async def test_the_first_lane_notes_how_many_partitions_there_are(worker: Worker) -> None:
-    await worker.placements.refresh(TOPIC.topic, 0)
-    placement = worker.placements.of(TOPIC.topic)
-    assert placement is not None
-    assert (placement.partitions, placement.former) == (12, None)
+    await worker.partitionings.refresh(TOPIC.topic, 0)
+    partitioning = worker.partitionings.of(TOPIC.topic)
+    assert partitioning is not None
+    assert (partitioning.partitions, partitioning.former) == (12, None)
 
 
 async def test_a_partition_that_was_added_is_used_when_earlier_moves_are_over(worker: Worker) -> None:
     worker.note(4)
     worker.note(8, settled=range(8))
-    await worker.placements.refresh(TOPIC.topic, NEW)
-    placement = worker.placements.of(TOPIC.topic)
-    assert placement is not None
-    assert (placement.partitions, placement.former) == (12, 8)
+    await worker.partitionings.refresh(TOPIC.topic, NEW)
+    partitioning = worker.partitionings.of(TOPIC.topic)
+    assert partitioning is not None
+    assert (partitioning.partitions, partitioning.former) == (12, 8)
 
 
 async def test_while_earlier_moves_go_on_nobody_is_asked_again_and_again_how_many_partitions_there_are(
@@ -86,7 +86,7 @@ async def test_while_earlier_moves_go_on_nobody_is_asked_again_and_again_how_man
 ) -> None:
     worker.note(4)
     worker.note(8, settled=range(7))
-    await worker.placements.refresh(TOPIC.topic, NEW)
-    placement = worker.placements.of(TOPIC.topic)
-    assert isinstance(placement, Placement)
-    assert (placement.partitions, worker.asked) == (8, [])
+    await worker.partitionings.refresh(TOPIC.topic, NEW)
+    partitioning = worker.partitionings.of(TOPIC.topic)
+    assert isinstance(partitioning, Partitioning)
+    assert (partitioning.partitions, worker.asked) == (8, [])

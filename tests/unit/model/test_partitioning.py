@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 
 
 @pytest.mark.parametrize(
-    ("placement", "shares", "new"),
+    ("partitioning", "shares", "new"),
     [
-        pytest.param(Placement(4), [0.25] * 4, set(), id="it never grew"),
-        pytest.param(Placement(4, 2), [0.25, 0.25, 0, 0], {2, 3}, id="it has just grown"),
+        pytest.param(Partitioning(4), [0.25] * 4, set(), id="it never grew"),
+        pytest.param(Partitioning(4, 2), [0.25, 0.25, 0, 0], {2, 3}, id="it has just grown"),
         pytest.param(
-            Placement(4, 2, frozenset({1, 2, 3})), [0.25, 0.25, 0.125, 0.125], {2, 3}, id="one of the former knows"
+            Partitioning(4, 2, frozenset({1, 2, 3})), [0.25, 0.25, 0.125, 0.125], {2, 3}, id="one of the former knows"
         ),
-        pytest.param(Placement(4, 2, frozenset({0, 1})), [0.25] * 4, {2, 3}, id="both know"),
-        pytest.param(Placement(4, 2, frozenset(), frozenset(range(4))), [0.25] * 4, set(), id="all have moved"),
+        pytest.param(Partitioning(4, 2, frozenset({0, 1})), [0.25] * 4, {2, 3}, id="both know"),
+        pytest.param(Partitioning(4, 2, frozenset(), frozenset(range(4))), [0.25] * 4, set(), id="all have moved"),
     ],
 )
 def test_partitions_that_were_added_earn_what_the_others_are_known_to_earn_less(
-    placement: Placement, shares: list[float], new: set[int]
+    partitioning: Partitioning, shares: list[float], new: set[int]
 ) -> None:
-    parts = [placement.rate_part(number) for number in range(4)]
+    parts = [partitioning.rate_part(number) for number in range(4)]
     assert [part.share for part in parts] == shares
     assert {number for number, part in enumerate(parts) if part.is_new} == new
 
@@ -38,12 +38,12 @@ def test_all_together_never_earn_more_than_the_whole_in_whatever_order_they_lear
     total = 0.0
     for number in range(partitions):
         if number < former and number not in knows:
-            total += Placement(former).rate_part(number).share
+            total += Partitioning(former).rate_part(number).share
             continue
         heard_of = data.draw(st.sets(st.sampled_from(sorted(knows))) if knows else st.just(set()))
-        total += Placement(partitions, former, frozenset(heard_of)).rate_part(number).share
+        total += Partitioning(partitions, former, frozenset(heard_of)).rate_part(number).share
     assert total <= 1 + 1e-9
 
 
 def test_a_lane_goes_on_while_it_is_not_known_how_many_partitions_its_topic_has() -> None:
-    assert Placement(0).rate_part(0).share == 1
+    assert Partitioning(0).rate_part(0).share == 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 
 
 class Stage(StrEnum):
@@ -18,17 +18,17 @@ class Stage(StrEnum):
     SETTLED = "settled"
 
 
-class Placements(Protocol):
-    """The placement for each commands topic: the same for all workers, after a moment.
+class Partitionings(Protocol):
+    """The partitioning for each commands topic: the same for all workers, after a moment.
 
     A topic counts as grown when every worker can know it, which may be some time after it has got partitions; the new
-    partitions are not used until then. `changed` is called when a placement changes.
+    partitions are not used until then. `changed` is called when a partitioning changes.
     """
 
     changed: list[Callable[[], None]]
 
-    def of(self, topic: str) -> Placement | None:
-        """Return the placement of a commands topic, as far as is known; None: it is not known."""
+    def of(self, topic: str) -> Partitioning | None:
+        """Return the partitioning of a commands topic, as far as is known; None: it is not known."""
         ...
 
     async def refresh(self, topic: str, partition: int) -> None:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from light_scheduler.access.records import PEER_SECRET_KEY, decode_peer_secret
 from light_scheduler.errors import FormatError
-from light_scheduler.model.placement import Placement
+from light_scheduler.model.partitioning import Partitioning
 
-from .placements import Stage
+from .partitionings import Stage
 
 _PREFIX = b"placement/"
 VALUE = b"{}"
@@ -40,7 +40,7 @@ def stage_key(topic: TopicIncarnation, partitions: int, stage: Stage, partition:
     return partitions_key(topic, partitions) + f"/{stage}/{partition}".encode()
 
 
-def placement_in(entries: Mapping[bytes, bytes], topic: TopicIncarnation) -> Placement | None:
+def partitioning_in(entries: Mapping[bytes, bytes], topic: TopicIncarnation) -> Partitioning | None:
     """Return what the tenants topic says of a commands topic; None: nothing yet.
 
     Entries are in the order in which they were written. A number counts when nothing moves since the one before it.
@@ -58,20 +58,20 @@ def placement_in(entries: Mapping[bytes, bytes], topic: TopicIncarnation) -> Pla
     return _in_force(counts, stages, _secret_in(entries))
 
 
-def _in_force(counts: Iterable[int], stages: Mapping[tuple[int, str], set[int]], secret: bytes) -> Placement | None:
-    placement: Placement | None = None
+def _in_force(counts: Iterable[int], stages: Mapping[tuple[int, str], set[int]], secret: bytes) -> Partitioning | None:
+    partitioning: Partitioning | None = None
     for partitions in counts:
-        if placement is not None and not (placement.is_settled and partitions > placement.partitions):
+        if partitioning is not None and not (partitioning.is_settled and partitions > partitioning.partitions):
             continue
-        placement = Placement(
+        partitioning = Partitioning(
             partitions,
-            None if placement is None else placement.partitions,
+            None if partitioning is None else partitioning.partitions,
             frozenset(stages.get((partitions, Stage.RUNNING), ())),
             frozenset(stages.get((partitions, Stage.SETTLED), ())),
             secret,
             frozenset(stages.get((partitions, Stage.FOLLOWING), ())),
         )
-    return placement
+    return partitioning
 
 
 def _secret_in(entries: Mapping[bytes, bytes]) -> bytes:

@@ -88,16 +88,14 @@ class LocalCopy:
         self.facts = facts
         turn = services.loads.turn(is_lane=self._is_lane, stopping=self._stopping) if table.is_new else nullcontext()
         async with turn, reading(services.clients) as reader:
-            begun = None
+            end_of = partial(decided_end, are_markers_late=are_markers_late) if self._is_lane else committed_end
+            state, following = PartitionState(facts, self._logs, end_of), Following(self._stopping, self._watch)
             is_wanted = table.is_empty and not self._stopping()
             if is_wanted and services.rebuilding and await length(self._logs.changelog, reader) >= MANY_OFFSETS:
                 self._close_table()
-                begun = await services.rebuilding.rebuild(
-                    self._path, facts, self._logs, stopping=self._stopping, watch=self._watch
-                )
+                begun = await services.rebuilding.rebuild(self._path, state, following)
+                following = following._replace(begun=begun)
                 table = self._open(facts)
-            end_of = partial(decided_end, are_markers_late=are_markers_late) if self._is_lane else committed_end
-            state, following = PartitionState(facts, self._logs, end_of), Following(self._stopping, self._watch, begun)
             is_filled = table.is_new
             try:
                 restored = await restore(table, state, reader, services.clock, following)

@@ -17,7 +17,6 @@ import asyncio
 import logging
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -25,8 +24,8 @@ import msgspec
 from light_scheduler.connection import Secret
 from light_scheduler.kafka.clients import KafkaClients
 
-from .changelog import STALL_TIMEOUT_S, PartitionLogs
-from .recovery import Restoration
+from .changelog import STALL_TIMEOUT_S
+from .recovery import Following, PartitionState, Restoration
 from .usable_copy import ChangelogFacts
 
 MANY_OFFSETS = 200_000
@@ -79,26 +78,18 @@ class Rebuilding:
         self._log_format = log_format
         self._log_name = log_name
 
-    async def rebuild(
-        self,
-        path: Path,
-        facts: ChangelogFacts,
-        logs: PartitionLogs,
-        *,
-        stopping: Callable[[], bool],
-        watch: Callable[[Restoration], None],
-    ) -> Restoration | None:
+    async def rebuild(self, path: Path, state: PartitionState, following: Following) -> Restoration | None:
         """Fill the closed table at a path; return how far that has come, None if it did not succeed.
 
-        The process is gone when this returns or raises. `watch` is given the restoration as it begins.
+        The process is gone when this returns or raises.
         """
-        commands, changelog = logs
+        commands, changelog = state.logs
         job = Job(
             clients=self._clients,
             changelog=changelog.topic,
             commands=commands.topic,
             partition=commands.partition,
-            facts=facts,
+            facts=state.facts,
             path=str(path),
             log_level=self._log_level,
             log_format=self._log_format,
@@ -111,14 +102,14 @@ class Rebuilding:
             log.warning("cannot start a process to rebuild %s-%d: %s; the worker rebuilds it", *commands, error)
             return None
         try:
-            restoration = await _follow(process, job, stopping, watch)
+            restoration = await _follow(process, job, following)
         finally:
             if process.returncode is None:
                 process.kill()
             await process.wait()
         if process.returncode == 0:
             return restoration
-        if not stopping():
+        if not following.stopping():
             log.warning(
                 "the process rebuilding %s-%d exited with code %d; the worker rebuilds it",
                 *commands,
@@ -127,16 +118,14 @@ class Rebuilding:
         return None
 
 
-async def _follow(
-    process: Process, job: Job, stopping: Callable[[], bool], watch: Callable[[Restoration], None]
-) -> Restoration | None:
+async def _follow(process: Process, job: Job, following: Following) -> Restoration | None:
     """Give a process its job and read its progress, until it has ended, stands still, or is not wanted any more."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(encoded(job) + b"\n")
     restoration: Restoration | None = None
     try:
-        while not stopping():
+        while not following.stopping():
             async with asyncio.timeout(STALL_TIMEOUT_S):
                 line = await process.stdout.readline()
             if not line.endswith(b"\n"):  # it has ended, perhaps in the middle of a line
@@ -145,7 +134,7 @@ async def _follow(
             reached = msgspec.json.decode(line, type=Reached)
             if restoration is None:
                 restoration = Restoration(0, reached.total, asyncio.get_running_loop().time)
-                watch(restoration)
+                following.watch(restoration)
             restoration.reached(reached.done, reached.records - restoration.records)
             if restoration.is_worth_a_line():
                 log.info("rebuilding %s-%d: %s", job.commands, job.partition, restoration.status())

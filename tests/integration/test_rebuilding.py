@@ -27,7 +27,7 @@ from light_scheduler.tables.cell_changes import Group
 from light_scheduler.tables.changelog import PartitionLogs, length, reading
 from light_scheduler.tables.counts import CHANGES, Counts
 from light_scheduler.tables.rebuilding import Rebuilding
-from light_scheduler.tables.recovery import Restoration
+from light_scheduler.tables.recovery import Following, PartitionState, Restoration
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.usable_copy import ChangelogFacts, open_table
 from light_scheduler.testing import Kafka
@@ -107,8 +107,8 @@ async def test_what_a_process_leaves_is_what_the_lane_had_and_what_it_did_not_fi
     assert await worker.end() == 0
     names, servers = application.settings.topics, application.bootstrap_servers
     commands, changelog = TopicPartition(names.commands, 0), TopicPartition(names.changelog(names.commands), 0)
-    logs = PartitionLogs(commands, changelog)
     facts = ChangelogFacts(await asyncio.to_thread(topic_id, servers, changelog.topic), DAY_MS)
+    state = PartitionState(facts, PartitionLogs(commands, changelog))
     clients = KafkaClients(servers, 10_000)
     rebuild = Rebuilding(clients, "INFO", "text")
     async with reading(clients) as reader:
@@ -117,12 +117,12 @@ async def test_what_a_process_leaves_is_what_the_lane_had_and_what_it_did_not_fi
 
     folder = tmp_path / "rebuilt"
     seen: list[Restoration] = []
-    assert await rebuild.rebuild(folder, facts, logs, stopping=lambda: bool(seen), watch=seen.append) is None
+    assert await rebuild.rebuild(folder, state, Following(lambda: bool(seen), seen.append)) is None
     table = open_table(RocksStore, folder, facts, SystemClock().now())
     assert table.is_empty
     table.close()
 
-    done = await rebuild.rebuild(folder, facts, logs, stopping=lambda: False, watch=seen.append)
+    done = await rebuild.rebuild(folder, state, Following(lambda: False, seen.append))
     assert done is seen[-1]
     assert done.records > COUNT
     had = RocksStore(worker.data_dir / application.settings.app_id / f"{commands.topic}-0")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiokafka.errors import KafkaError
 
 from light_scheduler.errors import SchedulerError
-from light_scheduler.tables.changelog import PartitionLogs, reading
+from light_scheduler.tables.changelog import reading
 from light_scheduler.tables.recovery import Following, PartitionState, Restoration, restore
 from light_scheduler.tables.store import Stores
-from light_scheduler.tables.usable_copy import ChangelogFacts, open_table
+from light_scheduler.tables.usable_copy import open_table
 
 if TYPE_CHECKING:
     from .node import Node
@@ -26,25 +25,17 @@ class Beside:
         self._clients = clients
         self._stores = stores
 
-    async def rebuild(
-        self,
-        path: Path,
-        facts: ChangelogFacts,
-        logs: PartitionLogs,
-        *,
-        stopping: Callable[[], bool],
-        watch: Callable[[Restoration], None],
-    ) -> Restoration | None:
+    async def rebuild(self, path: Path, state: PartitionState, following: Following) -> Restoration | None:
         found: list[Restoration] = []
-        following = Following(stopping, found.append, may_block=True)
+        own = Following(following.stopping, found.append, may_block=True)
         try:
-            table = open_table(self._stores, path, facts, self._node.clock.now())
+            table = open_table(self._stores, path, state.facts, self._node.clock.now())
             try:
                 async with reading(self._clients) as reader:
-                    await restore(table, PartitionState(facts, logs), reader, self._node.clock, following)
+                    await restore(table, PartitionState(state.facts, state.logs), reader, self._node.clock, own)
             finally:
                 table.close()
         except (SchedulerError, KafkaError, OSError):
             return None
-        watch(found[0])
+        following.watch(found[0])
         return found[0]

@@ -25,7 +25,6 @@ class DeadLetters:
         self._context = context
         self._batches = batches
         self._now = now
-        self.lost = 0
         """Dead letters that their topic is too small for."""
 
     def add_command(
@@ -85,5 +84,4 @@ class DeadLetters:
             try:
                 self._batches.add(place, None, None, [*ours, dropped])
             except RecordTooLargeError as error:
-                self.lost += 1
                 log.warning("%s", error)

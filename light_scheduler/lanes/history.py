@@ -35,7 +35,6 @@ class History:
         self.events: Counter[EventType] = Counter()
         self.requester: Requester | None = None
         """Who asked over HTTP for what is recorded just now."""
-        self.lost = 0
         """Events that their topic is too small for."""
         self.traced: list[TracedEvent] | None = None if context.tracing is None else []
         """Events of schedules whose commands belong to traces; None: nobody is to be told."""
@@ -96,7 +95,6 @@ class History:
             try:
                 self._batches.add(self._place, key, encode_history(msgspec.structs.replace(event, reason=reason)), [])
             except RecordTooLargeError as error:
-                self.lost += 1
                 log.warning("%s", error)
 
     @contextmanager

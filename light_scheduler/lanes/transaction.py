@@ -63,11 +63,6 @@ class Transaction:
         """Totals of bulk commands that ended without the reports of all partitions."""
         self._changelog = context.changelog
 
-    @property
-    def lost_records(self) -> int:
-        """History events and dead letters that their topic is too small for."""
-        return self.history.lost + self.dead_letters.lost
-
     def store(self, name: bytes, entry: Entry | None) -> None:
         """Store a new definition; None: there is none any more. Raises InvalidCommand if it is too large."""
         if entry is None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from support import scheduling
+from support.secured import SecuredKafka, secured_kafka
 from support.tries import ALL, PART
 
 from light_scheduler.host import ports
@@ -112,6 +114,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def kafka(light_scheduler_kafka: Kafka) -> Kafka:
     """The broker of this run."""
     return light_scheduler_kafka
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """A broker of the module's own, with TLS, logins and ACLs."""
+    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
+        yield kafka
 
 
 @pytest.hookimpl(optionalhook=True)

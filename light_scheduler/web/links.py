@@ -27,18 +27,15 @@ def _path(*names: str) -> dict[str, str]:
 
 
 _LOOKING = ("get_schedule", "schedule_history", "why_schedule")
-_SCHEDULE = _Linked(
-    (
-        *_LOOKING,
-        "put_schedule",
-        "delete_schedule",
-        "pause_schedule",
-        "resume_schedule",
-        "trigger_schedule",
-        "reschedule_schedule",
-    ),
-    _body(tenant="tenant", id="id"),
+_CHANGING = (
+    "put_schedule",
+    "delete_schedule",
+    "pause_schedule",
+    "resume_schedule",
+    "trigger_schedule",
+    "reschedule_schedule",
 )
+_SCHEDULE = _Linked((*_LOOKING, *_CHANGING), _body(tenant="tenant", id="id"))
 _SCHEDULES = _Linked(
     (
         "submit_schedule",
@@ -61,19 +58,7 @@ _TOKEN = _Linked(("rotate_token", "revoke_token"), _body(token="about/id"))  # n
 _LETTER = ("get_dead_letter", "redrive_dead_letter")
 
 _LINKED: Mapping[str, tuple[_Linked, ...]] = {
-    **dict.fromkeys(
-        (
-            "submit_schedule",
-            "put_schedule",
-            "delete_schedule",
-            "pause_schedule",
-            "resume_schedule",
-            "trigger_schedule",
-            "reschedule_schedule",
-            "get_schedule",
-        ),
-        (_SCHEDULE,),
-    ),
+    **dict.fromkeys(("submit_schedule", *_CHANGING, "get_schedule"), (_SCHEDULE,)),
     "list_schedules": (_Linked(_LOOKING, _body(tenant="schedules/0/tenant", id="schedules/0/id")), _SCHEDULES),
     "upcoming": (_SCHEDULES,),
     **dict.fromkeys(("put_tenant", "get_tenant", "resume_tenant"), (_TENANT, _SCHEDULES)),

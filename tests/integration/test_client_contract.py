@@ -21,7 +21,7 @@ from support.application import Application
 from support.client_kinds import InThreads
 from support.least_rights import producer_rights
 from support.reading import read_until
-from support.secured import SecuredKafka, secured_kafka
+from support.secured import SecuredKafka
 from support.waiting import eventually
 
 from light_scheduler.client import (
@@ -66,12 +66,6 @@ def unread(served: Application) -> str:
     topic = f"{served.settings.app_id}-unread"
     asyncio.run(served.create_topic(topic))
     return topic
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
-        yield kafka
 
 
 @pytest.fixture(scope="module")

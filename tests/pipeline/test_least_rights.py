@@ -11,19 +11,18 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner, Result
 from support.acls import grant, revoke
-from support.ledger import Ledger
-from support.secured import SecuredKafka, secured_kafka
+from support.ledger import Ledger, delivered_ledger
+from support.secured import SecuredKafka
 
 from light_scheduler.cli import cli
 from light_scheduler.kafka.job_rights import JOBS, WITH_TARGETS, Job, job_rights
 from light_scheduler.kafka.rights import Right, acl_commands
-from light_scheduler.kafka.topic_admin import create_topic, create_topics
+from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.usefixtures("this_session")]
 
 KIND = "SCRAM-SHA-512"
-M, HOUR = 1_793_491_200_000, 3_600_000
 WITHOUT_SOAK = ("report",)
 READ_ONCE_MORE = ("load", "import")
 """These have something to read only when they are run again."""
@@ -63,23 +62,9 @@ class Place(NamedTuple):
         return ["pipeline", job, *more[job], "--json"]
 
 
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
-        yield kafka
-
-
 @pytest.fixture
 def place(secured: SecuredKafka, prefix: str, tmp_path: Path) -> Iterator[Place]:
-    ledger = Ledger(prefix)
-    for number in range(20):
-        ledger.send(f"s-{number}", M, ("at", M + HOUR + number))
-    ledger.send("ahead", M, ("at", "2100-01-01T00:00:00Z"))
-    ledger.run(M)
-    ledger.run_until(M + 2 * HOUR)
-    ledger.produce(secured.servers)
-    create_topic(secured.servers, ledger.names.results, 1)
-    create_topic(secured.servers, ledger.names.loads, 1, configs={"cleanup.policy": "compact"})
+    ledger = delivered_ledger(prefix, secured.servers)
     (tmp_path / "rows.csv").write_text("id,at\nid-1,2100-01-01T00:00:00Z\nid-2,2100-01-01T00:00:00Z\n")
     revoke(secured.servers, secured.principal(KIND))
     yield Place(secured, ledger, tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from support.acls import grant
 from support.least_rights import consumer_rights, pipeline_rights
 from support.ordering import ordered_producer
 from support.rotation import rotating
-from support.secured import CLIENT_SECRET, KEY_PASSWORD, PASSWORD, SECRETS, SecuredKafka, secured_kafka
+from support.secured import CLIENT_SECRET, KEY_PASSWORD, PASSWORD, SECRETS, SecuredKafka
 
 from light_scheduler.cli.pipeline.running import cluster_of
 from light_scheduler.kafka.rights import Right
@@ -27,12 +26,6 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 KINDS = ["SSL", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("SCRAM-SHA-512", "OAUTHBEARER"))]
 ROWS = 20
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
-        yield kafka
 
 
 def settings_of(options: dict[str, str], app_id: str) -> Settings:

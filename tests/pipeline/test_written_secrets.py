@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +10,12 @@ import pytest
 from support import spark_kafka
 from support.acls import grant
 from support.least_rights import pipeline_rights
-from support.ledger import Ledger
+from support.ledger import Ledger, delivered_ledger
 from support.planted import OF_KAFKA, found_in
-from support.secured import SecuredKafka, secured_kafka
+from support.secured import SecuredKafka
 from support.watched_jobs import Command, Watched
 
-from light_scheduler.kafka.topic_admin import create_topic, create_topics
+from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.pipeline.kafka import FORMAT
 from light_scheduler.pipeline.topics import OFFICIAL_FORMAT
 from light_scheduler.settings import load_settings
@@ -23,7 +23,6 @@ from light_scheduler.settings import load_settings
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
 
 KIND = "SCRAM-SHA-512"
-M, HOUR = 1_793_491_200_000, 3_600_000
 LOAD = "light-scheduler-load"
 WRONG = "wrong-password-that-shows-nowhere"
 SMALL = [
@@ -35,24 +34,9 @@ SMALL = [
 SECRETS = {**OF_KAFKA, "wrong": WRONG}
 
 
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
-        yield kafka
-
-
 @pytest.fixture
 def ledger(secured: SecuredKafka, prefix: str) -> Ledger:
-    ledger = Ledger(prefix)
-    for number in range(20):
-        ledger.send(f"s-{number}", M, ("at", M + HOUR + number))
-    ledger.send("ahead", M, ("at", "2100-01-01T00:00:00Z"))
-    ledger.run(M)
-    ledger.run_until(M + 2 * HOUR)
-    ledger.produce(secured.servers)
-    create_topic(secured.servers, ledger.names.results, 1)
-    create_topic(secured.servers, ledger.names.loads, 1, configs={"cleanup.policy": "compact"})
-    return ledger
+    return delivered_ledger(prefix, secured.servers)
 
 
 def settings_for(secured: SecuredKafka, ledger: Ledger, login: Mapping[str, str], kind: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
@@ -29,6 +30,7 @@ from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, encode_entr
 from .ordering import ordered_producer
 
 FLUSH_TIMEOUT_S = 120.0
+BEGUN, HOUR = 1_793_491_200_000, 3_600_000
 MOST = 5_000
 """Commands and firings of a cycle."""
 
@@ -250,6 +252,20 @@ class Ledger:
             next_due = Overlay(table).due(0, 1, 1).next_due
             if next_due is not None:
                 yield next_due
+
+
+def delivered_ledger(prefix: str, servers: str) -> Ledger:
+    """Produce the topics of an application: 20 schedules that were delivered, and one far ahead."""
+    ledger = Ledger(prefix)
+    for number in range(20):
+        ledger.send(f"s-{number}", BEGUN, ("at", BEGUN + HOUR + number))
+    ledger.send("ahead", BEGUN, ("at", "2100-01-01T00:00:00Z"))
+    ledger.run(BEGUN)
+    ledger.run_until(BEGUN + 2 * HOUR)
+    ledger.produce(servers)
+    create_topic(servers, ledger.names.results, 1)
+    create_topic(servers, ledger.names.loads, 1, configs={"cleanup.policy": "compact"})
+    return ledger
 
 
 class _Topics(dict[str, TargetTopic]):

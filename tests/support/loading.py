@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from light_scheduler.model import ScheduleCommand
 from light_scheduler.pipeline.load import LoadSummary
+from light_scheduler.pipeline.load.marks import Marks
 from light_scheduler.testing import Kafka
 from light_scheduler.wire.native import NATIVE
 
@@ -38,6 +40,25 @@ def commands(kafka: Kafka, topic: str) -> list[ScheduleCommand]:
 def parquet(path: Path, **columns: Any) -> Path:
     pq.write_table(pa.table(columns), path)
     return path
+
+
+@contextmanager
+def killed_before_a_version_is_marked(
+    monkeypatch: pytest.MonkeyPatch, written: Callable[[Any], Any] = lambda mark: mark
+) -> Iterator[None]:
+    """Have the load in the block write one mark, as `written` has it, and end when it is about to write another."""
+    write, keys = Marks.write, list[bytes]()
+
+    def failing(self: Marks, client: Any, key: bytes, mark: Any) -> None:
+        if keys:
+            raise KeyboardInterrupt
+        keys.append(key)
+        write(self, client, key, written(mark))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Marks, "write", failing)
+        with pytest.raises(KeyboardInterrupt):
+            yield
 
 
 def refused(spark: SparkSession, path: Path) -> list[tuple[int, str, str]]:

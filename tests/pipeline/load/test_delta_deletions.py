@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from support.kafka_records import committed_records
-from support.loading import AT, PASSED, VECTORS, Load
+from support.loading import AT, PASSED, VECTORS, Load, killed_before_a_version_is_marked
 
 from light_scheduler.pipeline.load import LoadSummary
-from light_scheduler.pipeline.load.marks import Marks
 from light_scheduler.testing import Kafka
 from light_scheduler.wire.native import NATIVE
 
@@ -52,15 +51,7 @@ def test_schedules_whose_rows_were_deleted_from_a_delta_table_are_cancelled_once
     spark.sql(f"DELETE FROM delta.`{table}` WHERE id IN ('a', 'b')")
     spark.sql(f"UPDATE delta.`{table}` SET target_topic = 'u' WHERE id = 'c'")
     spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 'e' AND payload = 'x'")
-    write, fails = Marks.write, [False, True]
-
-    def failing(self: Marks, client: Any, key: bytes, mark: Any) -> None:
-        if fails and fails.pop(0):
-            raise KeyboardInterrupt
-        write(self, client, key, mark)
-
-    monkeypatch.setattr(Marks, "write", failing)
-    with pytest.raises(KeyboardInterrupt):  # after the cancels, before the version is marked
+    with killed_before_a_version_is_marked(monkeypatch):  # after the cancels
         load(table, **options)
     summary = load(table, **options)
 

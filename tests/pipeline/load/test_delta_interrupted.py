@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.loading import AT, PASSED, Load, commands
+from support.loading import AT, PASSED, Load, commands, killed_before_a_version_is_marked
 
 from light_scheduler.engine.limits import Limits
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.load import LoadSummary
-from light_scheduler.pipeline.load.marks import Marks
 from light_scheduler.pipeline.load.versions import TableMark
 from light_scheduler.testing import Kafka
 
@@ -41,17 +40,9 @@ def test_a_load_of_new_versions_that_was_killed_sends_nothing_again_whoever_bega
     append("a")
     assert load(table, format="delta").sent == 1
     append("b")
-    write, fails = Marks.write, [False, True]
-
-    def failing(self: Marks, client: Any, key: bytes, mark: Any) -> None:
-        if fails.pop(0):
-            raise KeyboardInterrupt
-        write(self, client, key, mark if begun_by == "this version" else as_before(mark))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Marks, "write", failing)
-        with pytest.raises(KeyboardInterrupt):  # after the rows, before the version is marked
-            load(table, format="delta")
+    written = as_before if begun_by == "an older version" else lambda mark: mark
+    with killed_before_a_version_is_marked(monkeypatch, written):  # after the rows
+        load(table, format="delta")
     spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('a' = 'b')")
     assert load(table, format="delta") == LoadSummary(1, 0, 1, 0, None)
     append("b")

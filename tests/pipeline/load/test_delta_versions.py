@@ -16,10 +16,17 @@ from light_scheduler.pipeline.load.versions import TableVersion
 from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
-BROADCASTS = [
-    pytest.param(versions.MOST_BROADCAST, id="few rows are gone"),
-    pytest.param(0, id="many rows are gone", marks=pytest.mark.soak),
-]
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(versions.MOST_BROADCAST, id="few rows are gone"),
+        pytest.param(0, id="many rows are gone", marks=pytest.mark.soak),
+    ]
+)
+def broadcast(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the rows that are gone sent to all tasks, or not."""
+    monkeypatch.setattr(versions, "MOST_BROADCAST", request.param)
 
 
 @pytest.mark.soak
@@ -49,20 +56,12 @@ def test_a_delta_table_whose_files_are_rewritten_sends_nothing_and_then_only_wha
     assert load(table, format="delta", name=f"{topic}-other").sent == 9
 
 
-@pytest.mark.parametrize("broadcast", BROADCASTS)
+@pytest.mark.usefixtures("broadcast")
 @VECTORS
 @pytest.mark.soak
 def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
-    spark: SparkSession,
-    load: Load,
-    kafka: Kafka,
-    topic: str,
-    tmp_path: Path,
-    vectors: bool,
-    broadcast: int,
-    monkeypatch: pytest.MonkeyPatch,
+    spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
 ) -> None:
-    monkeypatch.setattr(versions, "MOST_BROADCAST", broadcast)
     table = tmp_path / "table"
     at = "timestamp_micros(1900000000000001) at"
     rows = spark.range(100).selectExpr("cast(id as string) id", "'t' target_topic", at, "map('k', 'v') labels")
@@ -85,20 +84,12 @@ def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
     assert [command.id for command in sent if command.target.topic == "u"] == ["30", "31"]
 
 
-@pytest.mark.parametrize("broadcast", BROADCASTS)
+@pytest.mark.usefixtures("broadcast")
 @VECTORS
 @pytest.mark.soak
 def test_rows_that_are_written_again_as_they_were_send_nothing_and_those_that_come_back_are_sent(
-    spark: SparkSession,
-    load: Load,
-    kafka: Kafka,
-    topic: str,
-    tmp_path: Path,
-    vectors: bool,
-    broadcast: int,
-    monkeypatch: pytest.MonkeyPatch,
+    spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
 ) -> None:
-    monkeypatch.setattr(versions, "MOST_BROADCAST", broadcast)
     table, name = tmp_path / "table", f"delta.`{tmp_path / 'table'}`"
     rows = spark.range(10).selectExpr("cast(id as string) id", "'t' target_topic", "'x' payload", f"'{AT}' at")
     property = "delta.enableDeletionVectors", str(vectors).lower()
@@ -121,12 +112,9 @@ def test_rows_that_are_written_again_as_they_were_send_nothing_and_those_that_co
     assert [command.id for command in commands(kafka, topic)] == sorted([*map(str, range(10)), "3", "3", "4", "new"])
 
 
-@pytest.mark.parametrize("broadcast", BROADCASTS)
+@pytest.mark.usefixtures("broadcast")
 @pytest.mark.soak
-def test_files_of_one_name_in_different_folders_are_told_apart(
-    spark: SparkSession, load: Load, tmp_path: Path, broadcast: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(versions, "MOST_BROADCAST", broadcast)
+def test_files_of_one_name_in_different_folders_are_told_apart(spark: SparkSession, load: Load, tmp_path: Path) -> None:
     table = tmp_path / "a table, 100% + ü"
     columns = "cast(id as string) id", "'t' target_topic", f"{AT} at", "concat('a b=', id % 2) folder"
     spark.range(40).selectExpr(*columns).coalesce(1).write.partitionBy("folder").parquet(str(table))

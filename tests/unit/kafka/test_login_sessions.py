@@ -69,6 +69,28 @@ class Client:
         return new
 
 
+@pytest.fixture
+def replaced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have another connection take the place of each as soon as it is followed."""
+    monkeypatch.setattr(module, "FIRST_USED", 0.0)
+    monkeypatch.setattr(module, "LAST_USED", 0.0)
+
+
+def logged_in_for(seconds: float, *new: Any) -> Client:
+    """Return a client whose connection is followed, and logged in for so long from now on."""
+    client = Client(*new)
+    client.first.session = Session(asyncio.get_running_loop().time(), seconds)
+    client.renewals.follow(PLACE, client.first)
+    return client
+
+
+def with_lasting_second() -> tuple[Client, Any]:
+    """Return a client, and the connection that takes the place of its first one; its login does not end."""
+    second: Any = Conn()
+    second.session = None
+    return Client(second), second
+
+
 async def test_another_connection_takes_the_place_of_one_whose_login_ends_and_answers_that_are_due_still_come() -> None:
     client = Client()
     client.renewals.follow(PLACE, client.first)
@@ -93,15 +115,12 @@ async def test_the_one_that_took_the_place_is_replaced_too() -> None:
     assert client.tries == [1, 1]
 
 
+@pytest.mark.usefixtures("replaced_at_once")
 async def test_a_connection_that_cannot_be_made_is_tried_again_while_the_login_lasts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.001)
-    monkeypatch.setattr(module, "FIRST_USED", 0.0)
-    monkeypatch.setattr(module, "LAST_USED", 0.0)
-    client = Client(None, None)
-    client.first.session = Session(asyncio.get_running_loop().time(), 600.0)
-    client.renewals.follow(PLACE, client.first)
+    client = logged_in_for(600.0, None, None)
     await eventually(lambda: client._conns[PLACE] is not client.first, every=0.005)
     assert len(client.tries) >= 3
     await client.renewals.end()
@@ -116,16 +135,13 @@ async def test_no_connection_is_made_for_a_login_that_has_ended(monkeypatch: pyt
     assert client._conns == {PLACE: client.first}
 
 
+@pytest.mark.usefixtures("replaced_at_once")
 async def test_tries_are_ever_longer_apart_and_their_failure_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.01)
     monkeypatch.setattr(module, "LONGEST_RETRY_S", 0.04)
-    monkeypatch.setattr(module, "FIRST_USED", 0.0)
-    monkeypatch.setattr(module, "LAST_USED", 0.0)
-    client = Client(*[None] * 5)
-    client.first.session = Session(asyncio.get_running_loop().time(), 600.0)
-    client.renewals.follow(PLACE, client.first)
+    client = logged_in_for(600.0, *[None] * 5)
     await eventually(lambda: client._conns[PLACE] is not client.first, every=0.005)
     pauses = [after - before for before, after in itertools.pairwise(client.tried_at[:6])]
     assert all(pause >= least for pause, least in zip(pauses, (0.01, 0.02, 0.04, 0.04, 0.04), strict=True))
@@ -136,24 +152,20 @@ async def test_tries_are_ever_longer_apart_and_their_failure_is_logged_once(
     assert "not just now" in logged.getMessage()
 
 
+@pytest.mark.usefixtures("replaced_at_once")
 async def test_a_connection_is_tried_again_before_the_login_ends_however_many_tries_have_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.02)
     monkeypatch.setattr(module, "LONGEST_RETRY_S", 60.0)
-    monkeypatch.setattr(module, "FIRST_USED", 0.0)
-    monkeypatch.setattr(module, "LAST_USED", 0.0)
-    client = Client(*[None] * 100)
-    client.first.session = Session(asyncio.get_running_loop().time(), 1.0)
-    client.renewals.follow(PLACE, client.first)
+    client = logged_in_for(1.0, *[None] * 100)
     await eventually(lambda: client.tries and not client.renewals._tasks, every=0.005)
     ends_at = client.first.made_at + 1.0
     assert any(ends_at - 0.25 <= at < ends_at for at in client.tried_at)
 
 
 async def test_what_a_broker_says_about_waiting_counts_for_the_connection_that_takes_the_place_too() -> None:
-    second: Any = Conn()
-    second.session, client = None, Client(second)
+    client, second = with_lasting_second()
     follow(client.first)
     client.renewals.follow(PLACE, client.first)
     await eventually(lambda: client._conns[PLACE] is second, every=0.005)
@@ -165,8 +177,7 @@ async def test_what_a_broker_says_about_waiting_counts_for_the_connection_that_t
 
 
 async def test_a_connection_takes_over_how_long_the_one_in_whose_place_it_is_was_told_to_wait() -> None:
-    second: Any = Conn()
-    second.session, client = None, Client(second)
+    client, second = with_lasting_second()
     follow(client.first)
     client.first._handle_frame(b"")
     client.renewals.follow(PLACE, client.first)

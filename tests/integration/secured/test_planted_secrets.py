@@ -7,8 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import aiohttp
 import pytest
@@ -17,7 +16,7 @@ from support.application import Application
 from support.authority import Authority
 from support.least_rights import administrator_rights, producer_rights, worker_rights
 from support.planted import PLANTED, found_in
-from support.secured import SecuredKafka, secured_kafka
+from support.secured import SecuredKafka
 from support.waiting import eventually_blocking
 from support.written import command_lines, files_of, pages_of, topics_of
 
@@ -49,19 +48,6 @@ with BlockingSchedulerClient(settings.connection, app_id=settings.app_id) as cli
     raise ValueError(settings, settings.connection, settings.security, client)
 """
 """What users write, with all that they might print; it ends with a traceback."""
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
-        yield kafka
-
-
-@pytest.fixture
-async def application(secured: SecuredKafka, tmp_path: Path) -> AsyncIterator[Application]:
-    application = await Application.create(secured.servers, tmp_path)
-    yield application
-    application.close()
 
 
 def planted(secured: SecuredKafka, mechanism: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
@@ -35,7 +35,7 @@ from support.least_rights import (
 )
 from support.reading import header, read_until
 from support.rotation import Rotation, rotating
-from support.secured import KINDS, LOGIN_MS, SECRETS, SecuredKafka, secured_kafka
+from support.secured import KINDS, LOGIN_MS, SECRETS, SecuredKafka
 from support.waiting import eventually, eventually_blocking
 
 from light_scheduler.client import BlockingSchedulerClient, SchedulerClient
@@ -58,19 +58,6 @@ WITHOUT_SOAK = ("SSL", "SCRAM-SHA-256")
 """Kinds of connection that are always tried."""
 
 PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()"]
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
-        yield kafka
-
-
-@pytest.fixture
-async def application(secured: SecuredKafka, tmp_path: Path) -> AsyncIterator[Application]:
-    application = await Application.create(secured.servers, tmp_path)
-    yield application
-    application.close()
 
 
 def as_environment(options: dict[str, str]) -> dict[str, str]:

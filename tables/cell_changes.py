@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
 from light_scheduler.model import Entry, State
 from light_scheduler.model.probe import PROBE_TENANT
 
 from . import layout
 from .cells import but_for_zeros
-
-if TYPE_CHECKING:
-    from .counts import Counts
 
 UNCOUNTED = b"\xff" * 4
 """The group of what is not counted, above all others."""
@@ -29,12 +27,22 @@ class Group(NamedTuple):
     state: State
 
 
+class Numbered(Protocol):
+    """Groups by their numbers, and the number of the next one."""
+
+    @property
+    def numbers(self) -> Mapping[Group, bytes]: ...
+
+    @property
+    def next_number(self) -> int: ...
+
+
 class CellChanges:
     """The cells that schedules were put into and taken out of; dropped, it leaves no trace."""
 
-    def __init__(self, counts: Counts) -> None:
-        self._known = counts.numbers
-        self._next = counts.next_number
+    def __init__(self, groups: Numbered) -> None:
+        self._known = groups.numbers
+        self._next = groups.next_number
         self.new: dict[Group, bytes] = {}
         self.added: list[bytes] = []
         self.removed: list[bytes] = []

@@ -135,7 +135,7 @@ def _check_partitions(settings: Settings, inputs: set[str], targets: Targets) ->
             raise ConfigurationError(
                 "commands_topics",
                 f"{name} has {targets[name].partitions} partitions and its changelog {changelog} has "
-                f"{targets[changelog].partitions}; each has to have its state in one of its own: run "
+                f"{targets[changelog].partitions}; each partition needs a changelog partition of its own: run "
                 f"`light-scheduler topics grow --partitions {targets[name].partitions}`",
             )
 

@@ -200,8 +200,8 @@ class Settings:
     web_ssl_client_auth: Literal["none", "requested", "required"] = _setting(
         "none",
         read.choice(*CLIENT_AUTH),
-        "Whether clients of the HTTP server must show a certificate (mutual TLS). requested: it is checked if there is "
-        "one.",
+        "Whether clients of the HTTP server must show a certificate (mutual TLS). requested: a certificate is "
+        "checked if the client shows one.",
         "|".join(CLIENT_AUTH),
     )
     insecure: bool = _setting(

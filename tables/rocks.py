@@ -216,7 +216,9 @@ class RocksStore:
             if files < least:
                 least, since = files, time.monotonic()
             if (errors := self._count(_ERRORS)) or time.monotonic() - since > UNSETTLED_S:
-                log.warning("%s has %d files to merge, which does not go on (errors: %d)", self.path, files, errors)
+                log.warning(
+                    "%s has %d files to merge, and merging makes no progress (errors: %d)", self.path, files, errors
+                )
                 return  # a flush tells what is wrong
             await asyncio.sleep(SETTLE_POLL_S)
 

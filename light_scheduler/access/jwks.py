@@ -100,7 +100,7 @@ class KeySet:
                     raise ValueError(f"{place} is of the issuer {document.get('issuer')!r}")
                 url = str(document.get("jwks_uri"))
                 if url.partition(":")[0] != self._issuer.partition(":")[0]:
-                    raise ValueError(f"{place} names keys at {url}, which is not as safe as the issuer")
+                    raise ValueError(f"{place} names keys at {url}, which is less secure than the issuer's address")
             return (await _document(session, url)).get("keys")
 
 
@@ -112,7 +112,7 @@ async def _document(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
         async for part in response.content.iter_any():
             body += part
             if len(body) > MOST_BYTES:
-                raise ValueError(f"{url} answers more than {MOST_BYTES} bytes")
+                raise ValueError(f"{url} sends more than {MOST_BYTES} bytes")
     return msgspec.json.decode(body, type=dict[str, Any])
 
 

@@ -62,7 +62,7 @@ class Oidc:
 
     def _claims(self, text: str, key: Mapping[str, Any], algorithm: str) -> Mapping[str, Any]:
         if algorithm not in _ALGORITHMS[key["kty"]] or key.get("alg", algorithm) != algorithm:
-            raise _OtherKey("token", f"is signed with {algorithm!r}, which its key is not for")
+            raise _OtherKey("token", f"is signed with {algorithm!r}, which does not fit the kind of its key")
         try:
             return jwt.decode(
                 text,

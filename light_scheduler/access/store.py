@@ -93,8 +93,8 @@ class TokenStore:
         def rotate() -> Change:
             if self._valid(id).secrets != before.secrets:
                 raise RotationConflict(
-                    f"token {id} was rotated by somebody else just then: the text that they were given is valid, "
-                    "this rotation changed nothing. Rotate again if you need your own text"
+                    f"token {id} was rotated by somebody else at the same time: their new text is valid, and "
+                    "this rotation changed nothing. Rotate again if you need a text of your own"
                 )
             event = change_record(changes.tenant_of(token), changes.rotated(token), by, now)
             return Change([rotation_record(before, token)], event)

@@ -17,7 +17,7 @@ VARIABLE = "_LIGHT_SCHEDULER_COMPLETE"
 def command(ctx: click.Context, shell: str) -> None:
     """Print a script that makes SHELL complete commands, options, ids of schedules and tenants.
 
-    Ids and tenants are those that a worker knows; without an answer within a second nothing is suggested. Ids with
+    Ids and tenants are those that a worker knows. If none answers within a second, nothing is suggested. Ids with
     spaces, quotes and other characters that a shell interprets are not suggested.
     """
     completes = get_completion_class(shell)

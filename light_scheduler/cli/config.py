@@ -132,7 +132,7 @@ def add(name: str, **given: str | None) -> None:
     multiple=True,
     type=click.Choice([*OF_COMMANDS, *CONTEXT_SETTINGS]),
     metavar="SETTING",
-    help="Take this setting out of the context. Can be repeated.",
+    help="Remove this setting from the context. Can be repeated.",
 )
 def set_values(name: str, unset: tuple[str, ...], **given: str | None) -> None:
     """Change the context NAME. Settings that you do not name stay as they are."""

@@ -64,7 +64,7 @@ def list_rules(settings: Settings, url: str | None, output: Output) -> None:
 @output_option()
 @settings_options("web_host", "web_port")
 def add(settings: Settings, name: str, source: str, delay: str, target: str, url: str | None, output: Output) -> None:
-    """Add the delay rule NAME, or replace it. It takes effect on all workers. A new version continues where it was."""
+    """Add the delay rule NAME, or replace it: the new rule continues where the old one stopped. All workers follow."""
     rule = _ask(settings, url, lambda client: client.put(name, source, delay, target))
     if output.is_table:
         click.echo(f"{rule.name}: {rule.source} -{format_duration(rule.delay)}-> {rule.target}")

@@ -188,6 +188,6 @@ def in_doubt(line: int) -> str:
     """Return the error of rows that nobody knows of any more whether they were sent."""
     return (
         f"rows after line {line} may have been sent or not: Kafka has no position of this load "
-        "(offsets.retention.minutes passed, or it is another cluster). See whether the commands topic has them. To "
+        "(offsets.retention.minutes passed, or it is another cluster). Check whether the commands topic has them. To "
         'send them, set "in_flight" to false in the state file'
     )

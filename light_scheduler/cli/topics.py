@@ -83,7 +83,7 @@ def check(settings: Settings, output: Output) -> None:
 def grow(settings: Settings, name: str | None, wait_ms: int, output: Output) -> None:
     """Add partitions to a commands topic (--partitions: the new total) while workers run.
 
-    Schedules whose key belongs to another partition move there by themselves. Shows their progress until all have
+    Schedules whose key belongs to another partition move there automatically. Shows their progress until all have
     moved; run it again to continue watching. Exit code 1: not all have moved after --wait.
     """
     from .growing import grow, moved, topic_to_grow

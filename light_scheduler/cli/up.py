@@ -46,7 +46,7 @@ _DEFAULT = Settings()
 def command(settings: Settings, broker_port: int, workers: int) -> None:
     """Run Kafka, its topics and workers on this machine until Ctrl-C or SIGTERM. Print commands to try.
 
-    All data stay in the data folder: the next `up` continues with them. Worker n listens on WEB_PORT + n - 1.
+    All data is kept in the data folder: the next `up` continues with it. Worker n listens on WEB_PORT + n - 1.
     """
     console = Console()
     with stop_signals():
@@ -143,4 +143,4 @@ With kcat, as from any language:
   echo 'order-1:pay!' | kcat -P -b {settings.bootstrap_servers} -t {settings.topics.commands} -K: \\
       -X partitioner=murmur2_random -H schedule-after=10s -H schedule-target-topic={_TARGET}
   kcat -C -b {settings.bootstrap_servers} -t {_TARGET} -X isolation.level=read_committed -f '%k %s %h\\n'
-Ctrl-C stops everything. Data stay in {settings.data_dir.parent.absolute()}."""
+Ctrl-C stops everything. The data stays in {settings.data_dir.parent.absolute()}."""

@@ -39,7 +39,7 @@ def command(settings: Settings, id: str, tenant: str, since: str | None, url: st
 
     Each line is an event, the oldest first. The last line is the present state.
 
-    Exit code 1: nothing is known of ID, its partition does not answer, or no worker can be reached.
+    Exit code 1: ID is unknown, its partition does not answer, or no worker can be reached.
     """
     parameters = {} if since is None else {"since": since}
     document = ask(settings, url, lambda reader: reader.why(tenant, id, parameters))

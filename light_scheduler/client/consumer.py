@@ -119,6 +119,6 @@ class FiringConsumer:
         try:
             firing = parse_firing(record)
         except FormatError as error:
-            log.warning("%s-%d at offset %d is passed over: %s", place.topic, place.partition, record.offset, error)
+            log.warning("%s-%d at offset %d is skipped: %s", place.topic, place.partition, record.offset, error)
         else:
             await handle(self._client, firing, place.topic, rules, handler)

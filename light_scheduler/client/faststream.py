@@ -140,7 +140,7 @@ class _OfOneMessage(BaseMiddleware):
         except FormatError as error:
             if self._takes_others:
                 return await call_next(msg)
-            log.warning("%s-%d at offset %d is passed over: %s", record.topic, record.partition, record.offset, error)
+            log.warning("%s-%d at offset %d is skipped: %s", record.topic, record.partition, record.offset, error)
             return None
         return await self._processed(call_next, msg, firing)
 

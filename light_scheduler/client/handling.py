@@ -118,7 +118,7 @@ async def _is_awaited(client: SchedulerClient, firing: Firing) -> bool:
         return True
     if result.outcome is not Outcome.CONFLICT:
         return True
-    log.warning("%s/%s is passed over: %s", firing.tenant, firing.firing_id, result.reason)
+    log.warning("%s/%s is skipped: %s", firing.tenant, firing.firing_id, result.reason)
     return False
 
 

@@ -134,7 +134,7 @@ def _tls_refused(error: ssl.SSLError) -> str:
     if "WRONG_VERSION" in reason or "RECORD_LAYER" in reason or "HTTP_REQUEST" in reason:
         return "it does not speak TLS: set security_protocol as the listener there has it, or name another port"
     if "CERTIFICATE_REQUIRED" in reason:
-        return "it wants a client certificate: set ssl_certificate and ssl_key"
+        return "it requires a client certificate: set ssl_certificate and ssl_key"
     if "CERTIFICATE_EXPIRED" in reason:
         return "it says that the client certificate has expired: renew the file that ssl_certificate names"
     if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason):

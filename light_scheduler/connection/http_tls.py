@@ -45,7 +45,7 @@ def tls_fault(error: BaseException) -> str | None:
         return None
     reason = error.reason or ""
     if "CERTIFICATE_REQUIRED" in reason:
-        return "it wants a client certificate: set web_ssl_certificate and web_ssl_key"
+        return "it requires a client certificate: set web_ssl_certificate and web_ssl_key"
     if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason):
         return "it does not accept the client certificate: set web_ssl_certificate to one that its client CA signed"
     if "WRONG_VERSION" in reason or "RECORD_LAYER" in reason or "HTTP_REQUEST" in reason:

@@ -17,7 +17,7 @@ TIMEOUT_S = 15.0
 """For each step of a request, by default."""
 
 _MAY_SPEAK_TLS = "If it speaks TLS, use https://"
-_MAY_WANT_CERTIFICATE = "If it wants a client certificate, set web_ssl_certificate and web_ssl_key"
+_MAY_WANT_CERTIFICATE = "If it requires a client certificate, set web_ssl_certificate and web_ssl_key"
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ def problem_of_ids(ids: Sequence[str], denied: Collection[str]) -> str | None:
         return None
     return (
         f"no right WRITE on transactional ids {spares[0]} to {spares[-1]}, the spares of {first}: they look stuck, and "
-        "the partition stops when a target holds its first id up. An ACL for one literal id does not cover them"
+        "the partition stops when a target blocks its first id. An ACL for one literal id does not cover them"
     )
 
 

@@ -137,7 +137,8 @@ def _destinations(table: DataFrame, options: ImportOptions) -> dict[str, Destina
         if count != partitions[source] and target not in options.keyed_topics:
             raise JobError(
                 f"{source} had {partitions[source]} partitions, and {target} has {count}: producers of its dialect "
-                f"choose partitions in their own way, so make the topics of {options.app_id} with {partitions[source]}"
+                f"choose partitions in their own way, so create the topics of {options.app_id} with "
+                f"{partitions[source]} partitions"
             )
         destinations[source] = Destination(changelog, count)
     return destinations

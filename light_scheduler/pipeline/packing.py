@@ -33,7 +33,9 @@ def pack(output: Path) -> Packed:
     if importlib.util.find_spec("pex") is None:
         raise JobError("PEX is not installed: pip install 'light-scheduler[spark]'")
     if sys.prefix == sys.base_prefix:
-        raise JobError(f"{sys.executable} is not of a virtual environment: install the package into one, and pack that")
+        raise JobError(
+            f"{sys.executable} does not belong to a virtual environment: install the package into one, and pack that"
+        )
     ran = subprocess.run(packing(output), capture_output=True, text=True, check=False)  # nosec B603 # PEX
     if ran.returncode:
         raise JobError(f"PEX cannot pack {sys.prefix}: {(ran.stderr.strip() or ran.stdout.strip())[-2_000:]}")

@@ -120,7 +120,7 @@ def located(spark: SparkSession, path: str) -> str:
     if path.startswith(("file:", "hdfs:")):
         return path
     if not (spark.conf.get("spark.master", None) or "").startswith("local"):
-        raise JobError(f"{path} is a relative path: give a whole one, such as hdfs:///{path}")
+        raise JobError(f"{path} is a relative path: give an absolute one, such as hdfs:///{path}")
     return str(Path(path).absolute())
 
 

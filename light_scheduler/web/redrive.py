@@ -72,7 +72,7 @@ class Redrive:
             )
         if found.source_topic not in self._dialects:
             raise _impossible(
-                f"Dead letter {found.name} came from {found.source_topic}, which is no commands topic of this worker."
+                f"Dead letter {found.name} came from {found.source_topic}, not a commands topic of this worker."
             )
         send = self._command if found.kind == "command" else self._firing
         with failures_as_problems():

@@ -214,7 +214,7 @@ RULES: dict[str, FieldRule] = {
         parse_instant, "trigger.at", _NUMBER, "Fire once at this instant: UTC epoch ms, or RFC 3339 with an offset."
     ),
     "after": FieldRule(parse_span, "trigger.after", _NUMBER, "Fire once after this delay: 90s, 15m, PT15M."),
-    "every": FieldRule(_positive_span, "trigger.every", _NUMBER, "Fire again and again, with this interval."),
+    "every": FieldRule(_positive_span, "trigger.every", _NUMBER, "Fire repeatedly, with this interval."),
     "mode": FieldRule(
         _choice("fixed-rate", "fixed-delay"),
         "trigger.mode",
@@ -249,10 +249,10 @@ RULES: dict[str, FieldRule] = {
         parse_span,
         "trigger.jitter",
         _NUMBER,
-        "Delay each firing by a part of this duration, different for each firing.",
+        "Delay each firing by a random part of this duration.",
     ),
     "window": FieldRule(
-        parse_span, "trigger.window", _NUMBER, "Deliver each firing at some instant within this duration after due."
+        parse_span, "trigger.window", _NUMBER, "Deliver each firing at a random instant within this duration after due."
     ),
     "misfire": FieldRule(
         _choice(*get_args(Misfire)),

@@ -96,7 +96,7 @@ def tenant_book(entries: Mapping[bytes, bytes]) -> TenantBook:
             if not TENANT_NAME.fullmatch(name):
                 log.warning("skipping a record of the tenants: %s", error)
                 continue
-            log.warning("nothing of tenant %s fires: %s", name, error)
+            log.warning("no schedule of tenant %s fires: %s", name, error)
             tenants[name] = msgspec.structs.replace(tenants.get(name, Tenant(name=name)), is_readable=False)
             continue
         if found is None:

@@ -126,7 +126,7 @@ async def test_tokens_that_are_not_for_the_scheduler_not_valid_or_not_genuine_ar
         provider.token("eve", ["strangers"], ["*"], key_id="one"): "has no role",
         provider.forged(*who, key=stranger, key_id="one"): "is not valid",
         provider.forged(*who, key=stranger, key_id="another"): "is signed with a key that",
-        jwt.encode(claims, "", algorithm="none", headers={"kid": "one"}): "which its key is not for",
+        jwt.encode(claims, "", algorithm="none", headers={"kid": "one"}): "which does not fit the kind of its key",
         f"{good[:-8]}AAAAAAAA": "is not valid",
     }
     assert (await asked(worker, good))[0] == 200

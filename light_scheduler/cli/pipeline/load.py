@@ -99,7 +99,7 @@ def command(
     checkpoint: str | None,
     dry_run: bool,
 ) -> None:
-    """Load schedules from the files or the folder TABLE. Each row is sent once, also if you run the job again.
+    """Load schedules from the files or the folder TABLE. Each row is sent once, even if you run the job again.
 
     Columns have the names of command headers without their prefix (at, cron, target-topic, ...), or are key, payload
     and headers. Exit code 1: some rows were refused. All others were sent.

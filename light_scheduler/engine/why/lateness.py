@@ -63,7 +63,7 @@ def _queued(event: HistoryEvent, before: Sequence[HistoryEvent]) -> str | None:
     if completed is None or event.due is None or completed.due is None or event.sequence == completed.sequence:
         return None
     if completed.due < event.due < completed.at and event.at - completed.at <= LATE_MS:
-        return f"the firing before it was completed at {format_instant(completed.at)} only"
+        return f"the firing before it was only completed at {format_instant(completed.at)}"
     return None
 
 

@@ -84,7 +84,7 @@ def _released(entry: Entry, due: int, now: int) -> str:
     release = release_of(entry.schedule, entry.progress)
     if due == entry.progress.due and now < release < NEVER:
         return f", and is delivered within its window, at {format_instant(release)}."
-    return ", and nothing is known to be in its way but what was due before it."
+    return ", and nothing is known to delay it except what was due before it."
 
 
 def _unreachable(events: Sequence[HistoryEvent], facts: Facts) -> Outlook:

@@ -240,7 +240,7 @@ async def test_a_wrong_password_ends_commands_and_workers_at_once_with_plain_wor
             "cannot be reached: .*call failed",
         ),
         ("SCRAM-SHA-512", {"ssl_ca": ""}, "not trusted .*: set ssl_ca to the certificate of the authority"),
-        ("SSL", {"ssl_certificate": "", "ssl_key": "", "ssl_key_password": ""}, "wants a client certificate"),
+        ("SSL", {"ssl_certificate": "", "ssl_key": "", "ssl_key_password": ""}, "requires a client certificate"),
     ],
 )
 def test_what_is_wrong_with_a_connection_is_said(

@@ -91,7 +91,7 @@ async def test_what_waited_longer_than_its_time_out_is_left_to_its_next_attempt(
     for firing in scheduler.firings:
         await handle(scheduler, firing, "t", rules, note)
     assert processed == [2]
-    assert "is passed over: attempt 1 was extended; the latest one is 2" in caplog.text
+    assert "is skipped: attempt 1 was extended; the latest one is 2" in caplog.text
 
 
 @pytest.mark.parametrize("rule", [{"backoff": ["1m"]}, {"after": 0}])

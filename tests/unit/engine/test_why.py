@@ -133,7 +133,7 @@ SENTENCES = {
     ),
     "late, since it was queued": (
         [event("completed", DUE + HOUR, due=DUE - 1), event("fired", DUE + HOUR + 1, sequence=2)],
-        f"Firing 2, attempt 1, was delivered to out, 1h late: the firing before it was completed at {ONE} only.",
+        f"Firing 2, attempt 1, was delivered to out, 1h late: the firing before it was only completed at {ONE}.",
     ),
     "late, like those before it": (
         [
@@ -295,7 +295,7 @@ PENDING: dict[str, tuple[Facts, str, int | None, str]] = {
         facts(AFTER, pending()),
         "pending",
         DUE,
-        f"{OVERDUE}, and nothing is known to be in its way but what was due before it.",
+        f"{OVERDUE}, and nothing is known to delay it except what was due before it.",
     ),
     "refused": (
         facts(AFTER, pending({"retry_at": DUE + 2 * MINUTE, "refusals": 1})),

@@ -56,7 +56,7 @@ def test_a_relative_path_is_one_of_the_working_directory(path: str) -> None:
 
 
 def test_a_relative_path_means_nothing_on_a_cluster() -> None:
-    with pytest.raises(JobError, match="state is a relative path: give a whole one"):
+    with pytest.raises(JobError, match="state is a relative path: give an absolute one"):
         located(CLUSTER, "state")
 
 
@@ -91,5 +91,5 @@ def to_measure() -> object:
 def test_a_job_on_a_cluster_refuses_a_relative_path_for_its_table_before_it_does_anything(
     job: Callable[[], object],
 ) -> None:
-    with pytest.raises(JobError, match="state is a relative path: give a whole one"):
+    with pytest.raises(JobError, match="state is a relative path: give an absolute one"):
         job()

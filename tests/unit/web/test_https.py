@@ -74,7 +74,7 @@ async def test_who_is_not_let_in_is_told_which_setting_to_change(
         f"https://{address} ": (HttpSecurity(), "set web_ssl_ca to the certificate of the authority"),
         f"https://{address}": (
             HttpSecurity(web_ssl_ca=authority.path),
-            "If it wants a client certificate, set web_ssl_certificate and web_ssl_key",
+            "If it requires a client certificate, set web_ssl_certificate and web_ssl_key",
         ),
         f"https://localhost:{port}": (allowed, "use a host that it names"),
         f"http://{address}": (HttpSecurity(), "If it speaks TLS, use https://"),

@@ -81,7 +81,7 @@ def build(
 
 
 def _examined(settings: Settings, info: Mapping[str, Any]) -> Iterator[Check]:
-    from light_scheduler.doctor.checks import run_checks  # only where it is asked for
+    from light_scheduler.doctor.run_checks import run_checks  # only where it is asked for
 
     return run_checks(settings, info)
 

@@ -54,8 +54,8 @@ def command(settings: Settings, job: Job | None, targets: tuple[str, ...], outpu
 
     Exit code 1: a worker cannot run here, or (--job) this user lacks rights that the job needs.
     """
-    from light_scheduler.doctor.checks import run_checks
     from light_scheduler.doctor.job_checks import run_job_checks
+    from light_scheduler.doctor.run_checks import run_checks
 
     with status("Checking"):
         checks = interruptible(

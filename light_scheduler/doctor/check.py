@@ -1,7 +1,8 @@
-"""A line of the doctor's report, and how long a certificate is valid."""
+"""A line of the doctor's report, and what lines of several kinds say."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,9 @@ Status = Literal["ok", "warn", "fail"]
 
 RENEW_MS = 14 * 86_400_000
 """How long before its end something is to be renewed."""
+
+MOST_NAMED = 5
+"""How many things of a kind a report names."""
 
 
 @dataclass(frozen=True)
@@ -37,3 +41,9 @@ def check_certificate(setting: str, path: Path, end: int, clock: Clock | None = 
         detail,
         f"renew {path}. Workers use the new file without a restart",
     )
+
+
+def some(many: Sequence[object]) -> str:
+    """Name the first of many."""
+    more = f" and {len(many) - MOST_NAMED} more" if len(many) > MOST_NAMED else ""
+    return f"{', '.join(map(str, many[:MOST_NAMED]))}{more}"

@@ -12,7 +12,7 @@ from light_scheduler.kafka.rights import Right
 from light_scheduler.settings import Settings
 
 from .check import Check
-from .checks import TIMEOUT_S, acl_line, broker_found, check_rights, check_security, existing_topics, no_broker
+from .kafka_checks import TIMEOUT_S, acl_line, broker_found, check_rights, check_security, existing_topics, no_broker
 from .named_topics import NamedTopics, named_topics
 
 

@@ -18,7 +18,7 @@ from support.waiting import eventually
 from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus, Delays, RuleFromConfigurationError
 from light_scheduler.delays.positions import Positions
-from light_scheduler.doctor.checks import check_delays
+from light_scheduler.doctor.kafka_checks import check_delays
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import started_producer, stop_producer
 from light_scheduler.model import DelayRule, Requester, RuleError

@@ -18,7 +18,7 @@ from support.application import Application, WorkerProcess
 from support.reading import header, read_until
 
 from light_scheduler.agents.transport import FETCH_MAX_WAIT_MS
-from light_scheduler.doctor.checks import check_lanes, check_targets, info_of_worker
+from light_scheduler.doctor.worker_checks import check_lanes, check_targets, info_of_worker
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.settings import load_settings
 

@@ -9,7 +9,8 @@ import pytest
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.doctor.check import check_certificate
-from light_scheduler.doctor.checks import check_replicas, check_target_topics, check_targets
+from light_scheduler.doctor.kafka_checks import check_replicas, check_target_topics
+from light_scheduler.doctor.worker_checks import check_targets
 from light_scheduler.kafka.replicas import FrailTopics
 from light_scheduler.lanes.status import TargetStatus
 

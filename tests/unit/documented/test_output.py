@@ -16,7 +16,8 @@ from support.snippets import comparable, unlike
 from light_scheduler.bench.document import Document
 from light_scheduler.cli import cli, delays
 from light_scheduler.delays import DelayLaneStatus, DelayView
-from light_scheduler.doctor.checks import check_rights, check_targets
+from light_scheduler.doctor.kafka_checks import check_rights
+from light_scheduler.doctor.worker_checks import check_targets
 from light_scheduler.kafka.missing_rights import MissingRight
 from light_scheduler.kafka.rights import Right
 from light_scheduler.lanes.status import Lateness

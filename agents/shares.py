@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from light_scheduler.model.place import Place
 
-from .active_places import shared_actives
+from .active_partitions import shared_actives
 from .even_counts import standby_counts
-from .standby_places import StandbyPlaces
+from .standby_partitions import StandbyPartitions
 
 
 class Claim(NamedTuple):
@@ -89,7 +89,7 @@ def _shared_standbys(
             kept[member] += member != owner
     if not members:
         return {}
-    standbys = StandbyPlaces(owners, readers, standby_counts(sum(copies.values()), actives, kept))
+    standbys = StandbyPartitions(owners, readers, standby_counts(sum(copies.values()), actives, kept))
     for place in owners:
         standbys.keep(place, warm[place], copies[place])
     for place in owners:

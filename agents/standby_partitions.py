@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from light_scheduler.model.place import Place
 
 
-class StandbyPlaces:
+class StandbyPartitions:
     """Copies as they are placed, one after the other.
 
     `owners` has the partitions, `readers` who may keep copies of a topic's, and `most` how many copies a member keeps.

@@ -1,0 +1,160 @@
+"""What a pending schedule waits for, and when it fires next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.why import ACCEPTED, DUE, HOUR, MIDNIGHT, MINUTE, ONE, SECOND, event, facts, pending
+
+from light_scheduler.engine.why import Facts, Outage, outlook
+from light_scheduler.model import NEVER, Acknowledgement, Awaited, Bounds, FixedRate, Target
+from light_scheduler.model.tenant_rules import Tenant, TenantState
+
+SERIES: dict[str, Any] = {"trigger": FixedRate(HOUR, DUE)}
+ACKNOWLEDGED: dict[str, Any] = {"acknowledgement": Acknowledgement(HOUR, 2)}
+DELIVERED = {"due": NEVER, "awaited": (Awaited(DUE, 1, 1, DUE + HOUR, DUE + 5),)}
+OUTAGE = Outage("out", [], DUE - HOUR, "no leader")
+NEXT = f"It fires next at {MIDNIGHT} (in 1m)"
+OVERDUE = f"It has been due since {MIDNIGHT} (1m ago)"
+BEFORE, AFTER = DUE - MINUTE, DUE + MINUTE
+
+PENDING: dict[str, tuple[Facts, str, int | None, str]] = {
+    "next": (facts(BEFORE, pending()), "pending", DUE, f"{NEXT}."),
+    "paused": (
+        facts(BEFORE, pending({"paused": True})),
+        "paused",
+        None,
+        f"It is paused, and does not fire until it is resumed. It would fire at {MIDNIGHT}.",
+    ),
+    "of a paused tenant": (
+        facts(BEFORE, pending(), tenant=Tenant(name="acme", state=TenantState.PAUSED)),
+        "pending",
+        DUE,
+        f"{NEXT}: the tenant acme is paused, so it does not fire until the tenant is resumed.",
+    ),
+    "due, of a deleted tenant": (
+        facts(AFTER, pending(), tenant=Tenant(name="acme", state=TenantState.DELETED)),
+        "pending",
+        DUE,
+        f"{OVERDUE}: the tenant acme is deleted, so its schedules are removed.",
+    ),
+    "of an active tenant": (facts(BEFORE, pending(), tenant=Tenant(name="acme")), "pending", DUE, f"{NEXT}."),
+    "its target is unavailable": (
+        facts(AFTER, pending(), outage=OUTAGE),
+        "pending",
+        DUE,
+        f"{OVERDUE}: its target topic out is unavailable since 2025-12-31T23:00:00.000Z (no leader), and it waits for "
+        "that.",
+    ),
+    "its target is unavailable before it is due": (
+        facts(BEFORE, pending(), outage=OUTAGE),
+        "pending",
+        DUE,
+        f"{NEXT}: its target topic out is unavailable since 2025-12-31T23:00:00.000Z (no leader), and it waits if that "
+        "lasts.",
+    ),
+    "a part of its target is unavailable": (
+        facts(AFTER, pending(), outage=Outage("out", [1, 2], DUE, "no leader")),
+        "pending",
+        DUE,
+        f"{OVERDUE}: of its target topic out partition 1, 2 is unavailable since {MIDNIGHT} (no leader), and it waits "
+        "if it goes there.",
+    ),
+    "it goes to the part that is unavailable": (
+        facts(AFTER, pending(target=Target("out", partition=2)), outage=Outage("out", [1, 2], DUE, "no leader")),
+        "pending",
+        DUE,
+        f"{OVERDUE}: its target topic out is unavailable since {MIDNIGHT} (no leader), and it waits for that.",
+    ),
+    "capped": (
+        facts(AFTER, pending(), rate=0.5),
+        "pending",
+        DUE,
+        f"{OVERDUE}: it may wait for the rate cap of 0.5 firings a second.",
+    ),
+    "capped, and not due yet": (facts(BEFORE, pending(), rate=0.5), "pending", DUE, f"{NEXT}."),
+    "the clock is wrong": (
+        facts(AFTER, pending(), clock_skew=-5_000),
+        "pending",
+        DUE,
+        f"{OVERDUE}: the clock of its worker is 5s behind the broker's: check NTP.",
+    ),
+    "the clock is as good as right": (facts(BEFORE, pending(), clock_skew=500), "pending", DUE, f"{NEXT}."),
+    "past its time to live": (
+        facts(AFTER, pending(ttl=SECOND), outage=OUTAGE),
+        "pending",
+        DUE,
+        f"{OVERDUE}: its target topic out is unavailable since 2025-12-31T23:00:00.000Z (no leader), and it waits for "
+        "that; its time to live ended at 2026-01-01T00:00:01.000Z, so it will not be delivered.",
+    ),
+    "nothing is in the way": (
+        facts(AFTER, pending()),
+        "pending",
+        DUE,
+        f"{OVERDUE}, and nothing is known to delay it except what was due before it.",
+    ),
+    "refused": (
+        facts(AFTER, pending({"retry_at": DUE + 2 * MINUTE, "refusals": 1})),
+        "pending",
+        DUE,
+        "Its target refused it. It is tried again at 2026-01-01T00:02:00.000Z (in 1m).",
+    ),
+    "waits for its completion": (
+        facts(AFTER, pending(DELIVERED, **ACKNOWLEDGED)),
+        "awaiting",
+        None,
+        "Firing 1, attempt 1, was delivered at 2026-01-01T00:00:00.005Z, and waits for its completion until "
+        f"{ONE} (in 59m). If it is not completed by then, it is delivered again, as attempt 2.",
+    ),
+    "waits for its completion the last time": (
+        facts(AFTER, pending(DELIVERED, acknowledgement=Acknowledgement(HOUR, 1))),
+        "awaiting",
+        None,
+        "Firing 1, attempt 1, was delivered at 2026-01-01T00:00:00.005Z, and waits for its completion until "
+        f"{ONE} (in 59m). If it is not completed by then, it becomes a dead letter.",
+    ),
+    "a series waits for a completion, and one firing for that": (
+        facts(
+            DUE - MINUTE,
+            pending(
+                {"awaited": (Awaited(DUE - 2 * HOUR, 1, 1, DUE + HOUR, DUE - 2 * HOUR),), "queued": DUE - HOUR},
+                **SERIES,
+                acknowledgement=Acknowledgement(3 * HOUR, 2, "queue"),
+            ),
+        ),
+        "pending",
+        DUE,
+        f"{NEXT}. Firing 1, attempt 1, was delivered at 2025-12-31T22:00:00.000Z, and waits for its completion until "
+        f"{ONE} (in 1h 1m). If it is not completed by then, it is delivered again, as attempt 2. The firing that was "
+        "due at 2025-12-31T23:00:00.000Z waits for that.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PENDING)
+def test_what_is_pending_fires_next_or_waits_for_something(case: str) -> None:
+    known, *expected = PENDING[case]
+    assert [*outlook([ACCEPTED], known)] == expected
+
+
+def test_a_window_says_when_within_it() -> None:
+    spread = pending(bounds=Bounds(window=HOUR))
+    said = outlook([ACCEPTED], facts(DUE, spread)).summary
+    assert said.startswith(
+        f"It has been due since {MIDNIGHT} (0ms ago), and is delivered within its window, at 2026-01-01"
+    )
+
+
+def test_who_paused_it_and_why_its_target_refused_it_is_in_the_history() -> None:
+    paused = event("paused", DUE - HOUR, by="shop", address="192.0.2.7")
+    said = outlook([ACCEPTED, paused], facts(BEFORE, pending({"paused": True}))).summary
+    assert said.startswith("It is paused since 2025-12-31T23:00:00.000Z by shop from 192.0.2.7, and does not fire")
+    refused = event("retried", DUE, reason="no such topic")
+    said = outlook([ACCEPTED, refused], facts(AFTER, pending({"retry_at": AFTER, "refusals": 1}))).summary
+    assert said == "Its target refused it: no such topic. It is tried again now."
+
+
+def test_a_schedule_that_is_older_than_the_history_says_when_it_was_accepted() -> None:
+    said = outlook([event("paused", DUE)], facts(BEFORE, pending())).summary
+    assert said == f"{NEXT}. Version 1 was accepted at 2025-12-31T23:00:00.000Z."

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TypeVar
 from urllib.parse import quote
 
 from light_scheduler.errors import ClientError
-from light_scheduler.tables.views import MAX_LIMIT
 
 from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, DeadLetterSummary, RedriveDocument
 from .reader import DECODED, ScheduleReader
@@ -23,19 +23,11 @@ class DeadLetterReader(ScheduleReader):
     async def list_dead_letters(self, parameters: Parameters, limit: int) -> DeadLetterPage:
         """Return the newest `limit` dead letters; `parameters` are those of the API."""
         letters: list[DeadLetterSummary] = []
-        given = dict(parameters)
-        while True:
-            given["limit"] = str(min(MAX_LIMIT, limit - len(letters)))
-            page = await self._answer(_PATH, given, DeadLetterPage)
-            if page is None:
-                # Also said of a tenant that the token may not see.
-                raise ClientError(f"{self.url} knows no such tenant, or is not a worker of light-scheduler")
+        of_page = attrgetter("dead_letters")
+        async for page in self._pages(_PATH, parameters, limit, DeadLetterPage, of_page, self._no_tenant_or_worker()):
             letters += page.dead_letters
-            if page.next_cursor is None or len(letters) == limit:
-                return DeadLetterPage(
-                    dead_letters=letters, searched_from=page.searched_from, next_cursor=page.next_cursor
-                )
-            given["cursor"] = page.next_cursor
+            searched_from, cursor = page.searched_from, page.next_cursor
+        return DeadLetterPage(dead_letters=letters, searched_from=searched_from, next_cursor=cursor)
 
     async def dead_letter(self, letter: str) -> DeadLetterDetail:
         """Return a dead letter by its name, with its payload decoded."""

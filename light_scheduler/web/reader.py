@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sized
 from http import HTTPStatus
+from operator import attrgetter
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -16,6 +17,7 @@ from light_scheduler.tables.views import MAX_LIMIT, QueryError
 from light_scheduler.wire import decode_events
 
 from .change_page import ChangePage
+from .dead_letter_documents import DeadLetterPage
 from .documents import ScheduleDetail, SchedulePage, ScheduleSummary
 from .history_page import HistoryPage
 from .problems import RETRY_AFTER_S, Problem
@@ -29,6 +31,7 @@ MOST_RETRIES = 10
 """How often a request is sent again that a worker had too many others for."""
 
 T = TypeVar("T", bound=msgspec.Struct)
+P = TypeVar("P", SchedulePage, HistoryPage, ChangePage, DeadLetterPage)
 
 
 class ScheduleReader(WorkerHttp):
@@ -52,61 +55,60 @@ class ScheduleReader(WorkerHttp):
         complete = cursor is None and "cursor" not in parameters
         return SchedulePage(schedules=schedules, next_cursor=cursor, total=len(schedules) if complete else None)
 
-    async def pages(self, tenant: str, parameters: Parameters, limit: int | None) -> AsyncIterator[SchedulePage]:
+    def pages(self, tenant: str, parameters: Parameters, limit: int | None) -> AsyncIterator[SchedulePage]:
         """Yield the same, page by page."""
-        given, count = dict(parameters), 0
-        while True:
-            given["limit"] = str(MAX_LIMIT if limit is None else min(MAX_LIMIT, limit - count))
-            page = await self._answer(self._list_path(tenant), given, SchedulePage)
-            if page is None:
-                raise ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
-            yield page
-            count += len(page.schedules)
-            if page.next_cursor is None or count == limit:
-                return
-            given["cursor"] = page.next_cursor
+        of_page = attrgetter("schedules")
+        return self._pages(self._list_path(tenant), parameters, limit, SchedulePage, of_page, self._no_worker())
 
-    async def history(
-        self, tenant: str, id: str, parameters: Parameters, limit: int | None
-    ) -> AsyncIterator[HistoryPage]:
+    def history(self, tenant: str, id: str, parameters: Parameters, limit: int | None) -> AsyncIterator[HistoryPage]:
         """Yield the pages of an id's history, the newest events first, up to `limit` events in all (None: no limit).
 
         `parameters` are those of the API.
         """
         path = f"{self._list_path(tenant)}/{quote(id, safe='')}/history"
-        given, found = dict(parameters), 0
-        while True:
-            given["limit"] = str(MAX_LIMIT if limit is None else min(MAX_LIMIT, limit - found))
-            page = await self._answer(path, given, HistoryPage)
-            if page is None:
-                raise ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
-            yield page
-            found += len(page.events)
-            if page.next_cursor is None or found == limit:
-                return
-            given["cursor"] = page.next_cursor
+        return self._pages(path, parameters, limit, HistoryPage, attrgetter("events"), self._no_worker())
 
-    async def changes(self, parameters: Parameters, limit: int | None) -> AsyncIterator[ChangePage]:
+    def changes(self, parameters: Parameters, limit: int | None) -> AsyncIterator[ChangePage]:
         """Yield the pages of the list of changes as `history` does; `parameters` are those of the API."""
-        given, found = dict(parameters), 0
-        while True:
-            given["limit"] = str(MAX_LIMIT if limit is None else min(MAX_LIMIT, limit - found))
-            page = await self._answer("/api/v1/changes", given, ChangePage)
-            if page is None:
-                # Also said of a tenant that the token may not see.
-                raise ClientError(f"{self.url} knows no such tenant, or is not a worker of light-scheduler")
-            yield page
-            found += len(page.changes)
-            if page.next_cursor is None or found == limit:
-                return
-            given["cursor"] = page.next_cursor
+        return self._pages(
+            "/api/v1/changes", parameters, limit, ChangePage, attrgetter("changes"), self._no_tenant_or_worker()
+        )
 
     async def why(self, tenant: str, id: str, parameters: Parameters) -> WhyDocument:
         """Explain why a schedule fired, will fire or does not fire. `parameters` are those of the API."""
         document = await self._answer(f"{self._list_path(tenant)}/{quote(id, safe='')}/why", parameters, WhyDocument)
         if document is None:
-            raise ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
+            raise self._no_worker()
         return document
+
+    async def _pages(
+        self,
+        path: str,
+        parameters: Parameters,
+        limit: int | None,
+        kind: type[P],
+        rows_of: Callable[[P], Sized],
+        not_found: ClientError,
+    ) -> AsyncIterator[P]:
+        """Yield page after page, up to `limit` rows in all (None: no limit). Raises `not_found` for a 404."""
+        given, count = dict(parameters), 0
+        while True:
+            given["limit"] = str(MAX_LIMIT if limit is None else min(MAX_LIMIT, limit - count))
+            page = await self._answer(path, given, kind)
+            if page is None:
+                raise not_found
+            yield page
+            count += len(rows_of(page))
+            if page.next_cursor is None or count == limit:
+                return
+            given["cursor"] = page.next_cursor
+
+    def _no_worker(self) -> ClientError:
+        return ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
+
+    def _no_tenant_or_worker(self) -> ClientError:
+        """Return what a 404 means where it is also said of a tenant that the token may not see."""
+        return ClientError(f"{self.url} knows no such tenant, or is not a worker of light-scheduler")
 
     def _list_path(self, tenant: str) -> str:
         return f"/api/v1/tenants/{quote(tenant, safe='')}/schedules"

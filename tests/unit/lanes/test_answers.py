@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from aiokafka.structs import ConsumerRecord
 from support.partition import (
@@ -25,11 +23,6 @@ from light_scheduler.model import (
 from light_scheduler.wire import (
     partition_for,
 )
-
-
-@pytest.fixture
-async def partition(producer: Any) -> Partition:
-    return Partition(producer)
 
 
 async def test_a_result_goes_where_the_commands_key_belongs_with_its_correlation_id(partition: Partition) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any
 
 import pytest
 from support.partition import (
@@ -34,11 +33,6 @@ from light_scheduler.wire.state import (
     encode_entry,
     identity,
 )
-
-
-@pytest.fixture
-async def partition(producer: Any) -> Partition:
-    return Partition(producer)
 
 
 async def test_an_accepted_schedule_is_stored_kept_in_the_changelog_and_told_in_history(partition: Partition) -> None:

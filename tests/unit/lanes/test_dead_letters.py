@@ -36,11 +36,6 @@ from light_scheduler.wire.state import (
 )
 
 
-@pytest.fixture
-async def partition(producer: Any) -> Partition:
-    return Partition(producer)
-
-
 @pytest.mark.parametrize(
     ("record", "id", "field"),
     [

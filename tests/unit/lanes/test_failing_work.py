@@ -18,11 +18,6 @@ OWN_ERROR = ValueError("an error of the scheduler's own")
 BAD_FIRING = Work(Kind.FIRING, ("default", "bad", AT, 1))
 
 
-@pytest.fixture
-async def partition(producer: Any) -> Partition:
-    return Partition(producer)
-
-
 def fails_for(id: str, error: BaseException, otherwise: Any) -> Any:
     """Return a decision that raises an error for one id."""
 

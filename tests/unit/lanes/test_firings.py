@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from support.partition import (
@@ -29,11 +28,6 @@ from light_scheduler.wire.state import (
     SCHEDULE_KIND,
     identity,
 )
-
-
-@pytest.fixture
-async def partition(producer: Any) -> Partition:
-    return Partition(producer)
 
 
 async def test_a_firing_is_delivered_byte_for_byte_and_leaves_a_tombstone_and_a_line_of_history(

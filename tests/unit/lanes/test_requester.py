@@ -18,11 +18,6 @@ HOUR = 3_600_000
 SHOP, OPS = Requester("shop", "192.0.2.7"), Requester("ops", "::1")
 
 
-@pytest.fixture
-async def partition(producer: Any) -> Partition:
-    return Partition(producer)
-
-
 def asked(members: dict[str, Any], offset: int, by: Requester | None = SHOP, secret: bytes = SECRET) -> ConsumerRecord:
     """Return the record of a command in the JSON form; `by` None: of a Kafka producer."""
     value = msgspec.json.encode(members)

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from light_scheduler.tables.views import Lane, QueryError, ReadableTable
 
 from .cluster import Tables
-from .own import REQUEST_BUDGET, REQUEST_TIME_S, SLICE_BUDGET
+from .own_answers import REQUEST_BUDGET, REQUEST_TIME_S, SLICE_BUDGET
 from .slices import LoopTime
 
 MOST_BYTES = 32 << 20

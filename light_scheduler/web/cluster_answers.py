@@ -24,7 +24,7 @@ from light_scheduler.tables.views import Lane, Query, encode_cursor
 
 from .cluster import Peers, owner_of_each
 from .documents import ScheduleDetail
-from .own import PAGE_BYTES, OwnMatches, OwnPage
+from .own_answers import PAGE_BYTES, OwnMatches, OwnPage
 from .peer_client import LOCAL_SCOPE, SCOPE_HEADER, PeerClient, why_unreachable
 from .problems import RETRY_AFTER_S, Extension, MissingPartition, ProblemError
 

@@ -51,7 +51,7 @@ from .node import Node
 from .openapi import openapi_document
 from .operations import JSON_MEDIA_TYPE, OPERATIONS, CommandLines, Operation
 from .overview import Overview, OverviewHandlers
-from .own import OwnMatches, OwnPage, own_matches, own_page
+from .own_answers import OwnMatches, OwnPage, own_matches, own_page
 from .parameters import checked, list_query, read_parameters
 from .peer_client import PEER_CLIENT
 from .preview import PreviewHandlers

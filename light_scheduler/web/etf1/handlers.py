@@ -23,7 +23,7 @@ from light_scheduler.web.worker_documents import InfoDocument
 from .documents import Etf1Info, Instance, Kafka, Scheduler, Totals
 from .history import Delivered
 from .merging import Merged, merged, search_result, with_name
-from .own import OwnSearch, own_lookup, own_search, too_much
+from .own_answers import OwnSearch, own_lookup, own_search, too_much
 from .search import Search, search_of
 
 DIALECT = "etf1"

@@ -10,7 +10,7 @@ import msgspec
 from light_scheduler.web.bounded import MOST_BYTES
 from light_scheduler.web.cluster_answers import Whole
 
-from .own import OwnSearch, too_much
+from .own_answers import OwnSearch, too_much
 from .search import Row, Search
 
 

@@ -30,7 +30,7 @@ from light_scheduler.web.worker import Worker
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .documents import ReadTask, TimeUnit
-from .own import LaneTasks, OwnTasks, Row, Wanted, own_tasks, too_much
+from .own_answers import LaneTasks, OwnTasks, Row, Wanted, own_tasks, too_much
 from .sending import Ids, TaskBody, read_body, record_of
 
 DIALECT = "light4j"

@@ -14,8 +14,8 @@ from support.web_cluster.schedules import NOW, TOPIC
 from light_scheduler.host.ports import free_port
 from light_scheduler.model import Cron, FixedRate
 from light_scheduler.settings import load_settings
-from light_scheduler.web.light4j import own
-from light_scheduler.web.light4j.own import LaneTasks
+from light_scheduler.web.light4j import own_answers
+from light_scheduler.web.light4j.own_answers import LaneTasks
 from light_scheduler.wire import partition_for
 
 MINUTE = 60_000
@@ -99,7 +99,7 @@ async def test_an_update_goes_to_where_the_task_is(cluster: Any, workers: Any) -
 async def test_a_task_of_a_worker_of_an_earlier_version_is_found(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own, "LaneTasks", lambda *, lane, rows, has_name: LaneTasks(lane=lane, rows=rows))
+    monkeypatch.setattr(own_answers, "LaneTasks", lambda *, lane, rows, has_name: LaneTasks(lane=lane, rows=rows))
     await send(workers[0])
     here = place(cluster)
     await send(workers[1], action="UPDATE", frequency={"timeUnit": "HOURS", "time": 3})

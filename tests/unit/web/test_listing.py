@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from light_scheduler.tables.views import Query
-from light_scheduler.web import cluster_answers, own
-from light_scheduler.web.own import own_page
+from light_scheduler.web import cluster_answers, own_answers
+from light_scheduler.web.own_answers import own_page
 from light_scheduler.web.peer_client import LOCAL_SCOPE, SCOPE_HEADER
 
 LIST = "/api/v1/tenants/default/schedules"
@@ -152,8 +152,8 @@ async def test_total_is_known_when_one_page_holds_everything(cluster: Any, worke
 async def test_a_filter_that_matches_little_gives_short_pages_that_get_on(
     cluster: Any, workers: Any, sort: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own, "SLICE_BUDGET", 2)
-    monkeypatch.setattr(own, "REQUEST_BUDGET", 5)
+    monkeypatch.setattr(own_answers, "SLICE_BUDGET", 2)
+    monkeypatch.setattr(own_answers, "REQUEST_BUDGET", 5)
     for number in range(40):
         cluster.put(f"id-{number:02}", partition=number % 4, due=NOW + number)
     pages = await all_pages(workers[0], sort=sort, id_contains="29")
@@ -166,8 +166,8 @@ async def test_a_filter_that_matches_little_gives_short_pages_that_get_on(
 async def test_no_page_goes_beyond_what_the_slowest_worker_has_read(
     cluster: Any, workers: Any, sort: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own, "SLICE_BUDGET", 2)
-    monkeypatch.setattr(own, "REQUEST_BUDGET", 5)
+    monkeypatch.setattr(own_answers, "SLICE_BUDGET", 2)
+    monkeypatch.setattr(own_answers, "REQUEST_BUDGET", 5)
     for number in range(40):
         # The first worker reads much to find little, the second finds something in every row.
         slow = number % 2 == 0
@@ -184,7 +184,7 @@ async def test_no_page_goes_beyond_what_the_slowest_worker_has_read(
 
 
 async def test_the_loop_is_free_while_a_long_list_is_read(cluster: Any, workers: Any) -> None:
-    for number in range(own.SLICE_BUDGET * 4):
+    for number in range(own_answers.SLICE_BUDGET * 4):
         cluster.put(f"id-{number}")
     turns = 0
 

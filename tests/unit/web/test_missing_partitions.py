@@ -9,8 +9,8 @@ import pytest
 
 from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.tables.views import Query
-from light_scheduler.web import cluster_answers, known_partitions, own
-from light_scheduler.web.own import own_page
+from light_scheduler.web import cluster_answers, known_partitions, own_answers
+from light_scheduler.web.own_answers import own_page
 
 from .test_listing import LIST, TOPIC, all_pages
 
@@ -18,7 +18,7 @@ from .test_listing import LIST, TOPIC, all_pages
 async def test_a_partition_that_leaves_while_it_is_read_is_not_spoken_for(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own, "SLICE_BUDGET", 1)
+    monkeypatch.setattr(own_answers, "SLICE_BUDGET", 1)
     cluster.put("a", partition=0)
     cluster.put("b", partition=2)
     lanes = workers[0].lanes

@@ -11,8 +11,8 @@ import pytest
 from support.waiting import eventually
 
 from light_scheduler.tables.views import Query
-from light_scheduler.web import cluster_answers, handlers, own, preview, reader, request_limits, slices, turns
-from light_scheduler.web.own import own_page
+from light_scheduler.web import cluster_answers, handlers, own_answers, preview, reader, request_limits, slices, turns
+from light_scheduler.web.own_answers import own_page
 from light_scheduler.web.problems import ProblemError
 from light_scheduler.web.reader import ScheduleReader
 from light_scheduler.web.turns import Turns
@@ -158,7 +158,7 @@ async def test_a_request_ends_by_its_time_and_the_next_page_goes_on(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slices, "SLICE_S", 0)
-    monkeypatch.setattr(own, "REQUEST_TIME_S", 0)
+    monkeypatch.setattr(own_answers, "REQUEST_TIME_S", 0)
     for number in range(20):
         cluster.put(f"id-{number:02}", partition=number % 4)
     ids: list[str] = []
@@ -174,7 +174,7 @@ async def test_a_request_ends_by_its_time_and_the_next_page_goes_on(
 
 
 async def test_a_page_ends_by_its_size(cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own, "PAGE_BYTES", 3_000)
+    monkeypatch.setattr(own_answers, "PAGE_BYTES", 3_000)
     monkeypatch.setattr(cluster_answers, "PAGE_BYTES", 3_000)
     for number in range(40):
         cluster.put(f"id-{number:02}", partition=number % 4, labels={"large": "x" * 1_000})
@@ -196,7 +196,7 @@ async def test_a_page_ends_early_only_where_most_rows_do_not_match_whatever_thei
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch, filters: dict[str, str], rows: int
 ) -> None:
     monkeypatch.setattr(slices, "SLICE_S", 0)
-    monkeypatch.setattr(own, "SEARCH_TIME_S", 0)
+    monkeypatch.setattr(own_answers, "SEARCH_TIME_S", 0)
     for number in range(30):
         cluster.put(f"id-{number:02}", partition=number % 4, payload=bytes(20_000))
     page = await workers[0].json(LIST, **filters)

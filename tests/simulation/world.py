@@ -21,7 +21,8 @@ from .lending import Quota
 from .letters import Ledger
 from .log import Place
 from .many import Many
-from .model import Moves, Partition
+from .model import Partition
+from .moves import Moves
 from .names import COMMANDS, FRAIL, NAMES, TARGET, TOPICS
 from .node import TOMBSTONES_KEPT_MS, Node
 from .partitionings import Facts

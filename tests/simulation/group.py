@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiokafka import TopicPartition
 
-from light_scheduler.model import TopicNames
+from .names import NAMES
 
 if TYPE_CHECKING:
     from .clients import Clients
     from .node import Node
 
-NAMES = TopicNames("app")
 SESSION_TIMEOUT_S = 6.0
 HEARTBEAT_S = 0.3
 

@@ -15,7 +15,6 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from light_scheduler.engine.transplant import ANOTHER_LOG
-from light_scheduler.model import TopicNames
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM
 from light_scheduler.wire.state import decode_entry
@@ -23,7 +22,8 @@ from light_scheduler.wire.state import decode_entry
 from .lending import Quota
 from .log import POISON, Record, Transaction
 from .many import CHANGES, Many, Owed, Sizes, kind_of, many_by_copy, many_of
-from .moves import FRAIL, TARGET, Moves, Pending
+from .moves import Moves, Pending
+from .names import FRAIL, NAMES, TARGET
 from .rates import Pace, answered_asks
 from .records import (
     Sent,
@@ -46,7 +46,6 @@ from .waiting import Step, Waiting, steps_of
 
 TOLD = {"scheduled", "updated", "cancelled", "paused", "resumed", "rejected", "fired", "dead_lettered", "moved"}
 """Events that history must have, each as often as it happened."""
-NAMES = TopicNames("app")
 
 
 @dataclass

@@ -11,14 +11,12 @@ from light_scheduler.wire import partition_for
 
 from .log import Record
 from .many import Many
+from .names import TARGET
 from .records import Sent, header, is_for_many, place, sent, text
 from .violation import Violation
 
 if TYPE_CHECKING:
     from .model import Partition
-
-
-TARGET, FRAIL = "targets", "frail"
 
 
 class Pending(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 
 from light_scheduler.client import Receipt
@@ -25,6 +26,9 @@ from .idempotency_claims import Claim
 from .idempotency_log import ClaimLog
 from .requested import Requested
 from .shares import HOLDER, Shares
+
+BEHIND_S = 1.0
+"""How far a worker may be behind in what the others have answered (s), without a request that comes again noticing."""
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +123,16 @@ class Idempotency:
                 raise no_answer(receipt, timeout_s) from None
         assert claim.result is not None
         return claim.result
+
+    async def settle(self, claim: Claim, timeout_s: float) -> None:
+        """Give the result of a claim a moment to be read here: another worker may have answered with it already.
+
+        Raises BrokerError.
+        """
+        if claim.result is None and self._waiting.has_room(HOLDER.get()):
+            with self._waiting.holding(HOLDER.get()), suppress(TimeoutError):
+                async with asyncio.timeout(min(timeout_s, BEHIND_S)):
+                    await self._log.until(lambda: claim.result is not None)
 
     async def close(self) -> None:
         """Read no more. Requests that still wait get a BrokerError."""

@@ -77,12 +77,12 @@ class Submissions:
         attempt = Attempt.of(submission.tenant, key, submission.body)
         claim = await self._idempotency.known(attempt, parameters.timeout_s)
         if claim is not None:
-            return _answer(claim, submission, parameters)
+            return await self._answer(claim, submission, parameters)
         wanted = submission.wanted
         placed = wanted if submission.is_new else await self._dispatch.placed(request, wanted)
         claim = await self._idempotency.claim(attempt, wanted.id, parameters.timeout_s)
         if claim.owner != attempt.name or claim.sent is not None or claim.result is not None:
-            return _answer(claim, submission, parameters)
+            return await self._answer(claim, submission, parameters)
         if claim.id != wanted.id:  # that of a request whose worker is gone
             placed = submission.under(claim.id)
         receipt = await self._idempotency.send(attempt, claim, placed, parameters.timeout_s)
@@ -90,10 +90,10 @@ class Submissions:
             return sent_response(receipt)
         return result_response(await self._idempotency.result(claim, receipt, parameters.timeout_s))
 
-
-def _answer(claim: Claim, submission: Submission, parameters: SendParameters) -> web.Response:
-    if claim.sent is not None and not parameters.wait:
-        return sent_response(Receipt(submission.tenant, claim.id, claim.sent.partition, claim.sent.offset))
-    if claim.result is None:
-        raise StillRunningError
-    return result_response(claim.result)
+    async def _answer(self, claim: Claim, submission: Submission, parameters: SendParameters) -> web.Response:
+        if claim.sent is not None and not parameters.wait:
+            return sent_response(Receipt(submission.tenant, claim.id, claim.sent.partition, claim.sent.offset))
+        await self._idempotency.settle(claim, parameters.timeout_s)
+        if claim.result is None:
+            raise StillRunningError
+        return result_response(claim.result)

@@ -98,7 +98,7 @@ async def test_a_command_without_an_answer_yet_is_not_sent_twice(cluster: Any, w
     id = problem["sent"]["id"]
     cluster.clock.advance(HOUR // 2)
     for worker in workers:
-        assert (await send(worker, ONCE, 409))["type"] == IN_USE
+        assert (await send(worker, ONCE, 409, query="?timeout=50ms"))["type"] == IN_USE
         assert (await send(worker, ONCE, 202, query="?wait=false"))["id"] == id
     assert sent(workers) == 0
 
@@ -109,6 +109,17 @@ async def test_a_command_without_an_answer_yet_is_not_sent_twice(cluster: Any, w
     for worker in workers:
         await worker.json("/live")  # a turn of the loop: it is read beside requests
         assert (await send(worker, ONCE, 201))["id"] == id
+
+
+async def test_a_worker_that_has_not_read_the_answer_of_another_yet_waits_for_it(cluster: Any, workers: Any) -> None:
+    workers[0].commands.is_held = True
+    id = (await send(workers[0], ONCE, 504, query="?timeout=50ms"))["sent"]["id"]
+    asked = asyncio.create_task(send(workers[1], ONCE, 201))
+    assert await asyncio.wait([asked], timeout=0.1) == (set(), {asked})
+    request_id = dict(cluster.idempotency.records[0].headers)[CLAIM]
+    result = Result("schedule", "default", id, Outcome.SCHEDULED, 1)
+    cluster.idempotency.add(b"k", encode_result(result), result_headers(request_id))
+    assert (await asked)["id"] == id
 
 
 async def test_who_does_not_wait_gets_the_same_receipt(workers: Any) -> None:
@@ -132,7 +143,7 @@ async def test_a_request_whose_worker_is_gone_is_carried_out_by_the_next_under_t
     await send(workers[0], ONCE, 503)
     claimed = cluster.idempotency.records[0].value.decode()
     cluster.clock.advance(120_000)
-    assert (await send(workers[1], ONCE, 409))["type"] == IN_USE
+    assert (await send(workers[1], ONCE, 409, query="?timeout=50ms"))["type"] == IN_USE
     cluster.clock.advance(1)
     answer = await send(workers[1], ONCE, 201)
     assert answer["id"] in claimed

@@ -25,10 +25,18 @@ from light_scheduler.testing import BOOTSTRAP_VARIABLE, OPTION, Kafka
 for name, examples in {"all": ALL, "a part": PART}.items():
     settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
+EXTRA = {"soak": "--soak", "every_case": "--every-case"}
+"""Marker of tests -> the option with which they run."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("light-scheduler: how much is tried")
     group.addoption("--soak", action="store_true", help="Also the tests marked `soak`, which take minutes; CI does.")
+    group.addoption(
+        "--every-case",
+        action="store_true",
+        help="Also the cases marked `every_case`, of tests that are tried in a few cases otherwise; for a night.",
+    )
     group.addoption("--fired", type=int, default=100_000, metavar="N", help="Schedules fired before a scan is timed.")
     group.addoption("--histories", type=int, default=500, metavar="N", help="Simulated histories (tests/simulation).")
     group.addoption("--audited", type=int, default=2_000, metavar="N", help="Schedules of audits (tests/pipeline).")
@@ -78,12 +86,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="How often relays of an outbox are killed (tests/integration/test_outbox.py); 200 take some minutes.",
     )
-    group.addoption(
-        "--cluster-kills",
-        action="store_true",
-        help="Each job on a Spark cluster, undisturbed and with each kind of kill, and not just with one "
-        "(tests/pipeline/test_standalone.py): a quarter of an hour.",
-    )
     group.addoption("--chaos-seed", type=int, default=1, metavar="N", help="What those faults are drawn from.")
     group.addoption("--load-rows", type=int, default=60_000, metavar="N", help="Rows of the load that is killed.")
     group.addoption(
@@ -129,11 +131,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--soak"):
-        soaks = [item for item in items if item.get_closest_marker("soak")]
-        if soaks:
-            config.hook.pytest_deselected(items=soaks)
-            items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    left_out = {marker for marker, option in EXTRA.items() if not config.getoption(option)}
+    extra = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    if extra:
+        config.hook.pytest_deselected(items=extra)
+        items[:] = [item for item in items if not any(map(item.get_closest_marker, left_out))]
     if hasattr(config, "workerinput"):
         with_soaks = config.getoption("--soak")
         items.sort(key=lambda item: scheduling.turn_of(item.nodeid, with_soaks=with_soaks))

@@ -18,7 +18,7 @@ MESSAGES_PER_S = 250
 PROMISES = {"missing", "duplicate", "early", "after_cancel", "wrong", "out_of_order", "unsettled"}
 
 
-@pytest.mark.parametrize("brokers", [1, 3])
+@pytest.mark.parametrize("brokers", [pytest.param(1, marks=pytest.mark.every_case), 3])
 def test_no_promise_is_broken_by_random_faults(request: pytest.FixtureRequest, brokers: int) -> None:
     seconds = int(request.config.getoption("chaos_seconds"))
     ran = subprocess.run(

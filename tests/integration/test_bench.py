@@ -89,9 +89,9 @@ def test_the_lateness_of_a_steady_tenant_is_reported_while_another_has_a_crowd_d
 @pytest.mark.parametrize(
     ("protocol", "mechanism"),
     [
-        ("SSL", None),
-        ("SASL_PLAINTEXT", "PLAIN"),
-        ("SASL_PLAINTEXT", "SCRAM-SHA-256"),
+        pytest.param("SSL", None, marks=pytest.mark.every_case),
+        pytest.param("SASL_PLAINTEXT", "PLAIN", marks=pytest.mark.every_case),
+        pytest.param("SASL_PLAINTEXT", "SCRAM-SHA-256", marks=pytest.mark.every_case),
         ("SASL_SSL", "SCRAM-SHA-512"),
         ("SASL_SSL", "OAUTHBEARER"),
     ],

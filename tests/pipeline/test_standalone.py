@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,24 +30,17 @@ pytestmark = [
     pytest.mark.timeout(3_600),
 ]
 
-SHORT = {
-    "load": Kill.EXECUTOR,
-    "import": Kill.WORKER,
-    "export": Kill.EXECUTOR,
-    "archive": Kill.WORKER,
-    "audit": Kill.EXECUTOR,
-    "audit --since-last": Kill.DRIVER,
-    "report": Kill.WORKER,
-    "forecast": Kill.DRIVER,
-}
+WITH_SOAKS = {("load", Kill.EXECUTOR), ("archive", Kill.WORKER), ("audit --since-last", Kill.DRIVER)}
+"""Those of the combinations that run with `--soak`: each kind of kill, for a job that writes what must not be twice."""
 
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    everything = metafunc.config.getoption("--cluster-kills")
-    kills: list[Kill | None] = [None, *Kill]
-    cases = [(job, kill) for job in CASES for kill in (kills if everything else [SHORT[job]])]
-    names = [f"{job.replace(' ', '')}-{kill or 'nothing'}" for job, kill in cases]
-    metafunc.parametrize(("job", "kill"), cases, ids=names)
+COMBINATIONS = [
+    pytest.param(
+        *each,
+        marks=[] if each in WITH_SOAKS else pytest.mark.every_case,
+        id=f"{each[0].replace(' ', '')}-{each[1] or 'nothing'}",
+    )
+    for each in product(CASES, [None, *Kill])
+]
 
 
 class Result(NamedTuple):
@@ -90,6 +84,7 @@ def here() -> dict[str, Result]:
     return {}
 
 
+@pytest.mark.parametrize(("job", "kill"), COMBINATIONS)
 def test_a_job_on_a_cluster_that_loses_a_process_comes_to_what_it_comes_to_in_two_threads(
     job: str,
     kill: Kill | None,

@@ -17,7 +17,7 @@ from light_scheduler.testing import Kafka
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 
-@pytest.mark.parametrize("cancels", [True, False], ids=["to cancel", "to send"])
+@pytest.mark.parametrize("cancels", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["to cancel", "to send"])
 def test_a_version_whose_files_were_vacuumed_is_an_error_that_says_what_to_do(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, cancels: bool
 ) -> None:
@@ -60,6 +60,7 @@ def test_a_file_whose_deletion_vector_was_vacuumed_is_an_error_that_says_what_to
         load(table, format="delta")
 
 
+@pytest.mark.soak
 def test_a_copy_of_a_delta_table_adds_nothing_until_it_gets_versions_of_its_own_and_then_is_an_error(
     spark: SparkSession, load: Load, tmp_path: Path
 ) -> None:

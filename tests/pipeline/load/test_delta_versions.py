@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from support.loading import AT, VECTORS, Load, commands
+from support.loading import AT, Load, commands
 
 from light_scheduler.pipeline.job import configured
 from light_scheduler.pipeline.load import LoadSummary, versions
@@ -18,12 +18,26 @@ from light_scheduler.testing import Kafka
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(versions.MOST_BROADCAST, id="few rows are gone"),
-        pytest.param(0, id="many rows are gone", marks=pytest.mark.soak),
-    ]
+CHANGES = pytest.mark.parametrize(
+    ("vectors", "broadcast"),
+    [
+        pytest.param(False, 0, id="files are rewritten-many rows are gone"),
+        pytest.param(True, versions.MOST_BROADCAST, id="rows are marked in deletion vectors-few rows are gone"),
+        pytest.param(
+            False,
+            versions.MOST_BROADCAST,
+            id="files are rewritten-few rows are gone",
+            marks=pytest.mark.every_case,
+        ),
+        pytest.param(
+            True, 0, id="rows are marked in deletion vectors-many rows are gone", marks=pytest.mark.every_case
+        ),
+    ],
+    indirect=["broadcast"],
 )
+
+
+@pytest.fixture
 def broadcast(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the rows that are gone sent to all tasks, or not."""
     monkeypatch.setattr(versions, "MOST_BROADCAST", request.param)
@@ -57,7 +71,7 @@ def test_a_delta_table_whose_files_are_rewritten_sends_nothing_and_then_only_wha
 
 
 @pytest.mark.usefixtures("broadcast")
-@VECTORS
+@CHANGES
 @pytest.mark.soak
 def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
@@ -85,7 +99,7 @@ def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
 
 
 @pytest.mark.usefixtures("broadcast")
-@VECTORS
+@CHANGES
 @pytest.mark.soak
 def test_rows_that_are_written_again_as_they_were_send_nothing_and_those_that_come_back_are_sent(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
@@ -112,6 +126,14 @@ def test_rows_that_are_written_again_as_they_were_send_nothing_and_those_that_co
     assert [command.id for command in commands(kafka, topic)] == sorted([*map(str, range(10)), "3", "3", "4", "new"])
 
 
+@pytest.mark.parametrize(
+    "broadcast",
+    [
+        pytest.param(versions.MOST_BROADCAST, id="few rows are gone"),
+        pytest.param(0, id="many rows are gone", marks=pytest.mark.every_case),
+    ],
+    indirect=True,
+)
 @pytest.mark.usefixtures("broadcast")
 @pytest.mark.soak
 def test_files_of_one_name_in_different_folders_are_told_apart(spark: SparkSession, load: Load, tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ from light_scheduler.model import (
     Bounds,
     Command,
     CompleteCommand,
+    Cron,
     Entry,
     EventType,
     ExtendCommand,
     FixedDelay,
+    FixedRate,
     Once,
     Outcome,
     Progress,
@@ -91,12 +93,28 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
         home_key_of(command.key, command.id, command.target),
     )
     progress = Progress(planned, command.offset)
-    entry: Entry | None = Entry(schedule, progress)
-    if command.bounds is not None or command.paused:
+    if current is not None and _begins_with_what_was_delivered(trigger, planned, current):
+        delivered = _latest_delivered(current)
+        following = _first_after(delivered, trigger, planned, command.bounds)
+        progress = replace(progress, paused=command.paused, delivered=delivered)
+        progress = planned_for(schedule, progress, following, delivered + 1)
+        entry = standing(schedule, progress)
+    elif command.bounds is not None or command.paused:
         entry = standing(schedule, planned_for(schedule, replace(progress, paused=command.paused), planned))
+    else:
+        entry = Entry(schedule, progress)
     if current is None:
         return Decision(Outcome.SCHEDULED, entry, EventType.SCHEDULED, entry)
-    return Decision(Outcome.UPDATED, entry, EventType.UPDATED, entry)
+    subject = entry or Entry(schedule, progress)
+    return Decision(Outcome.UPDATED, entry, EventType.UPDATED, subject, finished=entry is None)
+
+
+def _begins_with_what_was_delivered(trigger: Trigger, planned: int, current: Entry) -> bool:
+    """Tell whether a new definition begins at a time of the clock at which the old one has fired.
+
+    One that fires once, or counts from its command, asks for another firing.
+    """
+    return isinstance(trigger, FixedRate | Cron) and planned <= _latest_delivered(current)
 
 
 def _paused(current: Entry, outcome: Outcome, event: EventType, *, paused: bool) -> Decision:
@@ -144,7 +162,7 @@ def _free_instant(schedule: Schedule, progress: Progress, now: int) -> int:
 
 def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decision:
     trigger, planned = begin(command, now)
-    delivered = max((current.progress.delivered, *(each.due for each in current.progress.awaited)))
+    delivered = _latest_delivered(current)
     following = _first_after(delivered, trigger, planned, command.bounds)
     schedule = replace(
         current.schedule,
@@ -163,6 +181,10 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
     reason = "rescheduled" if following is not None else "rescheduled: its new times have been delivered"
     subject = entry or Entry(schedule, progress)
     return Decision(Outcome.RESCHEDULED, entry, EventType.UPDATED, subject, reason, finished=entry is None)
+
+
+def _latest_delivered(current: Entry) -> int:
+    return max((current.progress.delivered, *(each.due for each in current.progress.awaited)))
 
 
 def _first_after(delivered: int, trigger: Trigger, planned: int, bounds: Bounds | None) -> int | None:

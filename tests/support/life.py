@@ -64,7 +64,9 @@ class Life:
 
     # -- commands -----------------------------------------------------------------------------------------------------
 
-    def schedule(self, timing: Timing, at: int = MIDNIGHT, **fields: Any) -> Decision:
+    def schedule(
+        self, timing: Timing, at: int = MIDNIGHT, *, recorded_at: int | None = None, **fields: Any
+    ) -> Decision:
         """Send a schedule command; names of `Bounds` and `Acknowledgement` may stand among the fields."""
         bounds = {name: fields.pop(name) for name in Bounds.__struct_fields__ if name in fields}
         waits = {name: fields.pop(name) for name in Acknowledgement.__struct_fields__ if name in fields}
@@ -75,7 +77,7 @@ class Life:
                 target=Target("t"),
                 payload=b"x",
                 headers=[],
-                recorded_at=at,
+                recorded_at=at if recorded_at is None else recorded_at,
                 bounds=Bounds(**bounds) if bounds else None,
                 acknowledgement=Acknowledgement(**{"max_attempts": 10, **waits}) if waits else None,
                 **fields,

@@ -362,3 +362,72 @@ def test_replace_forgets_whatever_the_old_schedule_had_begun(old: Timing, new: T
     assert life.entry is not None
     assert fresh.entry is not None
     assert msgspec.structs.replace(life.entry.schedule, version=1) == fresh.entry.schedule
+
+
+@pytest.mark.parametrize("waits", [{}, {"timeout": HOUR, "max_attempts": 3}])
+@pytest.mark.parametrize(
+    ("old", "new", "bounds", "following"),
+    [
+        (Cron("0 * * * *"), Cron("0 * * * *"), {}, 3 * HOUR),
+        (Cron("0 * * * *"), Cron("*/20 * * * *"), {}, 2 * HOUR + 20 * MINUTE),
+        (FixedRate(HOUR), FixedRate(HOUR), {"start": M}, 3 * HOUR),
+        (FixedRate(HOUR), FixedRate(HOUR), {"start": M + 2 * HOUR}, 3 * HOUR),
+        (FixedRate(HOUR), Cron("0 * * * *"), {}, 3 * HOUR),
+    ],
+)
+def test_what_was_delivered_before_a_replacement_is_carried_out_is_not_delivered_again(
+    old: Timing, new: Timing, bounds: dict[str, int], following: int, waits: dict[str, int]
+) -> None:
+    life = Life()
+    life.schedule(old, **waits)
+    life.run(M + 2 * HOUR)
+    life.schedule(new, M + 2 * HOUR + 1, recorded_at=M + 2 * HOUR - 5, **bounds)
+    assert version(life) == 2
+    life.reschedule(new, M + 2 * HOUR + 2, recorded_at=M + 2 * HOUR - 4, **bounds)
+    life.run(M + 3 * HOUR)
+    assert [firing.due for firing in life.delivered if firing.attempt == 1][:3] == [
+        M + HOUR,
+        M + 2 * HOUR,
+        M + following,
+    ]
+
+
+def test_a_replacement_that_leaves_only_what_was_delivered_ends_the_series() -> None:
+    life = Life()
+    life.schedule(Cron("0 * * * *"))
+    life.run(M + HOUR)
+    decision = life.schedule(Cron("0 * * * *"), M + HOUR + 1, recorded_at=M + HOUR - 1, end=M + HOUR)
+    assert (decision.outcome, life.entry) == (Outcome.UPDATED, None)
+    assert life.events == ["scheduled", "fired", "updated", "finished"]
+
+
+def test_a_replacement_by_a_single_firing_of_a_time_that_was_delivered_is_delivered() -> None:
+    life = Life()
+    life.schedule(Cron("0 * * * *"))
+    life.run(M + HOUR)
+    life.schedule(Once(M + HOUR), M + HOUR + 1, recorded_at=M + HOUR - 1)
+    life.run(M + HOUR + 1)
+    assert life.dues == [M + HOUR, M + HOUR]
+
+
+@given(
+    st.sampled_from(
+        [(FixedRate(MINUTE), {"start": M}), (Cron("* * * * *"), {}), (Cron("*/2 * * * *"), {"jitter": MINUTE})]
+    ),
+    st.lists(st.tuples(st.integers(0, 3 * MINUTE), st.integers(0, 2 * MINUTE)), min_size=1, max_size=5),
+)
+@settings(max_examples=tries(400))
+def test_no_firing_of_a_series_comes_twice_however_often_and_late_it_is_replaced(
+    series: tuple[Timing, dict[str, int]], steps: list[tuple[int, int]]
+) -> None:
+    life = Life()
+    timing, bounds = series
+    now = recorded = M
+    life.schedule(timing, M, **bounds)
+    for pause, late in steps:
+        now += pause
+        life.run(now)
+        recorded = max(recorded, now - late)  # of one producer
+        life.schedule(timing, now, recorded_at=recorded, **bounds)
+    life.run(now + 10 * MINUTE)
+    assert len(set(life.dues)) == len(life.dues)

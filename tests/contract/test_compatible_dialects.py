@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from support.foreign import (
     FOREIGN,
+    LIGHT4J_CLASS_VALUE,
+    LIGHT4J_VALUE,
     Foreign,
     etf1_headers,
     karafka_headers,
@@ -220,6 +222,37 @@ async def test_a_task_whose_start_has_passed_goes_on_in_its_own_steps(producer: 
     delivered = task(AT, frequency=every_two_minutes, start=AT + 120_000)
     assert [value for _, value, _ in messages(partition)] == [delivered]
     assert partition.wakes_at == AT + 180_000
+
+
+@pytest.mark.parametrize("started", [1, 2, 1_000])
+@pytest.mark.parametrize(
+    ("recorded_at", "first"), [(DUE - 1, DUE), (DUE, DUE), (DUE + 1, DUE + HOUR), (DUE + HOUR, DUE + HOUR)]
+)
+@pytest.mark.parametrize("name", ["light4j", "light4j, its classes"])
+@pytest.mark.parametrize("is_plain", [True, False])
+async def test_what_a_task_has_to_fire_in_the_millisecond_of_its_record_is_delivered_as_what_comes_later(
+    name: str, started: int, recorded_at: int, first: int, is_plain: bool, producer: FakeProducer
+) -> None:
+    partition = of(FOREIGN[name], producer)
+    schema = LIGHT4J_CLASS_VALUE if "classes" in name else LIGHT4J_VALUE
+    given = task(AT, schema=schema, frequency={"timeUnit": "HOURS", "time": 1}, start=DUE - started * HOUR)
+    partition.short_ways = is_plain
+    await partition.run(record(task_key(), given, [], timestamp=recorded_at), now=DUE + HOUR)
+    assert [event.due for event in partition.history if event.event == "scheduled"] == [first]
+
+
+@pytest.mark.parametrize("action", ["INSERT", "UPDATE"])
+async def test_a_task_that_is_stored_again_around_a_firing_does_not_repeat_it(
+    action: str, producer: FakeProducer
+) -> None:
+    partition = of(FOREIGN["light4j"], producer)
+    given = task(AT, frequency={"timeUnit": "HOURS", "time": 1}, start=AT, action=action)
+    await partition.run(record(task_key(), given, []))
+    await partition.run(now=AT + HOUR)
+    assert len(messages(partition)) == 1
+    for late in (5, 0, -3):  # sent before the firing, with it, and by a clock that is ahead
+        await partition.run(record(task_key(), given, [], timestamp=AT + HOUR - late), now=AT + HOUR + 1)
+        assert (messages(partition), partition.wakes_at) == ([], AT + 2 * HOUR)
 
 
 async def test_a_task_without_a_start_begins_with_the_next_unit(producer: FakeProducer) -> None:

@@ -4,9 +4,9 @@
     value   TaskDefinition {host, name, action, frequency {timeUnit, time}, topic, start, data}; null: delete
 
 INSERT and UPDATE both store the task, in place of one of the same name. It is due `time` units after its start, counted
-from the beginning of the start's unit, and from then on until it is deleted. Without a start, the next unit after the
-record was written counts. The message has the record's key and value, with a `start` that tells when it was due: the
-end of that unit, as there.
+from the beginning of the start's unit, and from then on until it is deleted: of a start that has passed, from the
+record's own millisecond on. Without a start, the next unit after the record was written counts. The message has the
+record's key and value, with a `start` that tells when it was due: the end of that unit, as there.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ class Light4jDialect(CompatibleDialect):
         if not id.isprintable() or start > LATEST_INSTANT - interval:
             return self._task(record)
         anchor = start - start % unit
-        trigger, target = FixedRate(interval, anchor), Target(topic, key)
-        return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(headers))
+        first = _first(anchor, interval, record.timestamp)
+        return PlainTask(tenant, id, FixedRate(interval, anchor), first, Target(topic, key), value, list(headers))
 
     def _task(self, record: CommandRecord) -> PlainTask | None:
         """Read a task that is not like any before it, and remember it if others may be like it."""
@@ -172,7 +172,8 @@ class Light4jDialect(CompatibleDialect):
         else:
             self._alike.keep(key, whose[0], value, at, task, (tenant, topic, unit, interval))
         trigger, target = FixedRate(interval, anchor), Target(topic, key)
-        return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(record.headers))
+        first = _first(anchor, interval, record.timestamp)
+        return PlainTask(tenant, id, trigger, first, target, value, list(record.headers))
 
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
         given = None if record.value is None else self._values.read(record.value)
@@ -201,7 +202,7 @@ class Light4jDialect(CompatibleDialect):
             record.partition,
             record.offset,
             record.timestamp,
-            bounds=Bounds(start=anchor + frequency.interval),
+            bounds=Bounds(start=_first(anchor, frequency.interval, record.timestamp)),
         )
 
     def whose(self, record: CommandRecord) -> tuple[str, str | None]:
@@ -359,6 +360,15 @@ def _end_of_unit(frequency: Any, due: int) -> int:
     except InvalidCommand:
         return due
     return due if unit == 1 else due - due % unit + unit
+
+
+def _first(anchor: int, interval: int, recorded_at: int) -> int:
+    """Return from when on a task fires: one interval after its start, or in the very ms of its record.
+
+    A series whose start has passed begins after its record, whatever is due at it.
+    """
+    passed = recorded_at - anchor
+    return recorded_at if passed > 0 and passed % interval == 0 else anchor + interval
 
 
 def _anchor(start: Any, recorded_at: int, frequency: _Frequency) -> int:

@@ -17,7 +17,7 @@ from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, Lane, Query, 
 from light_scheduler.wire.fields import closest, parse_labels, parse_tenant, parse_topic
 from light_scheduler.wire.instants import parse_instant
 
-from .text_forms import INSTANT, TOPIC, described
+from .text_forms import INSTANT, PART, TOPIC, described
 
 T = TypeVar("T")
 P = TypeVar("P", bound=msgspec.Struct)
@@ -43,9 +43,9 @@ _INSTANT = "UTC epoch ms, or RFC 3339 with an offset."
 class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a list."""
 
-    id_prefix: Annotated[str, Meta(description="Only schedules whose id begins with this text.")] = ""
+    id_prefix: Annotated[str, described("Only schedules whose id begins with this text.", PART)] = ""
     id_contains: Annotated[
-        str, Meta(description="Only schedules whose id has this text somewhere. Many rows may be read for one match.")
+        str, described("Only schedules whose id has this text somewhere. Many rows may be read for one match.", PART)
     ] = ""
     target_topic: Annotated[str, described("Only schedules that deliver to this topic.", TOPIC)] | UnsetType = UNSET
     partition: PartitionName | UnsetType = UNSET
@@ -55,7 +55,7 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Only schedules with all these labels: `team=billing,kind=reminder`. Can be repeated."),
     ] = []
     label_contains: Annotated[
-        str, Meta(description="Only schedules with this text somewhere in a label, written as `name=value`.")
+        str, described("Only schedules with this text somewhere in a label, written as `name=value`.", PART)
     ] = ""
     due_from: (
         Annotated[str, described(f"Only schedules due at this instant or later: {_INSTANT}", INSTANT)] | UnsetType

@@ -16,6 +16,8 @@ from light_scheduler.wire.fields import ID_PATTERN, TOPIC_PATTERN
 TENANT: Mapping[str, Any] = {"pattern": f"^{TENANT_NAME.pattern}$"}
 TOPIC: Mapping[str, Any] = {"pattern": TOPIC_PATTERN}
 ID: Mapping[str, Any] = {"pattern": ID_PATTERN}
+PART: Mapping[str, Any] = {"pattern": r"^[^\x00]*$"}
+"""Part of a text that may hold any character but the one that separates texts in the table."""
 _MILLISECONDS = (
     r"^([1-9][0-9]{11,13}|1[0-9]{14}|2[0-4][0-9]{13}|25[0-2][0-9]{12}|253[0-3][0-9]{11}"
     r"|25340[01][0-9]{9}|253402[0-2][0-9]{8}|253402300[0-7][0-9]{5})$"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from openapi_spec_validator import validate
 
 from light_scheduler.model import LATEST_INSTANT
+from light_scheduler.tables.views import Query, QueryError
 from light_scheduler.web.etf1.operations import with_etf1
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
 from light_scheduler.web.openapi import openapi_document
@@ -67,11 +70,34 @@ def test_every_link_leads_to_an_operation_and_gives_all_parameters_of_its_path()
 
 
 def test_names_in_paths_have_the_pattern_that_workers_hold_them_to() -> None:
-    described = openapi_document("1")["paths"]["/api/v1/tenants/{tenant}/schedules"]["get"]["parameters"]
-    (tenant,) = [each["schema"]["pattern"] for each in described if each["in"] == "path"]
+    tenant = listing()["tenant"]["pattern"]
     assert re.search(tenant, "shop-1.eu")
     for wrong in ("", "-shop", "a/b", "a" * 65):
         assert not re.search(tenant, wrong)
+
+
+@cache
+def listing() -> Mapping[str, Any]:
+    """Return the schemas of a list's parameters, by name."""
+    described = openapi_document("1")["paths"]["/api/v1/tenants/{tenant}/schedules"]["get"]["parameters"]
+    return {each["name"]: each["schema"] for each in described}
+
+
+@pytest.mark.parametrize("name", ["id_prefix", "id_contains", "label_contains"])
+@given(text=st.text())
+@example("")
+@example("a\n")
+@example("\0")
+@example("a\0\n")
+def test_parts_of_texts_have_the_pattern_that_workers_hold_them_to(name: str, text: str) -> None:
+    pattern = listing()[name]["pattern"]
+    asked: Any = {name: text}
+    try:
+        Query(tenant="shop", **asked)
+    except QueryError:
+        assert not re.search(pattern, text)
+    else:
+        assert re.search(pattern, text)
 
 
 EDGES = (LATEST_INSTANT, 253_399_999_999_999, 253_401_999_999_999, 253_402_299_999_999, FIRST_PLAUSIBLE - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from hashlib import sha256
 from typing import Any, NamedTuple, Self
 
@@ -74,9 +75,11 @@ def again(firing: Delivered, initial: int, factor: float, longest: int, attempts
     origin = (given.get(ORIGIN) or firing.firing_id.encode()).decode(errors="replace")
     delay = initial
     for _ in range(attempt - 1):
-        delay = min(longest, int(delay * factor))
-        if delay == longest:
+        following = delay * factor
+        if following >= longest:
+            delay = longest
             break
+        delay = int(following)
     ours: Headers = [
         (ATTEMPT, b"%d" % (attempt + 1)),
         (ORIGINAL_DUE, b"%d" % first_due),
@@ -84,6 +87,14 @@ def again(firing: Delivered, initial: int, factor: float, longest: int, attempts
     ]
     others = [header for header in firing.headers if header[0] not in given]
     return Again(_retry_id(origin, attempt + 1), min(delay, longest), [*others, *ours])
+
+
+def check_backoff(factor: float, attempts: int) -> None:
+    """Raise InvalidCommand for what `again` cannot count with."""
+    if not isinstance(factor, int | float) or not 1 <= factor < math.inf:
+        raise InvalidCommand("factor", f"is {factor}; it must be a number of at least 1")
+    if not isinstance(attempts, int) or attempts < 0:
+        raise InvalidCommand("attempts", f"is {attempts}; it must be a whole number of at least 0: 0 is never again")
 
 
 def _retry_id(origin: str, attempt: int) -> str:

@@ -15,7 +15,7 @@ from light_scheduler.errors import InvalidCommand, SchedulerError
 from light_scheduler.model import Outcome
 
 from .commands import span_ms
-from .firings import Firing, RetriesExhausted
+from .firings import Firing, RetriesExhausted, check_backoff
 from .options import Span
 from .scheduler_client import SchedulerClient
 
@@ -52,7 +52,11 @@ class HandlingRules:
     heartbeat: Span | None = None
 
     def __post_init__(self) -> None:
-        """Raises InvalidCommand for a heartbeat that is no duration, or that nothing waits for."""
+        """Raises InvalidCommand for a backoff that is none, and for a heartbeat that is no duration, or that nothing
+        waits for."""
+        check_backoff(self.factor, self.attempts)
+        span_ms("initial", self.initial)
+        span_ms("longest", self.longest)
         if self.heartbeat is None:
             return
         if not self.completes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import count
 from typing import Any, Literal, Self, Unpack, overload
 
 from light_scheduler.clock import Clock, SystemClock
@@ -43,7 +44,7 @@ from .commands import (
     span_ms,
 )
 from .errors import CommandRefused
-from .firings import again
+from .firings import again, check_backoff
 from .later import later_request
 from .options import (
     CommandOptions,
@@ -403,10 +404,7 @@ class SchedulerClient:
         the first was due (`attempt_of`, `original_due`). Reporting the same failure twice makes one schedule. Raises
         RetriesExhausted after it has been delivered again `attempts` times, InvalidCommand and BrokerError.
         """
-        if factor < 1:
-            raise InvalidCommand("factor", f"is {factor:g}; it must be at least 1")
-        if attempts < 0:
-            raise InvalidCommand("attempts", f"is {attempts}; it must be at least 0, which means never again")
+        check_backoff(factor, attempts)
         next_try = again(firing, span_ms("initial", initial), factor, span_ms("longest", longest), attempts)
         request = later_request(firing.key, firing.payload, topic, f"{next_try.delay}ms", next_try.headers, next_try.id)
         request["on_conflict"] = "keep"
@@ -561,11 +559,12 @@ class SchedulerClient:
         Takes up to 5,000 requests or 16 MiB of payload at a time: the next are taken when the answers to these have
         been yielded. `timeout` is in seconds, for each such chunk after its last request; what has no result by then is
         `Unanswered`. Refusals are among the results and raise nothing. Raises InvalidCommand at the first wrong
-        request, and BrokerError. Earlier requests may have been sent by then; you can safely send those with an id
-        again.
+        request, with its number, and BrokerError. Earlier requests may have been sent by then; you can safely send
+        those with an id again.
         """
+        numbers = count(1)
         async for chunk in async_chunks(requests, self._serialized):
-            makers = map(self._maker, chunk)
+            makers = map(self._numbered_maker, chunk, numbers)
             if wait:
                 for result in await self._channel.ask_many(makers, timeout):
                     yield result
@@ -708,6 +707,18 @@ class SchedulerClient:
     def _maker(self, request: ScheduleRequest) -> MakeCommand:
         generated_id = new_id(self._clock)
         return lambda reply_to: schedule_command(self.tenant, request, generated_id=generated_id, reply_to=reply_to)
+
+    def _numbered_maker(self, request: ScheduleRequest, number: int) -> MakeCommand:
+        """Return what makes a command, and says which of many is wrong; `number` counts from 1."""
+        make = self._maker(request)
+
+        def numbered(reply_to: ReplyTo | None) -> CommandToSend:
+            try:
+                return make(reply_to)
+            except InvalidCommand as error:
+                raise InvalidCommand(error.field, f"{error.reason} (request {number})") from None
+
+        return numbered
 
     async def _control(self, name: ControlName, id: str, wait: bool, options: CommandOptions) -> Result | Receipt:
         refuse_unknown(options, CommandOptions)

@@ -119,6 +119,14 @@ async def test_a_refusal_raises_as_the_client_does(scheduler: InMemoryScheduler)
     assert [letter.field for letter in scheduler.dead_letters] == ["schedule-cron"]
 
 
+@pytest.mark.parametrize("wait", [False, True])
+async def test_the_first_wrong_request_of_many_is_named_by_its_number(scheduler: InMemoryScheduler, wait: bool) -> None:
+    requests = [{"id": f"order-{number}", "topic": "t", "after": "1h"} for number in range(5_002)]
+    requests[5_000]["after"] = "soon"
+    with pytest.raises(InvalidCommand, match=r"^schedule-after: 'soon' is not .* \(request 5001\)$"):
+        await scheduler.schedule_many(requests, wait=wait)  # type: ignore[call-overload]
+
+
 async def test_bulk_commands_reach_every_partition(scheduler: InMemoryScheduler) -> None:
     requests = [{"id": f"order-{number}", "topic": "t", "after": "1h"} for number in range(40)]
     results = await scheduler.schedule_many(requests, wait=True)  # type: ignore[call-overload]

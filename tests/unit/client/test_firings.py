@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
+from math import inf, nan
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from light_scheduler import Firing
 from light_scheduler.client import RetriesExhausted, attempt_of, original_due, parse_firing
 from light_scheduler.client.firings import again
+from light_scheduler.client.handling import HandlingRules
 from light_scheduler.errors import FormatError, InvalidCommand
 from light_scheduler.testing import InMemoryScheduler
 
@@ -104,13 +106,26 @@ async def test_a_message_of_a_long_id_is_retried_under_an_id_that_is_no_longer(i
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"initial": "soon"}, {"longest": "-1s"}, {"factor": 0.5}, {"attempts": -1}],
-    ids=lambda each: next(iter(each)),
+    [
+        *({"initial": "soon"}, {"longest": "-1s"}, {"factor": 0.5}, {"factor": inf}, {"factor": nan}, {"attempts": -1}),
+        *({"factor": "2"}, {"attempts": 1.5}),
+    ],
+    ids=str,
 )
 async def test_a_backoff_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
     scheduler, record = await delivered()
     with pytest.raises(InvalidCommand, match=next(iter(wrong))):
         await scheduler.retry(Firing.parse(record), "jobs", **wrong)
+    with pytest.raises(InvalidCommand, match=next(iter(wrong))):
+        HandlingRules(**wrong)
+
+
+async def test_the_largest_factor_ends_at_the_longest_delay() -> None:
+    scheduler, _ = await delivered()
+    for _ in range(3):
+        await scheduler.retry(scheduler.firings[-1], "jobs", initial="1s", factor=1e308, longest="1m")
+        await scheduler.advance(minutes=1)
+    assert len(scheduler.firings) == 4
 
 
 async def test_no_attempts_are_no_retry_at_all() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from codecs import BOM_UTF8
 from itertools import islice
 
 import click
@@ -85,11 +86,16 @@ def command(settings: Settings, path: str, start: int | None, until: int, limit:
 
 
 def _lines(path: str) -> list[bytes]:
+    """Return the lines of a file, as `schedule --from-file` reads JSON Lines. Raises click.BadParameter."""
+    if path.endswith(".csv"):
+        reason = f"{path} is CSV: give JSON Lines, a command in the JSON form in each line"
+        raise click.BadParameter(reason, param_hint="--from-file")
     try:
         with click.open_file(path, "rb") as file:
-            return file.readlines()
+            lines: list[bytes] = file.readlines()
     except OSError as error:
         raise click.BadParameter(f"{path}: {error.strerror}", param_hint="--from-file") from None
+    return [lines[0].removeprefix(BOM_UTF8), *lines[1:]] if lines else []
 
 
 def _show(deliveries: list[Delivery]) -> None:

@@ -197,3 +197,15 @@ class TestCommandLine:
 
     def test_a_file_that_is_not_there_is_wrong_use(self, tmp_path: Path) -> None:
         assert self.invoke(tmp_path / "none.jsonl").exit_code == 2
+
+    def test_a_byte_order_mark_is_no_part_of_the_first_line_as_where_the_file_is_sent(self, good: Path) -> None:
+        good.write_bytes(b"\xef\xbb\xbf" + good.read_bytes())
+        result = self.invoke(good)
+        assert (result.exit_code, len(result.stdout.splitlines()), result.stderr) == (0, 6, "")
+
+    def test_a_file_of_csv_is_wrong_use_and_says_which_format_is_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "schedules.csv"
+        path.write_text("id,after,target-topic\na,1h,t\n")
+        result = self.invoke(path)
+        assert result.exit_code == 2
+        assert "schedules.csv is CSV: give JSON Lines" in " ".join(result.stderr.split())

@@ -130,7 +130,8 @@ class Jobs:
             elif current.labels.get(DIGEST_LABEL) == digest:
                 unchanged.append(job.name)
             else:
-                changes.append(JobChange("~", job.name, job.rule, request, current.version))
+                kept: ScheduleRequest = {**request, "paused": current.state == "paused"}
+                changes.append(JobChange("~", job.name, job.rule, kept, current.version))
         if remove:
             changes += [JobChange("-", name, version=gone.version) for name, gone in found.items()]
         return SyncPlan(tuple(changes), tuple(unchanged), () if remove else tuple(found))

@@ -63,6 +63,21 @@ async def test_a_job_that_has_changed_is_replaced_by_one_replica(scheduler: InMe
     assert await versions(scheduler) == {"clean": 1, "report": 2}
 
 
+async def test_a_paused_job_stays_paused_when_its_definition_changes(scheduler: InMemoryScheduler) -> None:
+    declare(scheduler)
+    await scheduler.sync("billing")
+    await scheduler.pause("report")
+    other = replica(scheduler)
+    declare(other, payload=b"new")
+    await other.sync("billing")
+    await scheduler.advance(days=3)
+    assert {firing.id for firing in scheduler.firings} == {"clean"}
+    assert (await other.sync("billing")).changes == ()
+    assert (await scheduler.resume("report")).version == 2
+    await scheduler.advance(days=3)
+    assert [firing.payload for firing in scheduler.firings if firing.id == "report"][-1] == b"new"
+
+
 async def test_a_dry_run_changes_nothing(scheduler: InMemoryScheduler) -> None:
     declare(scheduler)
     assert len((await scheduler.sync("billing", dry_run=True)).changes) == 2

@@ -137,3 +137,28 @@ def test_a_completion_in_time_but_read_after_the_time_out_counts_if_the_firing_h
     life = delivered(Once(M + HOUR))
     assert life.complete(M + HOUR, M + 9 * HOUR) is Outcome.COMPLETED
     assert life.entry is None
+
+
+@pytest.mark.parametrize("waits", [{}, {"timeout": MINUTE, "max_attempts": 1}], ids=["by default", "asked for"])
+def test_a_failure_of_a_fixed_delay_that_is_tried_once_begins_the_delay_and_is_no_dead_letter(
+    waits: dict[str, int],
+) -> None:
+    life = Life()
+    life.schedule(FixedDelay(HOUR), **waits)
+    life.tick(M + HOUR)
+    assert life.complete(M + HOUR, M + HOUR + 5, succeeded=False) is Outcome.COMPLETED
+    life.run(M + 2 * HOUR + 5)
+    assert (life.dues, life.dead) == ([M + HOUR, M + 2 * HOUR + 5], [])
+
+
+def test_what_a_target_refused_of_a_firing_is_not_in_the_way_of_the_next_once_it_is_completed() -> None:
+    life = Life()
+    life.schedule(FixedDelay(5 * SECOND), timeout=MINUTE, max_attempts=5)
+    life.tick(M + 5 * SECOND)
+    overdue = M + 5 * SECOND + MINUTE
+    life.refuse = lambda due, attempt: "no such topic"
+    life.tick(overdue)
+    life.refuse = lambda due, attempt: None
+    assert life.complete(M + 5 * SECOND, overdue + 1) is Outcome.COMPLETED
+    life.run(overdue + MINUTE)
+    assert [firing.at for firing in life.delivered][:2] == [M + 5 * SECOND, overdue + 1 + 5 * SECOND]

@@ -118,14 +118,15 @@ def test_a_backoff_series_has_times_of_its_own() -> None:
     assert "their own times" in (decision.reason or "")
 
 
-def test_what_a_target_refused_is_not_in_the_way_of_an_extended_firing() -> None:
+@pytest.mark.parametrize("timeout", [MINUTE, 5_000])
+def test_what_a_target_refused_is_not_in_the_way_of_an_extended_firing(timeout: int) -> None:
     life = delivered(Once(DUE))
     life.refuse = lambda due, attempt: "no such topic"
     life.tick(DUE + MINUTE)
-    life.extend(DUE, DUE + MINUTE + 1, recorded_at=DUE + MINUTE - 1)
+    life.extend(DUE, DUE + MINUTE + 1, recorded_at=DUE + MINUTE - 1, timeout=timeout)
     life.refuse = lambda due, attempt: None
     life.run(DUE + 2 * MINUTE + 1)
-    assert [firing.at for firing in life.delivered] == [DUE, DUE + 2 * MINUTE + 1]
+    assert [firing.at for firing in life.delivered][:2] == [DUE, DUE + MINUTE + 1 + timeout]
     assert life.dead == []
 
 

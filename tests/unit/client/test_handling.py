@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import threading
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -144,6 +145,58 @@ async def test_whatever_is_async_in_the_end_is_awaited(scheduler: InMemorySchedu
     await scheduler.advance(seconds=1)
     await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True), process)
     assert EventType.COMPLETED in [event.event for event in scheduler.history]
+
+
+async def test_heartbeats_go_on_after_some_that_could_not_be_sent(
+    scheduler: InMemoryScheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1m")
+    await scheduler.advance(seconds=1)
+    extend, calls, extended = scheduler.extend, itertools.count(), asyncio.Event()
+
+    async def failing_twice(*arguments: Any, **options: Any) -> Any:
+        call = next(calls)  # the first one is before the work
+        if call in (1, 2):
+            raise BrokerError("gone")
+        result = await extend(*arguments, **options)
+        if call > 2:
+            extended.set()
+        return result
+
+    scheduler.extend = failing_twice  # type: ignore[method-assign]
+
+    async def takes_long(_: Firing) -> None:
+        await scheduler.advance(seconds=50)
+        extended.clear()
+        await asyncio.wait_for(extended.wait(), 30)
+        await scheduler.advance(seconds=50)
+
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True, heartbeat="1ms"), takes_long)
+    assert caplog.text.count("could not be extended: gone") == 2
+    assert len(scheduler.firings) == 1
+
+
+@pytest.mark.parametrize("process", [works, fails])
+async def test_no_heartbeat_is_under_way_when_the_outcome_is_reported(
+    scheduler: InMemoryScheduler, process: Handler
+) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1m")
+    await scheduler.advance(seconds=1)
+    complete, others = scheduler.complete, []
+
+    async def noted(*arguments: Any, **options: Any) -> Any:
+        others.append(asyncio.all_tasks() - {asyncio.current_task()})
+        return await complete(*arguments, **options)
+
+    scheduler.complete = noted  # type: ignore[method-assign]
+
+    async def takes_long(firing: Firing) -> None:
+        await asyncio.sleep(0)  # the heartbeat has begun
+        assert len(asyncio.all_tasks()) == 2
+        await process(firing)  # type: ignore[misc]
+
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True, heartbeat="1h"), takes_long)
+    assert others == [set()]
 
 
 async def test_a_heartbeat_that_cannot_be_sent_does_not_end_the_work(

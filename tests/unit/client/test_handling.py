@@ -95,7 +95,7 @@ async def test_what_waited_longer_than_its_time_out_is_left_to_its_next_attempt(
     assert "is skipped: attempt 1 was extended; the latest one is 2" in caplog.text
 
 
-@pytest.mark.parametrize("rule", [{"backoff": ["1m"]}, {"after": 0}])
+@pytest.mark.parametrize("rule", [{"backoff": ["1m"]}, {"backoff": ["1m", "1h"]}, {"after": 0}])
 async def test_what_cannot_be_extended_is_processed(scheduler: InMemoryScheduler, rule: Any) -> None:
     await scheduler.schedule("a", topic="t", **rule)
     await scheduler.advance(seconds=90)
@@ -113,6 +113,17 @@ async def test_the_time_out_begins_anew_when_processing_begins(scheduler: InMemo
 
     await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True, heartbeat="1h"), takes_long)
     assert len(scheduler.firings) == 1
+
+
+@pytest.mark.parametrize("completes", [False, True])
+async def test_an_error_that_is_to_pass_is_raised_and_nothing_is_reported(
+    scheduler: InMemoryScheduler, completes: bool
+) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1m", max_attempts=1)
+    await scheduler.advance(seconds=1)
+    with pytest.raises(Refusal):
+        await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=completes), fails, (Refusal,))
+    assert [event.event for event in scheduler.history] == ["scheduled", "fired"]
 
 
 async def test_a_function_that_is_not_async_runs_in_a_thread(scheduler: InMemoryScheduler) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from light_scheduler.kafka.connection import broker_errors, stop_consumer
+from light_scheduler.kafka.lasting_logins import keep_logged_in
 from light_scheduler.model import ReplyTo, Result
 from light_scheduler.wire import correlation_id_of, decode_result
 
@@ -44,6 +45,7 @@ class LoadAnswers:
             auto_offset_reset="earliest",  # the position may be that of answers that are deleted
             **options,
         )
+        keep_logged_in(consumer._client)
         try:
             with broker_errors(f"cannot read {topic}"):
                 await consumer.start()

@@ -13,6 +13,7 @@ from light_scheduler.connection import KafkaSecurity
 from light_scheduler.connection.security import PLAINTEXT
 from light_scheduler.errors import ClientError, FormatError, InvalidCommand
 from light_scheduler.kafka.connection import broker_errors, connection_of, stop_consumer
+from light_scheduler.kafka.lasting_logins import keep_logged_in
 
 from .firings import parse_firing
 from .handling import GiveUp, Handler, HandlingRules, handle
@@ -100,6 +101,7 @@ class FiringConsumer:
         if not self._handlers:
             raise ClientError("the consumer has no function: register one with @consumer.on_firing(TOPIC)")
         consumer = AIOKafkaConsumer(**self._options)
+        keep_logged_in(consumer._client)
         partitions = Partitions(consumer, self._process)
         try:
             with broker_errors(f"cannot consume {', '.join(sorted(self._handlers))}"):

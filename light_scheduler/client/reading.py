@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.kafka.connection import stop_consumer
+from light_scheduler.kafka.lasting_logins import keep_logged_in
 
 
 class Reader:
@@ -28,6 +29,7 @@ class Reader:
         consumer = AIOKafkaConsumer(
             group_id=None, enable_auto_commit=False, isolation_level="read_committed", **options
         )
+        keep_logged_in(consumer._client)
         try:
             await consumer.start()
             places = [TopicPartition(topic, partition) for partition in sorted(partitions)]

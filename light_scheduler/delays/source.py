@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from light_scheduler.connection import Address, connection_to
 from light_scheduler.kafka.connection import stop_consumer
 from light_scheduler.kafka.fetching import Command, fetched_commands
+from light_scheduler.kafka.lasting_logins import keep_logged_in
 
 FETCH_BYTES = 1 << 20
 FETCH_MAX_WAIT_MS = 5_000
@@ -37,6 +38,7 @@ class Source:
             max_partition_fetch_bytes=FETCH_BYTES,
             fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
         )
+        keep_logged_in(consumer._client)
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
                 await consumer.start()

@@ -18,6 +18,7 @@ from light_scheduler.wire.events import CHANGES_PARTITION
 
 from .broker_silence import patience
 from .connection import broker_errors, ended, partitions_of, started_producer, stop_consumer, stop_producer
+from .lasting_logins import keep_logged_in
 from .quiet_producer import QuietProducer
 
 WRITE_TIMEOUT_S = 10.0
@@ -98,6 +99,7 @@ class CompactedTopic:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
+        keep_logged_in(consumer._client)
         try:
             await consumer.start()
             consumer.assign([self._place])
@@ -295,6 +297,7 @@ class LogEnds:
         consumer = AIOKafkaConsumer(
             **self._connection.aiokafka(), isolation_level="read_committed", enable_auto_commit=False
         )
+        keep_logged_in(consumer._client)
         try:
             await consumer.start()
         except BaseException:

@@ -21,6 +21,8 @@ from light_scheduler.connection import Connection, KafkaSecurity
 from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.wire import partition_for
 
+from .lasting_logins import keep_logged_in
+
 HEARTBEAT_S = 0.3
 """Members learn of a rebalance with a heartbeat: this bounds how long a partition pauses when a worker leaves."""
 
@@ -88,6 +90,7 @@ async def started_producer(options: Mapping[str, Any], max_request_bytes: int = 
         partitioner=_partitioner,
         **options,
     )
+    keep_logged_in(producer.client)
     try:
         await producer.start()
     except BaseException:

@@ -14,6 +14,7 @@ from light_scheduler.errors import BrokerError
 
 from .connection import broker_errors, stop_consumer
 from .fetching import Command, fetched_before
+from .lasting_logins import keep_logged_in
 
 TIMEOUT_S = 10.0
 """How long the broker may take for each answer."""
@@ -63,6 +64,7 @@ class LogReader:
             # What lies beyond a span may be fetched, too, and must not hold up the next one.
             fetch_max_wait_ms=_FETCH_WAIT_MS,
         )
+        keep_logged_in(self._consumer._client)
 
     @classmethod
     async def of(cls, connection: Address, topic: str) -> LogReader:

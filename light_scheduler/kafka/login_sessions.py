@@ -14,13 +14,13 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from aiokafka.client import AIOKafkaClient, ConnectionGroup
-from aiokafka.conn import AIOKafkaConnection, CloseReason
-from aiokafka.errors import KafkaConnectionError, KafkaError, RequestTimedOutError
-from aiokafka.protocol.admin import SaslAuthenticateRequest
+from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import CloseReason
+from aiokafka.errors import KafkaError
 
+from .logged_in import LoggedIn, Place, let_go, replace
 from .throttling import share_waits
 
 FIRST_USED, LAST_USED = 0.85, 0.95
@@ -32,81 +32,6 @@ RETRY_S, LONGEST_RETRY_S = 0.2, 5.0
 with each try, and is at most half of what is left."""
 
 log = logging.getLogger(__name__)
-
-
-class Place(NamedTuple):
-    """What aiokafka keeps a connection under: a broker, and for what."""
-
-    node: object
-    group: ConnectionGroup
-
-
-class Retired:
-    """Stands for the node of one connection that has been replaced, but has answers due."""
-
-
-class Session(NamedTuple):
-    """When a login began, at the latest, by the clock of the event loop, and how long (s) it lasts."""
-
-    begun_at: float
-    lasts_s: float
-
-
-class LoggedIn(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typed
-    """A connection that knows when its login ends; without a session, never."""
-
-    session: Session | None = None
-    is_retired = False
-    """Whether another one is in its place."""
-
-    def send(self, request: Any, expect_response: bool = True) -> Any:
-        answer = super().send(request, expect_response)
-        if isinstance(request, SaslAuthenticateRequest):
-            return self._noted(answer)
-        return self._in_time(answer) if expect_response else answer
-
-    async def _in_time(self, answer: Awaitable[Any]) -> Any:
-        """Return an answer. Raises RequestTimedOutError if it is late and another connection is in this one's place.
-
-        After a TimeoutError, aiokafka closes the connection that is in the place.
-        """
-        try:
-            return await answer
-        except TimeoutError as error:
-            if not self.is_retired:
-                raise
-            self.close(reason=CloseReason.CONNECTION_TIMEOUT)
-            raise RequestTimedOutError from error
-
-    async def _noted(self, answer: Awaitable[Any]) -> Any:
-        begun_at = asyncio.get_running_loop().time()  # for the broker, it begins when this has reached it
-        answered = await answer
-        lasts_ms = getattr(answered, "session_lifetime_ms", 0)  # a broker before Kafka 2.2 says nothing
-        self.session = Session(begun_at, lasts_ms / 1_000) if lasts_ms > 0 else None
-        return answered
-
-
-async def connect(client: AIOKafkaClient, host: str, port: int) -> LoggedIn:
-    """Return a connection as a client makes them. Raises KafkaError, OSError."""
-    conn = LoggedIn(
-        host,
-        port,
-        client_id=client._client_id,
-        request_timeout_ms=client._request_timeout_ms,
-        ssl_context=client._ssl_context,
-        security_protocol=client._security_protocol,
-        on_close=client._on_connection_closed,
-        max_idle_ms=client._connections_max_idle_ms,
-        sasl_mechanism=client._sasl_mechanism,
-        sasl_plain_username=client._sasl_plain_username,
-        sasl_plain_password=client._sasl_plain_password,
-        sasl_oauth_token_provider=client._sasl_oauth_token_provider,
-    )
-    try:
-        await conn.connect()
-    except TimeoutError as error:
-        raise KafkaConnectionError(f"no answer from {host}:{port} in time") from error
-    return conn
 
 
 class Renewals:
@@ -156,7 +81,7 @@ class Renewals:
                 new = await self._connect(place.node)
             except (KafkaError, OSError) as error:
                 self._note_failure(place.node, error)
-                left_s = _left_s(old)
+                left_s = old.left_s()
                 if left_s <= 0:
                     return  # the broker closes it if it is used
                 await asyncio.sleep(min(pause_s, max(left_s / 2, RETRY_S)))
@@ -183,17 +108,7 @@ class Renewals:
     async def _replace(self, place: Place, old: LoggedIn, new: LoggedIn) -> None:
         """Have requests go over the new connection, and close the old one when no more answers are due on it."""
         new._last_action = old._last_action  # of the client's requests: a login is none
-        conns, retired = self._client._conns, Place(Retired(), place.group)
-        conns[place], conns[retired] = new, old
-        old.is_retired = True
+        retired = replace(self._client, place, old, new)
         share_waits(old, new)
         self.follow(place, new)
-        if due := [answer for _, _, answer in old._requests if not answer.done()]:
-            await asyncio.wait(due)
-        old.close()
-        del conns[retired]
-
-
-def _left_s(conn: LoggedIn) -> float:
-    """Return for how much longer the login of a connection lasts."""
-    return 0.0 if conn.session is None else sum(conn.session) - asyncio.get_running_loop().time()
+        await let_go(self._client, retired, old)

@@ -25,7 +25,8 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from light_scheduler.connection import Connection
 
 from .broker_silence import Watch, patience
-from .login_sessions import LoggedIn, Place, Renewals, connect
+from .logged_in import LoggedIn, Place, connect
+from .login_sessions import Renewals
 from .throttling import follow
 
 CONNECT_S = 2.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -39,11 +40,14 @@ from support.secured import KINDS, LOGIN_MS, SECRETS, SecuredKafka
 from support.waiting import eventually, eventually_blocking
 
 from light_scheduler.client import BlockingSchedulerClient, SchedulerClient
+from light_scheduler.client.reading import Reader
 from light_scheduler.connection import Connection, KafkaSecurity
 from light_scheduler.connection.diagnosis import fault_of, require_access
 from light_scheduler.connection.principal import principal_of
 from light_scheduler.errors import BrokerError, BrokerRefused
 from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.compacted import CompactedTopic
+from light_scheduler.kafka.log_reader import LogReader
 from light_scheduler.kafka.promptness import ANSWER_S, Promptness
 from light_scheduler.kafka.rights import Right
 from light_scheduler.model import EventType, Outcome
@@ -364,6 +368,32 @@ async def test_no_request_of_a_worker_fails_when_the_login_of_its_connection_exp
         assert len(client._conns) == 1, "the one that was replaced is closed"
     finally:
         await client.close()
+
+
+@pytest.mark.soak
+async def test_no_question_of_readers_fails_when_the_logins_of_their_connections_expire(
+    secured: SecuredKafka, application: Application, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_of({**secured.settings_with_both("SCRAM-SHA-512"), "app_id": application.settings.app_id})
+    grant(secured.servers, secured.principal("SCRAM-SHA-512"), worker_rights(settings, []))
+    connection, topics = settings.connection, settings.topics
+    reader = await LogReader.of(connection, topics.results)
+    results = await Reader.open(connection.aiokafka(), topics.results, [0])
+    tenants, loaded = CompactedTopic(connection, topics.tenants), asyncio.Event()
+    reading = [asyncio.create_task(tenants.follow(loaded.set)), asyncio.ensure_future(anext(aiter(results)))]
+    try:
+        await loaded.wait()
+        begun = time.monotonic()
+        while time.monotonic() < begun + 2.25 * LOGIN_MS / 1_000:
+            await asyncio.gather(reader.open(topics.results), reader.extents(0), tenants.catch_up())
+            await asyncio.sleep(0.05)
+        assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+        assert not any(task.done() for task in reading)
+    finally:
+        for task in reading:
+            task.cancel()
+        await asyncio.wait(reading)
+        await asyncio.gather(reader.close(), results.close())
 
 
 @pytest.mark.soak

@@ -20,7 +20,8 @@ from support.slow_broker import hanging
 from support.waiting import eventually
 
 from light_scheduler.kafka import login_sessions as module
-from light_scheduler.kafka.login_sessions import LoggedIn, Place, Renewals, Session, connect
+from light_scheduler.kafka.logged_in import LoggedIn, Place, Session, connect
+from light_scheduler.kafka.login_sessions import Renewals
 from light_scheduler.kafka.throttling import follow, is_throttled
 
 PLACE = Place(1, ConnectionGroup.DEFAULT)
@@ -29,6 +30,8 @@ SESSION_S = 0.2
 
 class Conn:
     """Takes the place of a connection; each has one question that is not answered yet."""
+
+    left_s = LoggedIn.left_s
 
     def __init__(self) -> None:
         self.made_at = self._last_action = time.monotonic()

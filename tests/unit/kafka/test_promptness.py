@@ -16,9 +16,9 @@ from aiokafka.structs import BrokerMetadata
 from support.slow_broker import hanging
 from support.waiting import eventually
 
-from light_scheduler.kafka import broker_silence, login_sessions
+from light_scheduler.kafka import broker_silence, logged_in, login_sessions
 from light_scheduler.kafka import promptness as module
-from light_scheduler.kafka.login_sessions import Session
+from light_scheduler.kafka.logged_in import LoggedIn, Session
 from light_scheduler.kafka.promptness import Promptness
 
 SILENT, OTHER = 1, 2
@@ -61,6 +61,10 @@ class Conn:
 
 class LoggedInFor(Conn):
     """One whose login lasts for some seconds."""
+
+    left_s = LoggedIn.left_s
+
+    left_s = LoggedIn.left_s
 
     def __init__(self, address: str, seconds: float) -> None:
         super().__init__(address)
@@ -152,7 +156,7 @@ async def test_one_that_is_to_replace_a_working_connection_says_nothing_of_the_b
 
     async def connect(*to: Any) -> Any:
         tries.append(to)
-        return working if len(tries) == 1 else await login_sessions.connect(*to)
+        return working if len(tries) == 1 else await logged_in.connect(*to)
 
     monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setattr(login_sessions, "FIRST_USED", 0.0)

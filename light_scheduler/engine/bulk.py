@@ -89,6 +89,7 @@ def result_of(total: BulkTotal) -> Result:
         outcome,
         partition=command.partition,
         offset=command.offset,
+        reason=_without(total),
         count=total.changed,
     )
 
@@ -99,6 +100,7 @@ def event_of(total: BulkTotal, now: int) -> HistoryEvent:
     _, event = _TOLD_AS[command.name]
     labels = (command.selection and command.selection.labels) or {}
     labelled = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+    what = f"{command.name} of many" + (f", labels {labelled}" if labelled else "")
     return HistoryEvent(
         event,
         command.tenant,
@@ -109,7 +111,17 @@ def event_of(total: BulkTotal, now: int) -> HistoryEvent:
         sequence=None,
         attempt=None,
         target_topic=None,
-        reason=f"{command.name} of many" + (f", labels {labelled}" if labelled else ""),
+        reason="; ".join(filter(None, (what, _without(total)))),
         partition=command.partition,
         count=total.changed,
     )
+
+
+def _without(total: BulkTotal) -> str | None:
+    """Say of which partitions it is not known that they have carried a command out."""
+    partitions = ", ".join(map(str, total.without))
+    if not partitions:
+        return None
+    if len(total.without) == 1:
+        return f"partition {partitions} has not reported that it has carried it out"
+    return f"partitions {partitions} have not reported that they have carried it out"

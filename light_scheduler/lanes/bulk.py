@@ -5,7 +5,8 @@
     2. From the next cycle on, each deals with a slice of the selected schedules, and keeps how far it has come. What
        happens to a schedule in the meantime happens after the command: the schedule is dealt with first (`catch_up`).
     3. A part that is done reports its count to the partition that the command was sent to.
-    4. When all have reported, the total is the answer; or after a day without a report (see `awaited`).
+    4. When all have reported, the total is the answer; or after a day without a report (see `awaited`). The answer
+       names the partitions that are not known to have carried the command out.
 
 While a topic grows, schedules move, so that a part for each partition could miss some and meet others twice. Then only
 the partitions that there were before get copies of 1. Each of them copies the command to all partitions that its
@@ -18,6 +19,7 @@ Each step is part of a lane's transaction: nothing is done or counted twice, wha
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -27,7 +29,7 @@ from light_scheduler.engine import concerns, decide_bulk
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import BulkCommand, BulkPart, BulkTotal, Entry, EventType
-from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal
+from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal, lacking
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM, Count, Origin, ReachKind
 from light_scheduler.wire.state import (
@@ -41,6 +43,7 @@ from light_scheduler.wire.state import (
 
 from .answers import Answers
 from .awaited import Awaited
+from .condemned import NO_FAULT_OF_WORK
 from .delayed_commands import longest_delay
 from .forwarding import Forwarding
 from .governing import Governing
@@ -48,6 +51,7 @@ from .recording import record_decision
 from .transaction import Transaction
 
 replace = msgspec.structs.replace
+log = logging.getLogger(__name__)
 
 TOO_LARGE = "with its labels, key and time rule the command is too large to be kept in the changelog"
 
@@ -177,7 +181,8 @@ class BulkCommands:
         if origin.token:
             is_part = origin.reach is not None and origin.reach.kind == "part"
             number = SUB_TOTAL + origin.offset if is_part else origin.offset
-            self._forwarding.report(Count(number, self._partition, 0, origin.token), origin.partition)
+            count = Count(number, self._partition, 0, origin.token, missing=(self._partition,))
+            self._forwarding.report(count, origin.partition)
 
     def catch_up(self, name: bytes, entry: Entry) -> Entry | None:
         """2. Deal with a schedule before something else happens to it; return how it stands then."""
@@ -190,14 +195,14 @@ class BulkCommands:
     def give_up(self, offset: int, reason: str) -> None:
         """End a bulk command that cannot be carried out where it stands, and record why, if it is at work.
 
-        If only its totals wait here, those end without an answer.
+        If only its totals wait here, those end without an answer; one that reports to a total above it, with a report.
         """
         part = self._at_work.get(offset)
         if part is None:
             self._give_totals_up(offset, reason)
             return
         self._before = [other for other in self._before if other.command.offset != offset]
-        self._end(offset)
+        self._end(offset, missing=(self._partition,))
         reason = f"the scheduler fails to carry it out: {reason}; {part.changed} schedules were changed before"
         with self._history.asked_for_by(part.requester):
             self._history.record_command(EventType.REJECTED, part.command.tenant, part.command.id, reason)
@@ -210,6 +215,17 @@ class BulkCommands:
                 told = f"the scheduler fails to answer it: {reason}; {total.changed} schedules were changed before"
                 with self._history.asked_for_by(total.requester):
                     self._history.record_command(EventType.REJECTED, total.command.tenant, total.command.id, told)
+                if isinstance(total, SubTotal) and total.parent_token:
+                    self._try_to_report(total)
+
+    def _try_to_report(self, total: SubTotal) -> None:
+        """Report a total that is given up. If even that fails, the total above ends by its age."""
+        try:
+            self._report_total(total)
+        except NO_FAULT_OF_WORK:
+            raise
+        except Exception:
+            log.exception("the total of the bulk command at offset %d cannot be reported", total.command.offset)
 
     def advance(self, limit: int, max_bytes: int) -> bool:
         """2. Deal with the next `limit` schedules, or `max_bytes` of payload; tell whether anything was at work.
@@ -240,6 +256,8 @@ class BulkCommands:
         number, total = self._awaiting(count)
         awaited = tuple(partition for partition in total.awaited if partition != count.partition)
         total = replace(total, awaited=awaited, changed=total.changed + count.changed)
+        if count.missing:
+            total = lacking(total, count.missing)
         self._totals[number] = total
         if not awaited:
             self._finish(number, total)
@@ -263,10 +281,13 @@ class BulkCommands:
         """3. or 4. Report a total to the one above it, or answer."""
         self._totals[number] = None
         if isinstance(total, SubTotal) and total.parent_token:
-            count = Count(total.parent_offset, self._partition, total.changed, total.parent_token)
-            self._report(count, total.parent_partition)  # 3.
+            self._report_total(total)  # 3.
         else:
             self._answers.add_bulk(total)  # 4.
+
+    def _report_total(self, total: SubTotal) -> None:
+        count = Count(total.parent_offset, self._partition, total.changed, total.parent_token, total.without)
+        self._report(count, total.parent_partition)
 
     def _awaiting(self, count: Count) -> tuple[int, BulkTotal]:
         """Return the total that waits for a report, and its number. Raises InvalidCommand if none does."""
@@ -302,10 +323,11 @@ class BulkCommands:
             self._moved.add(offset)
         return decision.entry
 
-    def _end(self, offset: int) -> None:
+    def _end(self, offset: int, missing: tuple[int, ...] = ()) -> None:
         part = self._at_work.pop(offset)
         self._moved.add(offset)
-        self._report(Count(part.origin_offset, self._partition, part.changed, part.token), part.origin_partition)
+        count = Count(part.origin_offset, self._partition, part.changed, part.token, missing)
+        self._report(count, part.origin_partition)
 
     def _report(self, count: Count, to: int) -> None:
         if to == self._partition:

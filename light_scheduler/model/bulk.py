@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from .command import ControlCommand, RescheduleCommand, Selection
@@ -49,6 +51,11 @@ class BulkTotal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     requester: Requester | None = None
     """Who asked for it over HTTP."""
 
+    @property
+    def without(self) -> tuple[int, ...]:
+        """The partitions that have not reported, or not that they have carried it out."""
+        return self.awaited
+
 
 class ScopedPart(BulkPart, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """A part for the schedules that were in the partition `former` before the topic grew.
@@ -68,6 +75,26 @@ class SubTotal(BulkTotal, frozen=True, array_like=True, forbid_unknown_fields=Tr
     parent_partition: int = 0
     parent_offset: int = 0
     parent_token: str = ""
+
+
+class LackingTotal(SubTotal, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A total of either kind to which it was reported that partitions are `missing`.
+
+    Those have failed to carry it out, or a total below has given them up.
+    """
+
+    missing: tuple[int, ...] = ()
+
+    @property
+    def without(self) -> tuple[int, ...]:
+        return tuple(sorted({*self.awaited, *self.missing}))
+
+
+def lacking(total: BulkTotal, missing: Iterable[int]) -> LackingTotal:
+    """Return a total to which it was reported that partitions are missing, maybe beside others."""
+    fields = {name: getattr(total, name) for name in total.__struct_fields__}
+    known: tuple[int, ...] = fields.pop("missing", ())
+    return LackingTotal(**fields, missing=tuple(sorted({*known, *missing})))
 
 
 SUB_TOTAL = 1 << 62

@@ -9,6 +9,8 @@
     schedule-bulk-reach        the same with tree or part: of a copy that only those may carry out who know this header
     schedule-bulk-count        offset:partition:count:token: the number of schedules in a partition that were changed
                                by the bulk command whose record has that offset here; key and value are null
+    light-scheduler-bulk-missing  partition[,partition...]: beside a count, those that are not known to have carried
+                               the command out; a worker that does not know it counts all the same
 
 The headers are removed before a dialect reads the record. A copy is never forwarded again, unless the topic has grown
 (see `lanes.moving`): `?` asks the partition that the key belonged to before. That one forwards the copy with `=` to the
@@ -50,11 +52,13 @@ FORWARDED_FROM = "schedule-forwarded-from"
 BULK_COUNT = "schedule-bulk-count"
 BULK_REACH = "schedule-bulk-reach"
 FLAT_REACH = "light-scheduler-bulk-reach"
+BULK_MISSING = "light-scheduler-bulk-missing"
 
 _ORIGIN = re.compile(
     r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})(?::(?:([0-9a-f]{32})|([?=.])(\d{1,10}):[0-9a-f]{64}))?", re.ASCII
 )
 _REACH = re.compile(r"(flat|tree|part)(\d{1,10}):[0-9a-f]{64}", re.ASCII)
+_MISSING = re.compile(r"\d{1,10}(?:,\d{1,10})*", re.ASCII)
 _COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19}):([0-9a-f]{32})", re.ASCII)
 
 Loan = RoomAsk | RoomGrant | RateAsk | RateGrant
@@ -94,12 +98,16 @@ class Origin(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How many schedules of a partition the bulk command at an offset, which has that token, has changed."""
+    """How many schedules of a partition the bulk command at an offset, which has that token, has changed.
+
+    `missing` are the partitions that are not known to have carried it out, of those that the count is for.
+    """
 
     offset: int
     partition: int
     changed: int
     token: str
+    missing: tuple[int, ...] = ()
 
 
 class Grown(NamedTuple):
@@ -154,7 +162,8 @@ def require_spread(copy: CommandRecord, topic: str, secret: bytes) -> None:
 
 def count_headers(count: Count) -> Headers:
     """Return the headers of a record that says a count; key and value are null."""
-    return [(BULK_COUNT, f"{count.offset}:{count.partition}:{count.changed}:{count.token}".encode())]
+    said = BULK_COUNT, f"{count.offset}:{count.partition}:{count.changed}:{count.token}".encode()
+    return [said, (BULK_MISSING, ",".join(map(str, count.missing)).encode())] if count.missing else [said]
 
 
 def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan | None:
@@ -173,7 +182,7 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan
             return rate_in(name, value)
         if name == BULK_COUNT:
             offset, partition, changed, token = _parts(_COUNT, name, value)
-            return Count(int(offset), int(partition), int(changed), token)
+            return Count(int(offset), int(partition), int(changed), token, _missing(record))
     return None
 
 
@@ -191,6 +200,16 @@ def _reach_of(copy: CommandRecord) -> BulkReach | None:
             kind, partitions = _parts(_REACH, name, value)
             return BulkReach(cast(ReachKind, kind), int(partitions))
     return None
+
+
+def _missing(record: CommandRecord) -> tuple[int, ...]:
+    for name, value in record.headers:
+        if name == BULK_MISSING:
+            text = (value or b"").decode(errors="replace")
+            if not _MISSING.fullmatch(text):
+                raise not_ours(name)
+            return tuple(map(int, text.split(",")))
+    return ()
 
 
 def _require_signed(copy: CommandRecord, topic: str, secret: bytes, *names: str) -> None:

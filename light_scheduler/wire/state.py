@@ -21,7 +21,8 @@ Changelog value   version u8 | body
     part       version 1 to 5: MessagePack of an array of its fields in the model's order; its command is a map
                (2: `reply_to` may have a partition; 3: who asked for it)
     total      version 1: the same
-               (both also with version 128, and more fields, while a topic grows: `ScopedPart`, `SubTotal`)
+               (both also with version 128, and more fields, while a topic grows: `ScopedPart`, `SubTotal`;
+               a total with version 129 that misses partitions: `LackingTotal`)
     emptied    version 4 and 5: nothing else
     lent       version 4 and 5: how many u32 big-endian
     delayed    version 5: see `delayed_state`
@@ -44,9 +45,9 @@ import msgspec
 
 from light_scheduler.errors import FormatError
 from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, State, state_of
-from light_scheduler.model.bulk import ScopedPart, SubTotal
+from light_scheduler.model.bulk import LackingTotal, ScopedPart, SubTotal
 
-from .state_format import FORMAT_VERSION, GROWING, READABLE, VERSION, decoded, wrong_version
+from .state_format import FORMAT_VERSION, GROWING, LACKING, READABLE, VERSION, decoded, wrong_version
 
 POSITION_KEY = b"\x00"
 SCHEDULE_KIND = b"\x01"
@@ -67,6 +68,7 @@ _decode_bulk_part = msgspec.msgpack.Decoder(BulkPart).decode
 _decode_bulk_total = msgspec.msgpack.Decoder(BulkTotal).decode
 _decode_scoped_part = msgspec.msgpack.Decoder(ScopedPart).decode
 _decode_sub_total = msgspec.msgpack.Decoder(SubTotal).decode
+_decode_lacking_total = msgspec.msgpack.Decoder(LackingTotal).decode
 
 
 class _Aim(msgspec.Struct, array_like=True, gc=False):
@@ -201,11 +203,15 @@ def bulk_offset_of(key: bytes) -> int:
 
 def encode_bulk_total(total: BulkTotal) -> bytes:
     """Encode a total."""
+    if isinstance(total, LackingTotal):
+        return LACKING + _encode(total)
     return (GROWING if isinstance(total, SubTotal) else VERSION) + _encode(total)
 
 
 def decode_bulk_total(value: bytes) -> BulkTotal:
     """Decode a total. Raises FormatTooNew or FormatError."""
+    if value[:1] == LACKING:
+        return decoded(_decode_lacking_total, VERSION + value[1:], "a total")
     if value[:1] == GROWING:
         return decoded(_decode_sub_total, VERSION + value[1:], "a total")
     return decoded(_decode_bulk_total, value, "a total")

@@ -15,6 +15,8 @@ VERSION = bytes([FORMAT_VERSION])
 GROWING = b"\x80"
 """Version of records that exist only while bulk commands are at work in a topic that grows: older workers refuse them,
 and read all others."""
+LACKING = b"\x81"
+"""The same of a total that misses partitions, until it is answered."""
 READABLE = frozenset(bytes([version]) for version in range(1, FORMAT_VERSION + 1))
 
 T = TypeVar("T")

@@ -31,6 +31,7 @@ from light_scheduler.model import (
     Selection,
     Target,
 )
+from light_scheduler.model.bulk import lacking
 
 replace = msgspec.structs.replace
 
@@ -162,3 +163,17 @@ def test_it_is_answered_and_told_once_with_its_total(
 def test_history_says_which_labels_were_meant() -> None:
     command = control("pause", Selection("", {"team": "b", "kind": "a"}))
     assert event_of(BulkTotal(command, ()), AT).reason == "pause of many, labels kind=a,team=b"
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        ((3,), "partition 3 has not reported that it has carried it out"),
+        ((1, 3), "partitions 1, 3 have not reported that they have carried it out"),
+    ],
+)
+def test_answer_and_history_name_the_partitions_that_have_not_reported(missing: tuple[int, ...], told: str) -> None:
+    command = control("pause")
+    for total in (BulkTotal(command, missing, 5), lacking(BulkTotal(command, (), 5), missing)):
+        assert (result_of(total).reason, result_of(total).count) == (told, 5)
+        assert event_of(total, AT).reason == f"pause of many; {told}"

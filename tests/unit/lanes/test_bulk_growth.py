@@ -15,8 +15,10 @@ from support.producing import FakeProducer
 
 from light_scheduler.lanes.answers import Answers
 from light_scheduler.lanes.awaited import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS
+from light_scheduler.lanes.bulk import BulkCommands
 from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
+from light_scheduler.lanes.forwarding import Forwarding
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
@@ -54,6 +56,8 @@ class Topic:
         self.ends = [0] * AFTER
         self.events: Counter[tuple[str, str]] = Counter()
         self.counts: list[object] = []
+        self.reasons: list[str | None] = []
+        self.told: list[str | None] = []
         self.rejected: list[str | None] = []
         self.unreported: list[tuple[int, tuple[int, ...]]] = []
         self.now = AT
@@ -95,6 +99,8 @@ class Topic:
             self.unreported += [(number, total.awaited) for total in cycle.transaction.unreported]
             self.events.update((event.event.value, str(event.id)) for event in partition.history)
             self.counts += [result.count for result in partition.results if result.id == "*"]
+            self.reasons += [result.reason for result in partition.results if result.id == "*"]
+            self.told += [event.reason for event in partition.history if event.id == "*"]
             self.rejected += [letter.field for letter in partition.dead_letters]
             for record in partition.sent(NAMES.commands):
                 self.send(record.partition, *record.headers, key=record.key, value=record.value)
@@ -116,6 +122,12 @@ class Topic:
         id = MOVES.decode()
         assert self.events["updated", id] == changed
         assert (self.counts, self.rejected) == ([changed], [])
+
+
+def reach_of(record: ConsumerRecord) -> str | None:
+    """Return for what a copy of a bulk command is."""
+    origin = mark_of(record)
+    return origin.reach.kind if isinstance(origin, Origin) and origin.reach is not None else None
 
 
 @pytest.fixture
@@ -295,7 +307,73 @@ async def test_a_topic_settles_though_a_partition_never_reports_and_the_answer_h
     assert (topic.counts, topic.unreported, await topic.is_settled(asked)) == ([], [], False)
     await topic.watch(asked, OVERDUE_MS + LATER_MS)
     assert (topic.counts, topic.unreported) == ([int(lost != FORMER)], [(asked, (lost,))])
+    assert topic.reasons == [f"partition {lost} has not reported that it has carried it out"]
     assert await topic.is_settled(asked)
+
+
+@pytest.mark.parametrize("asked", [0, FORMER, HOME])
+async def test_the_answer_names_a_partition_that_the_total_below_it_has_given_up(topic: Topic, asked: int) -> None:
+    """The copy for schedules that have moved is lost: their former partition waits for it, and the total for that."""
+    topic.know(GROWING)
+    topic.schedule(FORMER, STAYS)
+    await topic.run(FORMER)
+    topic.bulk(asked)
+    await topic.run(asked, FORMER)
+    (lost,) = [copy for copy in topic.waiting[HOME] if reach_of(copy) == "part"]
+    topic.waiting[HOME].remove(lost)
+    await topic.settle()
+    await topic.watch(FORMER, OVERDUE_MS)
+    await topic.settle()
+    assert (topic.counts, topic.unreported) == ([1], [(FORMER, (HOME,))])
+    assert topic.reasons == [f"partition {HOME} has not reported that it has carried it out"]
+    assert f"trigger of many; partition {HOME} has not reported that it has carried it out" in topic.told
+    assert not any(Overlay(partition.table).bulk_totals() for partition in topic.partitions)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_total_below_that_is_given_up_since_it_cannot_end_ends_the_one_above(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """If not even that can be reported, the one above ends by its age."""
+
+    def fail(*_: object) -> None:
+        raise ValueError("an error of the scheduler's own")
+
+    topic.know(GROWING)
+    topic.bulk(0)
+    await topic.run(0, FORMER)
+    topic.waiting[HOME] = [copy for copy in topic.waiting[HOME] if reach_of(copy) != "part"]
+    await topic.settle()
+    monkeypatch.setattr(BulkCommands, "_finish", fail)
+    with pytest.raises(WorkFailedError) as caught:
+        await topic.watch(FORMER, OVERDUE_MS)
+    topic.condemned[FORMER] = {caught.value.work: "ValueError()"}
+    if fails:
+        monkeypatch.setattr(Forwarding, "report", fail)
+    await topic.run(FORMER)
+    assert topic.events["rejected", "*"] == 1
+    topic.condemned.clear()
+    monkeypatch.undo()
+    await topic.settle()
+    assert topic.counts == ([] if fails else [0])
+    if fails:
+        await topic.watch(0, OVERDUE_MS + LATER_MS)
+    missing = FORMER if fails else HOME
+    assert topic.reasons == [f"partition {missing} has not reported that it has carried it out"]
+    assert not any(Overlay(partition.table).bulk_totals() for partition in topic.partitions)
+
+
+async def test_the_answer_names_every_partition_that_a_total_has_missed(topic: Topic) -> None:
+    topic.know(GROWING)
+    topic.bulk(0)
+    await topic.run(0, FORMER)
+    topic.waiting[2] = topic.waiting[HOME] = []
+    await topic.settle()
+    await topic.watch(FORMER, OVERDUE_MS)
+    await topic.watch(0, OVERDUE_MS)
+    await topic.settle()
+    assert topic.counts == [0]
+    assert topic.reasons == [f"partitions 2, {HOME} have not reported that they have carried it out"]
 
 
 async def test_a_total_waits_for_copies_that_wait_at_the_rate_though_the_rules_have_come_to_reject(

@@ -12,6 +12,7 @@ from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.json_form import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.lane_marks import (
     BULK_COUNT,
+    BULK_MISSING,
     BULK_REACH,
     FLAT_REACH,
     FORWARDED_FROM,
@@ -147,3 +148,17 @@ def test_a_mark_that_no_lane_writes_is_refused(value: bytes | None) -> None:
 def test_a_count_without_a_token_is_refused(value: bytes) -> None:
     with pytest.raises(InvalidCommand, match=BULK_COUNT):
         mark_of(record((BULK_COUNT, value)))
+
+
+def test_a_count_may_name_partitions_that_are_missing() -> None:
+    count = Count(7, 1, 3, "0" * 32, (2, 11))
+    headers = count_headers(count)
+    assert headers == [(BULK_COUNT, b"7:1:3:" + b"0" * 32), (BULK_MISSING, b"2,11")]
+    assert mark_of(record(*headers)) == count
+    assert not any(name.startswith(CONTROL_PREFIX) for name, _ in headers[1:]), "older workers count all the same"
+
+
+@pytest.mark.parametrize("value", [None, b"", b"2,", b"-1", b"2;3", b"\xff"])
+def test_missing_partitions_that_no_lane_writes_are_refused(value: bytes | None) -> None:
+    with pytest.raises(InvalidCommand, match=BULK_MISSING):
+        mark_of(record(*count_headers(Count(7, 1, 3, "0" * 32)), (BULK_MISSING, value)))

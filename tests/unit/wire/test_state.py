@@ -27,7 +27,7 @@ from light_scheduler.model import (
     Target,
     home_key_of,
 )
-from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal
+from light_scheduler.model.bulk import SUB_TOTAL, LackingTotal, ScopedPart, SubTotal, lacking
 from light_scheduler.wire.state import (
     CommandsLog,
     bulk_offset_of,
@@ -248,6 +248,20 @@ def test_parts_and_totals_in_a_topic_that_grows_are_of_a_format_that_older_worke
     assert bulk_offset_of(bulk_total_key(SUB_TOTAL + 7)) == SUB_TOTAL + 7
     with pytest.raises(FormatTooNew):
         decode_entry(of_part)
+
+
+def test_a_total_that_misses_partitions_golden() -> None:
+    total = SubTotal(TALLY.command, (0, 2), 5, "7f", None, 3, 9, "8e")
+    record = encode_bulk_total(lacking(total, {7}))
+    assert record[:2] == b"\x81\x99"
+    assert record[-8:] == bytes.fromhex("c00309a238659107")
+    assert decode_bulk_total(record) == LackingTotal(TALLY.command, (0, 2), 5, "7f", None, 3, 9, "8e", (7,))
+
+
+def test_what_a_total_misses_adds_up() -> None:
+    total = lacking(lacking(TALLY, (7, 3)), (3, 1))
+    assert (total.missing, total.without, total.parent_token) == ((1, 3, 7), (0, 1, 2, 3, 7), "")
+    assert TALLY.without == (0, 2)
 
 
 @pytest.mark.parametrize("command", [BULK.command, TALLY.command])

@@ -101,6 +101,7 @@ async def test_a_copy_that_is_not_understood_holds_no_total_up(filled: Topic) ->
     await filled.settle()
 
     assert filled.totals == [("pause", "*", Outcome.PAUSED, 22)]
+    assert [result.reason for result in filled.results] == ["partition 1 has not reported that it has carried it out"]
     assert filled.rejected == [("schedule-of-tomorrow", 0, offset)]
 
 
@@ -140,6 +141,7 @@ async def test_a_command_for_many_that_cannot_be_carried_out_ends_where_it_stand
     await filled.settle()
 
     assert filled.totals == [("cancel", "*", Outcome.CANCELLED, changed + 22)]
+    assert [result.reason for result in filled.results] == ["partition 0 has not reported that it has carried it out"]
     assert [(event.id, event.reason) for event in filled.history if event.event is EventType.REJECTED] == [
         ("*", f"the scheduler fails to carry it out: ValueError('x'); {changed} schedules were changed before")
     ]

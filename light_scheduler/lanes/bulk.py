@@ -20,6 +20,7 @@ Each step is part of a lane's transaction: nothing is done or counted twice, wha
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -80,6 +81,7 @@ class BulkCommands:
         """The offset of the one that is carried out on a schedule, or was last."""
         self._moved: set[int] = set()
         self._totals: dict[int, BulkTotal | None] = {}
+        self._awaited: Counter[str] | None = None  # how many totals wait here, by tenant, once that was asked for
 
     @property
     def any_at_work(self) -> bool:
@@ -98,15 +100,33 @@ class BulkCommands:
         It may be that of a command that was copied before this lane heard of the growth: others follow schedules all
         the same.
         """
-        return any(total is not None for total in self._all_totals.values())
+        return self._waiting.total() > 0
 
     def awaits(self, tenant: str) -> bool:
         """Tell whether a total of a tenant's command waits here: only for its schedules does the order matter."""
-        return any(total is not None and total.command.tenant == tenant for total in self._all_totals.values())
+        return self._waiting[tenant] > 0
 
     @property
-    def _all_totals(self) -> Mapping[int, BulkTotal | None]:
-        return {**self._totals_before, **self._totals} if self._totals else self._totals_before
+    def _waiting(self) -> Counter[str]:
+        if self._awaited is None:
+            totals = {**self._totals_before, **self._totals} if self._totals else self._totals_before
+            self._awaited = Counter(total.command.tenant for total in totals.values() if total is not None)
+        return self._awaited
+
+    def _total(self, number: int) -> BulkTotal | None:
+        return self._totals[number] if number in self._totals else self._totals_before.get(number)
+
+    def _put(self, number: int, total: BulkTotal) -> None:
+        """Keep a total, which may be new."""
+        if self._awaited is not None and self._total(number) is None:
+            self._awaited[total.command.tenant] += 1
+        self._totals[number] = total
+
+    def _drop(self, number: int, total: BulkTotal) -> None:
+        """Keep a total no longer."""
+        if self._awaited is not None:
+            self._awaited[total.command.tenant] -= 1
+        self._totals[number] = None
 
     @cached_property
     def _totals_before(self) -> Mapping[int, BulkTotal]:
@@ -142,7 +162,7 @@ class BulkCommands:
         elif is_own:
             self._begin_part(BulkPart(command, self._partition, command.offset, token=token))
         self._copy(record, others, token, self._governing.reach(is_tree=are_moving))
-        self._totals[command.offset] = total
+        self._put(command.offset, total)
 
     def _spread(self, record: CommandRecord, command: BulkCommand, parent: Origin) -> None:
         """1. Begin a part here, and others wherever schedules of this partition may be by now."""
@@ -153,7 +173,7 @@ class BulkCommands:
             raise InvalidCommand("schedule-id", TOO_LARGE)
         self._begin_part(ScopedPart(command, self._partition, number, token=token, former=self._partition))
         self._copy(record, homes, token, "part")
-        self._totals[number] = total
+        self._put(number, total)
 
     def _begin_part(self, part: BulkPart) -> None:
         part = replace(part, requester=self._history.requester)
@@ -209,9 +229,9 @@ class BulkCommands:
 
     def _give_totals_up(self, offset: int, reason: str) -> None:
         for number in (offset, SUB_TOTAL + offset):
-            total = self._all_totals.get(number)
+            total = self._total(number)
             if total is not None and self._partition not in total.awaited:
-                self._totals[number] = None
+                self._drop(number, total)
                 told = f"the scheduler fails to answer it: {reason}; {total.changed} schedules were changed before"
                 with self._history.asked_for_by(total.requester):
                     self._history.record_command(EventType.REJECTED, total.command.tenant, total.command.id, told)
@@ -258,7 +278,7 @@ class BulkCommands:
         total = replace(total, awaited=awaited, changed=total.changed + count.changed)
         if count.missing:
             total = lacking(total, count.missing)
-        self._totals[number] = total
+        self._put(number, total)
         if not awaited:
             self._finish(number, total)
 
@@ -270,7 +290,7 @@ class BulkCommands:
             self._totals_before, transaction.now, lambda tenant: longest_delay(tenants.get(tenant), share)
         )
         for number in overdue:
-            total = self._all_totals[number]
+            total = self._total(number)
             if total is not None and self._partition not in total.awaited:  # the part here goes on
                 self.offset = total.command.offset
                 transaction.unreported.append(total)
@@ -279,7 +299,7 @@ class BulkCommands:
 
     def _finish(self, number: int, total: BulkTotal) -> None:
         """3. or 4. Report a total to the one above it, or answer."""
-        self._totals[number] = None
+        self._drop(number, total)
         if isinstance(total, SubTotal) and total.parent_token:
             self._report_total(total)  # 3.
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.wire import CommandRecord, Dialect
@@ -48,8 +48,15 @@ class Readable:
 
         What the one after them needs is asked for.
         """
-        self._awaited = None
-        if self._registry is None or not self._needs_schemas(records := list(islice(waiting, most))):
+        was_held, self._awaited = self.is_held, None
+        if self._registry is None:
+            return most
+        if was_held and (first := next(waiting, None)) is not None:
+            if unknown := self._ask(self._schema_ids(first), self._registry):  # the others wait behind it
+                self._awaited = unknown[0]
+                return 0
+            waiting = chain((first,), waiting)
+        if not self._needs_schemas(records := list(islice(waiting, most))):
             return most
         for number, record in enumerate(records):
             if (needed := self._schema_ids(record)) and (unknown := self._ask(needed, self._registry)):

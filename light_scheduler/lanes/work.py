@@ -112,6 +112,7 @@ class LaneWork:
         self._services = services
         self._incoming = incoming
         self._intake, self._input = incoming.intake, incoming.position
+        self._unread = Unread(incoming, context.dialect)
         self._alarm = alarm
         self._isolation, self._caution, self._holding = lessons.isolation, lessons.caution, lessons.holding
         self._budget = Budget(context, self._intake, lessons.isolation, lessons.waits)
@@ -191,7 +192,7 @@ class LaneWork:
         cycle.take_all(commands, most if is_behind and not self._caution.is_active else 0, max_bytes)  # 2.
         read += cycle.delaying.taken
         if not is_behind or self._incoming.readable.is_held:
-            cycle.rates.answer(Unread(self._incoming, self._context.dialect).since)  # 2.
+            cycle.rates.answer(self._unread.since)  # 2.
         is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, min(most, MAX_BULK), max_bytes)  # 2.

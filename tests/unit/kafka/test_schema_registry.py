@@ -272,6 +272,9 @@ async def test_commands_are_read_up_to_the_first_whose_schema_is_not_known() -> 
         rest = list(waiting())[2:]
         assert readable.count(iter(rest), 100) == 0
         assert (readable.is_held, readable.reason is None) == (True, False)
+        again = iter(rest)
+        assert readable.count(again, 100) == 0
+        assert len(list(again)) == len(rest) - 1, "no more than the first is looked at while that waits"
         await woken.wait()
         assert readable.count(iter(rest), 100) >= 2
         assert readable.reason is None

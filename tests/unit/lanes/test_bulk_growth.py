@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,6 +22,7 @@ from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.forwarding import Forwarding
 from light_scheduler.lanes.handover import HandoverPass
+from light_scheduler.model import BulkTotal
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
@@ -288,6 +291,50 @@ async def test_only_commands_of_its_tenant_take_the_longer_way_behind_a_bulk_com
     await topic.settle()
     assert topic.events["scheduled", MOVES.decode()] == 2
     assert topic.partitions[HOME].table.pending == 2
+
+
+class Looked(dict[int, BulkTotal]):
+    """Totals that count how often all of them are gone through."""
+
+    times = 0
+
+    def values(self) -> Any:
+        self.times += 1
+        return super().values()
+
+    def keys(self) -> Any:
+        self.times += 1
+        return super().keys()
+
+    def __iter__(self) -> Iterator[int]:  # else a copy of it would not ask for the keys
+        return super().__iter__()
+
+
+async def test_which_tenants_have_totals_is_looked_up_once_in_a_cycle_however_many_commands_it_takes(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic.know(GROWING)
+    await topic.settle()
+    topic.know(GROWING)
+    topic.bulk(HOME, b"cancel")
+    await topic.run(HOME)
+    stored, found = Overlay.bulk_totals, list[Looked]()
+
+    def looked(overlay: Overlay) -> Looked:
+        found.append(Looked(stored(overlay)))
+        return found[-1]
+
+    monkeypatch.setattr(Overlay, "bulk_totals", looked)
+    topic.bulk(HOME, b"pause")
+    for _ in range(20):
+        topic.schedule(HOME)
+    await topic.run(HOME)
+    assert topic.events["scheduled", MOVES.decode()] == 0, "each waits behind the bulk commands of its tenant"
+    assert [totals.times for totals in found] == [1]
+    monkeypatch.undo()
+    await topic.settle()
+    assert topic.events["scheduled", MOVES.decode()] + topic.events["updated", MOVES.decode()] == 20
+    assert await topic.is_settled(HOME)
 
 
 @pytest.mark.parametrize("asked", [0, FORMER, HOME])

@@ -23,6 +23,7 @@ from light_scheduler.lanes.neighbours import FIRST_PAUSE_MS
 from light_scheduler.lanes.partitionings import Stage
 from light_scheduler.lanes.rate_exchange import RateExchange
 from light_scheduler.lanes.readable import Readable
+from light_scheduler.lanes.unread import Unread
 from light_scheduler.lanes.work import LaneWork
 from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.model.partitioning import Partitioning
@@ -365,6 +366,7 @@ async def test_while_the_next_command_waits_for_its_schema_tenants_of_no_command
     registry: Any = Unknown()
     readable = Readable(partition.dialect, registry, lambda: None)
     work._incoming = work._incoming._replace(readable=readable)
+    work._unread = Unread(work._incoming, partition.dialect)
     work._intake.backlog_taken = not is_backlog
 
     async def lent(tenant: str) -> int:

@@ -19,7 +19,6 @@ from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.kafka.target_probe import Prober
 from light_scheduler.kafka.targets import Targets
-from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.lane import Lane
@@ -33,10 +32,10 @@ from light_scheduler.tables.load_turns import MAX_LOADS, Loads
 from light_scheduler.tables.rebuilding import Rebuilding
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.tables.standby import Standby
-from light_scheduler.tables.usable_copy import ChangelogFacts
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.schemas import Schemas
 
+from .changelog_facts import ChangelogFactsLookUp
 from .partitionings import TopicPartitionings
 from .transport import LaneConsumer
 
@@ -141,7 +140,7 @@ class Assembly:
             group=host.group,
             clock=host.clock,
             confirm=lambda place: host.consumer().confirm(place),
-            changelog_facts=self._changelog_facts,
+            changelog_facts=ChangelogFactsLookUp(settings.connection),
             commands_ids=self._commands_ids,
             new_timer=lambda tick: new_timer(host.clock, settings.tick, tick),
             make_room=lambda: host.consumer().look_around(),
@@ -160,16 +159,6 @@ class Assembly:
         self.targets.forget({topic, changelog})
         await self.targets.resolve({topic, changelog})
         return min(self.targets[topic].partitions, self.targets[changelog].partitions)
-
-    async def _changelog_facts(self, topic: str) -> ChangelogFacts:
-        connection = self._settings.connection
-
-        def asked() -> ChangelogFacts:
-            return ChangelogFacts(
-                topic_id(connection, topic), topic_configuration(connection, topic).delete_retention_ms
-            )
-
-        return await asyncio.to_thread(asked)
 
 
 def _tracing_of(settings: Settings) -> OpenTelemetry | None:

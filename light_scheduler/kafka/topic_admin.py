@@ -146,9 +146,11 @@ def topic_id(connection: Address, topic: str, *, timeout: float = TIMEOUT_S, adm
     return str(description.topic_id)
 
 
-def topic_configuration(connection: Address, topic: str, *, timeout: float = TIMEOUT_S) -> TopicConfiguration:
+def topic_configuration(
+    connection: Address, topic: str, *, timeout: float = TIMEOUT_S, admin: AdminClient | None = None
+) -> TopicConfiguration:
     """Return a topic's configurations in force: its own, else the broker's defaults."""
-    return topic_configurations(admin_client(connection), [topic], timeout)[topic]
+    return topic_configurations(admin or admin_client(connection), [topic], timeout)[topic]
 
 
 def admin_client(connection: Address) -> AdminClient:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import SplitResult, urlsplit
 
-from light_scheduler.errors import ClientError, WorkerUnreachable
+from light_scheduler.errors import ClientError, ConfigurationError, WorkerUnreachable
 
 from .http_security import NO_TLS, HttpSecurity
 from .secret import Secret
 
 TIMEOUT_S = 15.0
 """For each step of a request, by default."""
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*", re.ASCII)
+"""What may follow `Bearer` (RFC 6750, section 2.1)."""
 
 _MAY_SPEAK_TLS = "If it speaks TLS, use https://"
 _MAY_WANT_CERTIFICATE = "If it requires a client certificate, set web_ssl_certificate and web_ssl_key"
@@ -46,11 +50,11 @@ class WorkerAddress:
 
         Raises WorkerUnreachable, or ClientError if there is no answer, and ConfigurationError.
         """
-        place = urlsplit(self.url)
+        place, headers = urlsplit(self.url), _bearer(self.token)
         with closing(self._new_connection(place)) as connection:
             self._open(connection)
             try:
-                connection.request(method, place.path.rstrip("/") + target, body, _bearer(self.token))
+                connection.request(method, place.path.rstrip("/") + target, body, headers)
                 answer = connection.getresponse()
                 return answer.status, answer.read()
             except TimeoutError:
@@ -81,7 +85,17 @@ def no_answer(url: str, timeout_s: float) -> ClientError:
 
 
 def _bearer(token: Secret | None) -> dict[str, str]:
-    return {} if token is None else {"Authorization": f"Bearer {token.reveal()}"}
+    """Return the header with a token. Raises ConfigurationError, which does not show it, if a header cannot hold it."""
+    if token is None:
+        return {}
+    text = token.reveal().strip()
+    if not _TOKEN.fullmatch(text):
+        raise ConfigurationError(
+            "token",
+            "is not one word of letters, digits and the characters - . _ ~ + / = (its text is not shown here): check "
+            "for a second line, spaces or quotes",
+        )
+    return {"Authorization": f"Bearer {text}"}
 
 
 def _failed(url: str, error: Exception) -> ClientError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from light_scheduler.client import SchedulerClient
 from light_scheduler.client.questions import Question
 from light_scheduler.client.worker_api import WorkerApi
 from light_scheduler.client.worker_threads import MOST_THREADS
-from light_scheduler.errors import ClientError, InvalidCommand, WorkerUnreachable
+from light_scheduler.errors import ClientError, ConfigurationError, InvalidCommand, WorkerUnreachable
 
 
 @dataclass
@@ -61,6 +62,24 @@ async def test_the_token_is_sent_and_an_id_reaches_the_worker_as_it_is() -> None
     with worker((404, {"detail": "nothing"})) as there:
         assert await SchedulerClient(url=there.url, token="secret").get("../a b") is None
     assert there.seen == [("/api/v1/tenants/default/schedules/..%2Fa%20b", "Bearer secret")]
+
+
+async def test_white_space_around_a_token_is_not_sent() -> None:
+    """As in a secret of Kubernetes that was written with a line break at its end."""
+    with worker((404, {"detail": "There is no such id."})) as there:
+        await SchedulerClient(url=there.url, token=" secret\r\n").get("a")
+    assert [token for _, token in there.seen] == ["Bearer secret"]
+
+
+@pytest.mark.parametrize(
+    "text", ["planted\nof it", "planted\r\nX: y", "planted of it", "planted\N{EURO SIGN}", "\n", ""]
+)
+async def test_a_token_that_no_header_can_hold_is_refused_without_being_shown(text: str) -> None:
+    with worker() as there, pytest.raises(ConfigurationError, match="setting token: ") as caught:
+        await SchedulerClient(url=there.url, token=text).get("a")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "planted" not in shown
+    assert there.seen == []
 
 
 async def test_without_a_token_none_is_sent() -> None:

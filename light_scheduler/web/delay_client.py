@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -15,6 +16,9 @@ from .problems import Problem
 from .worker_http import WorkerHttp
 
 _PATH = "/api/v1/delays"
+_DONE = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT)
+
+T = TypeVar("T")
 
 
 class DelayClient(WorkerHttp):
@@ -22,25 +26,37 @@ class DelayClient(WorkerHttp):
 
     async def list(self) -> DelayList:
         """Return all rules and what the workers make of them."""
-        return msgspec.json.decode(await self._answer("GET", _PATH), type=DelayList)
+        return self._read(await self._answer("GET", _PATH), DelayList)
 
     async def put(self, name: str, source: str, delay: str, target: str) -> DelayView:
         """Add a rule, or replace the one of its name."""
         body = msgspec.json.encode(DelayBody(source=source, delay=delay, target=target))
-        return msgspec.json.decode(await self._answer("PUT", _path_of(name), body), type=DelayView)
+        return self._read(await self._answer("PUT", _path_of(name), body), DelayView)
 
     async def remove(self, name: str) -> None:
         """Remove a rule."""
-        await self._answer("DELETE", _path_of(name))
+        if await self._answer("DELETE", _path_of(name)):
+            raise self._no_worker("it answers more than that the rule is gone")
+
+    def _read(self, answer: bytes, kind: type[T]) -> T:
+        try:
+            return msgspec.json.decode(answer, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise self._no_worker(error) from error
+
+    def _no_worker(self, why: object) -> ClientError:
+        return ClientError(f"{self.url} is not a worker of light-scheduler, or one of another version: {why}")
 
     async def _answer(self, method: str, path: str, body: bytes | None = None) -> bytes:
         status, answer = await self.ask(method, path, body=body)
-        if status < HTTPStatus.BAD_REQUEST:
+        if status in _DONE:
             return answer
         try:
             detail = msgspec.json.decode(answer, type=Problem).detail
-        except msgspec.MsgspecError:
-            detail = f"answered {status}, but not like light-scheduler"
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise ClientError(
+                f"{self.url} answered {status}, and is not a worker of light-scheduler: check the address"
+            ) from None
         raise ClientError(f"{self.url}: {detail}")
 
 

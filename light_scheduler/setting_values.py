@@ -149,7 +149,14 @@ def secret(value: Any) -> Secret:
     """Read a secret, which no error repeats."""
     if not isinstance(value, str):  # what it is instead is not repeated: it may be a secret all the same
         raise ValueError("must be text")
+    if not is_unicode(value):
+        raise ValueError("must be text in UTF-8")
     return Secret(value)
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether a text is one; bytes of another encoding in the environment are halves of characters in Python."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def truth(value: Any) -> bool:

@@ -121,8 +121,15 @@ def load_own(context: ssl.SSLContext, own: OwnCertificate) -> None:
         else:
             reason = f"{key} holds no private key in PEM form: it must have a line -----BEGIN PRIVATE KEY-----"
         raise ConfigurationError(setting, reason) from None
+    except ValueError as error:  # not its cause: that may have the password
+        raise ConfigurationError(f"{own.settings}key_password", f"does not open {key}: {_limit(error)}") from None
     except OSError as error:  # it has gone since it was looked at
         raise unreadable(setting, key, error) from None
+
+
+def _limit(error: ValueError) -> str:
+    """Say why what was given can be no password of a key."""
+    return "it must be text in UTF-8" if isinstance(error, UnicodeError) else str(error)
 
 
 def key_password(own: OwnCertificate) -> str:

@@ -96,6 +96,8 @@ def test_what_is_wrong_with_a_file_is_said_with_its_setting(authority: Authority
     assert "setting ssl_key_password: is not set" in fault(**locked)
     assert "setting ssl_key_password: does not open" in (said := fault(**locked, ssl_key_password="pa55word"))
     assert "pa55word" not in said
+    assert "setting ssl_key_password: does not open" in (said := fault(**locked, ssl_key_password="pa55word" * 200))
+    assert "pa55word" not in said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,6 +72,7 @@ def test_settings_that_fit_together_are_taken(given: dict[str, str | None]) -> N
         ({**OAUTH, "sasl_oauth_token_url": "http://login.example"}, "sasl_oauth_token_url", "must be https://"),
         ({**OAUTH, "sasl_oauth_client_id": None}, "sasl_oauth_client_id", "needs it"),
         ({**OAUTH, "sasl_oauth_client_secret": None}, "sasl_oauth_client_secret", "needs it"),
+        ({**OAUTH, "sasl_oauth_client_id": "urn:x"}, "sasl_oauth_client_id", "must not have a colon"),
         ({**OAUTH, "sasl_username": "u"}, "sasl_username", "no effect with sasl_mechanism OAUTHBEARER"),
     ],
     ids=str,
@@ -89,12 +91,17 @@ def test_a_value_that_is_none_of_the_choices_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["sasl_password", "sasl_oauth_client_secret", "ssl_key_password"])
-@pytest.mark.parametrize("value", ["pa55word-planted", 5_550_177, ["pa55word-planted"]])
+@pytest.mark.parametrize("value", ["pa55word-planted", "planted\udce9", 5_550_177, ["pa55word-planted"]])
 def test_no_error_repeats_a_secret(name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_settings({name: value}, environment={})
     assert "planted" not in str(caught.value)
     assert "5550177" not in str(caught.value)
+
+
+def test_a_secret_in_an_environment_of_another_encoding_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="SASL_PASSWORD: must be text in UTF-8"):
+        load_settings({}, environment={"LIGHT_SCHEDULER_SASL_PASSWORD": os.fsdecode(b"caf\xe9")})
 
 
 def test_a_secret_shows_in_no_representation() -> None:

@@ -42,7 +42,8 @@ class Oidc:
     async def identity(self, text: str) -> Identity:
         """Return who a token is for. Raises TokenError, KeysUnavailable."""
         try:
-            header = jwt.get_unverified_header(text) if len(text) <= LONGEST else {}
+            # What is not ASCII is no token, and may be bytes that are no text at all.
+            header = jwt.get_unverified_header(text) if len(text) <= LONGEST and text.isascii() else {}
         except jwt.PyJWTError:
             header = {}
         algorithm, id = header.get("alg"), header.get("kid")

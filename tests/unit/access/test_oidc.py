@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -180,7 +181,10 @@ async def test_a_key_that_is_for_one_algorithm_is_for_no_other(provider: Provide
         await provider.oidc().identity(provider.token())
 
 
-@pytest.mark.parametrize("text", ["", "a.b.c", "lst_", "é.é.é", "a" * 20_000, "e30.e30.e30"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "a.b.c", "lst_", "é.é.é", "a" * 20_000, "e30.e30.e30", os.fsdecode(b"\xff"), os.fsdecode(b"e30.\xff.e30")],
+)
 async def test_what_is_no_token_asks_nobody(provider: Provider, text: str) -> None:
     with pytest.raises(TokenError):
         await provider.oidc().identity(text)

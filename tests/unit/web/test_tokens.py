@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 from unittest.mock import AsyncMock
@@ -11,8 +12,10 @@ from yarl import URL
 
 from light_scheduler.access import Identity, Role, TokenError
 from light_scheduler.access.jwks import KeysUnavailable
+from light_scheduler.access.oidc import Oidc
 from light_scheduler.access.peers import PEER_HEADER, signed
 from light_scheduler.access.tokens import RotationConflict
+from light_scheduler.connection.identity_provider import IdentityProvider
 from light_scheduler.errors import BrokerError, ChangeUnconfirmed
 from light_scheduler.model import Requester
 from light_scheduler.web.peer_client import LOCAL_SCOPE, SCOPE_HEADER, authority_of
@@ -239,3 +242,17 @@ async def test_with_an_identity_provider_every_request_needs_a_token_and_both_ki
     workers[0].access.oidc = Refusing()
     assert "gone" in (await workers[0].ask("GET", LIST, 503, headers=alice))["detail"]
     await workers[0].ask("GET", LIST, 200, headers={"Authorization": f"Bearer {made['token']}"})
+
+
+@pytest.mark.parametrize("header", ["Authorization: Bearer ", "Cookie: light-scheduler-token="])
+async def test_bytes_that_are_no_text_are_no_token_of_an_identity_provider(
+    cluster: Any, workers: Any, header: str
+) -> None:
+    provider = IdentityProvider("http://127.0.0.1:1", "light-scheduler", None, "roles", {}, "tenants")
+    workers[0].access.oidc = Oidc(provider)
+    place = URL(workers[0].url)
+    reader, writer = await asyncio.open_connection(place.host, place.port)
+    writer.write(f"GET {LIST} HTTP/1.1\r\nHost: {place.host}:{place.port}\r\n{header}".encode() + b"\xff\r\n\r\n")
+    assert await reader.readline() == b"HTTP/1.1 401 Unauthorized\r\n"
+    writer.close()
+    await writer.wait_closed()

@@ -188,6 +188,14 @@ def broker(value: Any) -> str:
     return f"kafka://{servers}"
 
 
+def token_url(value: Any) -> str:
+    """Read the address of a server that issues tokens, which may be kept and shown: without a login."""
+    address = text(value)
+    if has_login(address):
+        raise ValueError("must not have a login in it: set sasl_oauth_client_id and sasl_oauth_client_secret_file")
+    return address
+
+
 def path(value: Any) -> Path:
     """Read the path of a file or folder; `~` is the home folder."""
     path = Path(text(str(value) if isinstance(value, Path) else value))

@@ -95,7 +95,7 @@ class Settings:
         "PATH",
     )
     sasl_oauth_token_url: str | None = _setting(
-        None, read.optional(read.text), "Token endpoint for OAUTHBEARER: https://...", "URL"
+        None, read.optional(read.token_url), "Token endpoint for OAUTHBEARER: https://...", "URL"
     )
     sasl_oauth_client_id: str | None = _setting(None, read.optional(read.text), "Client id for OAUTHBEARER.", "TEXT")
     sasl_oauth_client_secret: Secret | None = _setting(

@@ -17,6 +17,7 @@ from support.planted import PLANTED
 from light_scheduler.client.questions import get_question
 from light_scheduler.client.worker_api import WorkerApi
 from light_scheduler.connection import Secret
+from light_scheduler.contexts import Contexts
 from light_scheduler.errors import ClientError, ConfigurationError, InvalidCommand
 from light_scheduler.logs import logging_config
 from light_scheduler.settings import Settings, is_secret, load_settings
@@ -103,6 +104,13 @@ def test_a_login_in_an_address_is_refused_and_not_shown(name: str, url: str) -> 
         _ = load_settings(
             {}, environment={f"LIGHT_SCHEDULER_{key.upper()}": value for key, value in given.items()}
         ).security
+    assert "planted" not in str(caught.value)
+
+
+def test_a_login_in_the_address_of_a_token_server_gets_into_no_context() -> None:
+    """The file would keep it, and `config show` would show it."""
+    with pytest.raises(ConfigurationError, match="sasl_oauth_token_url: must not have a login in it") as caught:
+        Contexts().having("a", {"sasl_oauth_token_url": "https://u:planted@login.example/token"})
     assert "planted" not in str(caught.value)
 
 

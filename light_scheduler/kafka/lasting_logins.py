@@ -17,7 +17,7 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.errors import KafkaConnectionError, KafkaError, StaleMetadata
 
 from .logged_in import LoggedIn, Place, connect, let_go, replace
-from .login_sessions import FIRST_USED
+from .login_sessions import FIRST_USED, RETRY_S
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +32,7 @@ class _Logins:
         self._client = client
         self._close_client = close
         self._letting_go: set[asyncio.Task[None]] = set()
+        self._use_until: dict[Place, float] = {}  # by the loop's clock: no other connection is tried before
         client._get_conn, client.close = self._get_conn, self._close
 
     async def _get_conn(
@@ -48,21 +49,31 @@ class _Logins:
             return self._lasting(place) or await self._connected(place)
 
     def _lasting(self, place: Place) -> Any:
-        """Return the connection in a place, if it can be used and its login does not end soon."""
+        """Return the connection in a place, if it can be used and none is to be tried that takes its place."""
         conn = self._client._conns.get(place)
-        return conn if conn is not None and conn.connected() and not _ends_soon(conn) else None
+        if conn is None or not conn.connected():
+            return None
+        if not _ends_soon(conn):
+            return conn
+        is_tried = asyncio.get_running_loop().time() < self._use_until.get(place, 0.0)
+        return conn if is_tried and conn.left_s() > 0 else None
 
     async def _connected(self, place: Place) -> Any:
-        """Return a new connection; None, as aiokafka does, if there is none, nor an old one whose login lasts."""
+        """Return a new connection; None, as aiokafka does, if there is none, nor an old one whose login lasts.
+
+        A try takes half of what is left of that login at most, and the next one waits for half of what is left then.
+        """
         client = self._client
         broker = client.cluster.broker_metadata(place.node)
         old = client._conns.get(place)
         try:
             if broker is None:
                 raise StaleMetadata(f"broker {place.node} is not among those that Kafka names")
-            new = await connect(client, broker.host, broker.port)
+            async with asyncio.timeout(old.left_s() / 2 if _lasts(old) else None):
+                new = await connect(client, broker.host, broker.port)
         except (KafkaError, OSError) as error:
-            if old is not None and old.connected() and old.left_s() > 0:
+            if _lasts(old):
+                self._use_until[place] = asyncio.get_running_loop().time() + max(old.left_s() / 2, RETRY_S)
                 return old
             log.error("cannot connect to broker %s: %s", place.node, str(error) or repr(error))
             client.force_metadata_update()
@@ -89,6 +100,11 @@ class _Logins:
         if self._letting_go:
             await asyncio.wait(self._letting_go)
         await self._close_client()
+
+
+def _lasts(conn: Any) -> bool:
+    """Tell whether a connection that is to be replaced can be used for the moment."""
+    return conn is not None and conn.connected() and conn.left_s() > 0
 
 
 def _ends_soon(conn: Any) -> bool:

@@ -169,6 +169,31 @@ async def test_a_connection_is_used_while_its_login_lasts_when_no_other_one_can_
         await client.send(NODE, MetadataRequest([]))
 
 
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_requests_do_not_wait_for_another_connection_while_the_login_lasts(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, hangs: bool
+) -> None:
+    tries: list[object] = []
+
+    async def failing(*_: object) -> Any:
+        tries.append(_)
+        if hangs:
+            await asyncio.Event().wait()
+        raise KafkaConnectionError("not just now")
+
+    client, broker = kept
+    monkeypatch.setattr(module, "connect", failing)
+    before = conn_of(client)
+    left_s = 0.4
+    age(before, 1 - left_s / LASTS_S)
+    begun = asyncio.get_running_loop().time()
+    for _ in range(50):
+        await ask(client)
+    assert asyncio.get_running_loop().time() - begun < 0.9 * left_s
+    assert set(broker.asked[-50:]) == {2}
+    assert len(tries) <= 3
+
+
 async def test_a_question_that_an_ended_login_has_lost_is_asked_again_over_another_connection(kept: Kept) -> None:
     client, broker = kept
     broker.closes = ending(conn_of(client))

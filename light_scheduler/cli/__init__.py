@@ -10,6 +10,7 @@ import sys
 import click
 
 from light_scheduler.errors import BrokerUnreachable, ConfigurationError, SchedulerError, WorkerUnreachable
+from light_scheduler.setting_values import is_unicode
 from light_scheduler.settings import ENVIRONMENT_PREFIX
 
 from .lazy import LazyGroup
@@ -74,6 +75,12 @@ def main() -> None:
     except SchedulerError as error:
         click.echo(f"Error: {error}{_hint(error)}", err=True)
         sys.exit(1)
+    except UnicodeEncodeError:
+        wrong = next((argument for argument in sys.argv[1:] if not is_unicode(argument)), None)
+        if wrong is None:
+            raise
+        click.echo(f"Error: {wrong!r} is not text in UTF-8. Use a terminal, or a script, in that encoding.", err=True)
+        sys.exit(2)
 
 
 def _hint(error: SchedulerError) -> str:

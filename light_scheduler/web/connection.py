@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -40,6 +41,7 @@ MOST_PIPELINED_BYTES = 512 << 10
 """Requests that are sent while another one is answered. Some of it may be the body of that one."""
 
 _SHOWN = 200
+_QUOTED = re.compile(r"(?:^|\s)b?['\"]")
 _CLIENTS_FAULT = (web.RequestPayloadError, HttpProcessingError, ConnectionError)
 
 
@@ -108,8 +110,7 @@ class Connection(web.RequestHandler):
         """Answer what aiohttp could not parse with a problem document; it is the client's fault, and not logged."""
         if status != HTTPStatus.BAD_REQUEST or request.writer.output_size > 0:
             return super().handle_error(request, status, exc, message)
-        reason = " ".join((message or "").split())[:_SHOWN]
-        detail = f"The request is not valid HTTP: {reason}"
+        detail = f"The request is not valid HTTP: {_without_quotes(message or '')}"
         response = self._problem(ProblemError(HTTPStatus.BAD_REQUEST, detail))
         response.force_close()
         return response
@@ -120,8 +121,8 @@ class Connection(web.RequestHandler):
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Log what is the worker's own fault, and not what clients send, or that they leave."""
-        if isinstance(kw.get("exc_info"), _CLIENTS_FAULT):
-            self.logger.debug(*args, **kw)
+        if isinstance(fault := kw.get("exc_info"), _CLIENTS_FAULT):
+            self.logger.debug("the fault of a client: %s", type(fault).__name__)  # its text may repeat a token
         else:
             super().log_exception(*args, **kw)
 
@@ -145,6 +146,11 @@ class Connection(web.RequestHandler):
                 return resp, True
             finally:
                 self._idle_since = self._loop.time()
+
+
+def _without_quotes(message: str) -> str:
+    """Return what aiohttp says of a request without the bytes that it quotes: a token may be among them."""
+    return " ".join(_QUOTED.split(message, maxsplit=1)[0].split())[:_SHOWN].rstrip(":")
 
 
 _TOO_MUCH_UNSENT = ProblemError(

@@ -122,6 +122,35 @@ async def server() -> AsyncIterator[Server]:
         yield server
 
 
+PLANTED = b"lst_planted"
+
+
+@pytest.mark.parametrize(
+    "sends",
+    [
+        b"GET /live HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + PLANTED + b"\x00\r\n\r\n",
+        b"GET /live HTTP/1.1\r\nHost: localhost\r\nAuthorization : Bearer " + PLANTED + b"\r\n\r\n",
+        b"GET /live HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + PLANTED + b"\n\rX\r\n\r\n",
+        b"GET /live HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + PLANTED + b"a" * 20_000 + b"\r\n\r\n",
+        b"GET /live HTTP/1.1\r\nHost: localhost\r\nCookie: light-scheduler-token=" + PLANTED + b"\x01\r\n\r\n",
+        b"GET /live?token=" + PLANTED + b" HTTP/9.9\r\nHost: localhost\r\n\r\n",
+        b"G@T /" + PLANTED + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        POST.encode() + b"Content-Length: " + PLANTED + b"\r\n\r\n",
+        POST.encode() + b"Transfer-Encoding: chunked\r\n\r\n" + PLANTED + b"\r\n",
+    ],
+)
+async def test_what_is_no_http_is_repeated_neither_in_the_answer_nor_in_the_log(
+    server: Server, sends: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may be a token in a header that a program has put together wrongly."""
+    caplog.set_level("DEBUG")
+    async with server.connect(sends) as client:
+        status, _, document = await client.answer()
+    assert status == 400
+    assert "planted" not in json.dumps(document)
+    assert "planted" not in caplog.text
+
+
 @pytest.mark.parametrize(
     "sends",
     [

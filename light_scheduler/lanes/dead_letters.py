@@ -46,6 +46,7 @@ class DeadLetters:
                 key=record.key,
                 value=record.value,
                 headers=list(record.headers),
+                is_tenant_known=envelope.is_tenant_known,
             )
         )
 

@@ -126,7 +126,8 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     """A command that was not accepted, or a firing that could not be delivered: its bytes are kept as they came.
 
     `field` names the header or JSON field at fault; `due` is set for firings. `target_partition` and
-    `target_partition_key` are those of a firing's target, if its sender chose one.
+    `target_partition_key` are those of a firing's target, if its sender chose one. Without `is_tenant_known`, a command
+    may be any tenant's, and counts as the default one's.
     """
 
     cause: DeadLetterCause
@@ -144,3 +145,4 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     headers: Headers
     target_partition: int | None = None
     target_partition_key: bytes | None = None
+    is_tenant_known: bool = True

@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
+from light_scheduler.access import Identity
 from light_scheduler.clock import Clock
 from light_scheduler.errors import FormatError
 from light_scheduler.kafka.log_reader import Span
@@ -84,11 +85,11 @@ class DeadLetterHandlers:
             refuse_hidden(request, checked("tenant", parse_tenant, parameters.tenant))
         if parameters.id is not UNSET:
             checked("id", parse_id, parameters.id)
-        sees = request[IDENTITY].sees
+        identity = request[IDENTITY]
 
         def select(record: CommandRecord) -> DeadLetterSummary | None:
             found = _read(record)
-            is_asked_for = found is not None and sees(found.letter.tenant) and parameters.select(found)
+            is_asked_for = found is not None and _may_see(identity, found) and parameters.select(found)
             return found.summary() if found is not None and is_asked_for else None
 
         place = place_of(parameters.since, parameters.cursor, 0)
@@ -123,9 +124,14 @@ class DeadLetterHandlers:
             if extent is not None and extent.start <= offset < extent.end:
                 async for records in log.read({partition: Span(offset, offset + 1)}):
                     found = _read(records[0])
-        if found is None or not request[IDENTITY].sees(found.letter.tenant):
+        if found is None or not _may_see(request[IDENTITY], found):
             raise ProblemError(HTTPStatus.NOT_FOUND, f"There is no dead letter {name}.")
         return found
+
+
+def _may_see(identity: Identity, found: FoundLetter) -> bool:
+    """Tell whether a letter exists as far as an identity may know; of an unknown tenant, for those who see all."""
+    return identity.sees(found.letter.tenant) and (found.letter.is_tenant_known or identity.tenants is None)
 
 
 def _read(record: CommandRecord) -> FoundLetter | None:

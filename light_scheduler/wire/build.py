@@ -124,9 +124,11 @@ def envelope_from(
     command = texts.get("command")
     if command not in COMMANDS:
         command = implied_command(texts, payload)
+    tenant = _legal(parse_tenant, texts.get("tenant"))
     return Envelope(
         command=command,
-        tenant=_legal(parse_tenant, texts.get("tenant")) or DEFAULT_TENANT,
+        tenant=tenant or DEFAULT_TENANT,
+        is_tenant_known=tenant is not None or "tenant" not in texts,
         id=_legal(parse_id, texts["id"] if "id" in texts else _as_text(key)),
         reply_to=_reply_to(texts, correlation_id),
     )

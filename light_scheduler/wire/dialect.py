@@ -35,6 +35,8 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
     tenant: str
     id: str | None
     reply_to: ReplyTo | None
+    is_tenant_known: bool = True
+    """Whether the command is of this tenant. If not, it may be any other one's: what names the tenant is unreadable."""
 
 
 class Dialect(Protocol):

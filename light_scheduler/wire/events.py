@@ -125,7 +125,7 @@ def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | N
     """Return key, value and headers of a dead letter's record.
 
     `cause`, `reason`, `tenant`, `at` and the source are always there; `field`, `id`, `due`, `target-topic`,
-    `firing-id`, `target-partition` and `target-partition-key` where they are known.
+    `firing-id`, `target-partition` and `target-partition-key` where they are known, and `tenant-unknown` where it is.
     """
     firing = None if letter.id is None or letter.due is None else firing_id(letter.id, letter.due)
     fields = (
@@ -142,6 +142,7 @@ def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | N
         ("source-offset", letter.source_offset),
         ("firing-id", firing),
         ("target-partition", letter.target_partition),
+        ("tenant-unknown", None if letter.is_tenant_known else "true"),
     )
     ours: Headers = [(DEAD_LETTER_PREFIX + name, str(value).encode()) for name, value in fields if value is not None]
     if letter.target_partition_key is not None:
@@ -178,6 +179,7 @@ def decode_dead_letter(record: CommandRecord) -> tuple[DeadLetter, str]:
             headers=headers[:start],
             target_partition=int(fields["target-partition"]) if "target-partition" in fields else None,
             target_partition_key=dict(ours).get(_PARTITION_KEY),
+            is_tenant_known="tenant-unknown" not in fields,
         )
         return letter, fields["source-topic"]
     except (KeyError, ValueError) as error:

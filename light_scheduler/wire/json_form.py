@@ -129,7 +129,8 @@ class JsonDialect:
     def salvage(self, record: CommandRecord) -> Envelope:
         members = _value_or_none(record.value)
         if not isinstance(members, dict):
-            return envelope_from({}, None, record.key, record.value)
+            envelope = envelope_from({}, None, record.key, record.value)
+            return msgspec.structs.replace(envelope, is_tenant_known=False)
         texts = {
             field: value
             for path, field in _FIELDS.items()
@@ -139,12 +140,14 @@ class JsonDialect:
             texts["command"] = "schedule"  # only a schedule has a trigger, whatever is wrong with this one
         key = members.get(_ENTITY_KEY)
         correlation_id = texts.get("correlation-id")
-        return envelope_from(
+        envelope = envelope_from(
             texts,
             None if correlation_id is None else correlation_id.encode(),
             key.encode() if isinstance(key, str) else record.key,
             None if "payload" in members and members["payload"] is None else b"",
         )
+        is_known = envelope.is_tenant_known and isinstance(members.get("tenant", ""), str)
+        return msgspec.structs.replace(envelope, is_tenant_known=is_known)
 
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
         return entry.schedule.payload, firing_headers(entry, fired_at, source_topic)

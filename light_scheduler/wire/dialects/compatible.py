@@ -23,6 +23,8 @@ class CompatibleDialect(ABC):
     """A dialect of another scheduler; a record whose content type says so is read in the JSON form."""
 
     name: ClassVar[str]
+    has_tenants: ClassVar[bool] = False
+    """Whether its records name tenants, where they name the id."""
     names: ClassVar[Mapping[str, str]]
     """How its senders write the fields that an error may name: of `at`, `id`, `target-topic`, and so on."""
 
@@ -59,7 +61,8 @@ class CompatibleDialect(ABC):
         if _is_json(record):
             return JSON.salvage(record)
         tenant, id = self.whose(record)
-        return Envelope("cancel" if self.cancels(record) else "schedule", tenant, id, None)
+        is_known = id is not None or not self.has_tenants
+        return Envelope("cancel" if self.cancels(record) else "schedule", tenant, id, None, is_tenant_known=is_known)
 
     def whose(self, record: CommandRecord) -> tuple[str, str | None]:
         """Return tenant and id, as far as a record tells them. Never raises."""

@@ -111,6 +111,7 @@ class Light4jDialect(CompatibleDialect):
     name = "light4j"
     has_schemas = True
     has_tasks = True
+    has_tenants = True
     names: ClassVar = {"id": "name", "tenant": "host", "payload": RECORD_VALUE, "at": "start", "target-topic": "topic"}
 
     def __init__(self, schemas: Schemas | None = None) -> None:

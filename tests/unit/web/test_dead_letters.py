@@ -281,6 +281,20 @@ async def test_letters_of_other_tenants_look_as_if_they_were_not_there(workers: 
     assert "out" not in cluster.topics.records
 
 
+async def test_a_command_whose_tenant_cannot_be_read_is_shown_to_those_who_see_all_tenants(
+    workers: Any, cluster: Any
+) -> None:
+    """It may be of any tenant, so whoever sees the default one is shown nothing of it."""
+    of_default, of_all = await cluster.token("write", "default"), await cluster.token("write")
+    letter = add_letter(cluster, is_tenant_known=False)
+    for token, is_shown in ((of_default, False), (of_all, True)):
+        headers = {"Authorization": f"Bearer {token}"}
+        page = await workers[0].ask("GET", PATH, 200, headers=headers)
+        assert [each["letter"] for each in page["dead_letters"]] == [letter] * is_shown
+        await workers[0].ask("GET", f"{PATH}/{letter}", 200 if is_shown else 404, headers=headers)
+        await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 200 if is_shown else 404, headers=headers)
+
+
 async def test_a_token_for_some_tenants_redrives_nothing_that_it_may_not_send(workers: Any, cluster: Any) -> None:
     headers = {"Authorization": f"Bearer {await cluster.token('write', 'shop')}"}
     to_commands = [("schedule-tenant", b"shop"), ("schedule-target-topic", COMMANDS.encode())]

@@ -170,7 +170,10 @@ PLACED = msgspec.structs.replace(REFUSED, target_partition=0)
 KEYED = msgspec.structs.replace(REFUSED, target_partition_key=b"\xff")
 
 
-@pytest.mark.parametrize("letter", [REFUSED, REJECTED, PLACED, KEYED])
+UNKNOWN = msgspec.structs.replace(REJECTED, tenant="default", is_tenant_known=False)
+
+
+@pytest.mark.parametrize("letter", [REFUSED, REJECTED, PLACED, KEYED, UNKNOWN])
 def test_a_dead_letter_reads_back(letter: DeadLetter) -> None:
     assert decode_dead_letter(message(encode_dead_letter(letter, "commands"))) == (letter, "commands")
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from typing import Any
 
@@ -202,6 +203,32 @@ def test_a_refused_record_still_tells_whom_to_answer(dialect: str) -> None:
     envelope = dialect_named(dialect).salvage(record(value, JSON_TYPE))
     assert (envelope.command, envelope.tenant, envelope.id) == ("pause", "acme", "a")
     assert envelope.reply_to == ReplyTo("r", b"c")
+
+
+@pytest.mark.parametrize("dialect", ["native", "json", "etf1", "light4j"])
+@pytest.mark.parametrize(
+    ("value", "tenant"),
+    [
+        ({"id": "a"}, "default"),
+        ({"tenant": "default"}, "default"),
+        ({"tenant": "acme"}, "acme"),
+        ({"tenant": None}, None),
+        ({"tenant": 5}, None),
+        ({"tenant": "a b"}, None),
+        ({"tenant": ""}, None),
+        (["acme"], None),
+    ],
+)
+def test_a_refused_record_tells_whether_its_tenant_is_known(dialect: str, value: Any, tenant: str | None) -> None:
+    envelope = dialect_named(dialect).salvage(record(value, JSON_TYPE))
+    assert (envelope.tenant, envelope.is_tenant_known) == (tenant or "default", tenant is not None)
+
+
+@pytest.mark.parametrize("dialect", ["native", "json"])
+def test_the_tenant_of_malformed_json_is_not_known(dialect: str) -> None:
+    given = record({"tenant": "acme"}, JSON_TYPE)
+    envelope = dialect_named(dialect).salvage(dataclasses.replace(given, value=given.value + b","))
+    assert not envelope.is_tenant_known
 
 
 @pytest.mark.parametrize("dialect", ["native", "json"])

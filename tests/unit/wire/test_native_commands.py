@@ -292,6 +292,15 @@ def test_a_refused_record_without_usable_parts_is_told_of_by_defaults() -> None:
         record(("schedule-tenant", b"\xff"), ("schedule-reply-topic", b"a b"), key=b"\xff", value=None)
     )
     assert (envelope.command, envelope.tenant, envelope.id, envelope.reply_to) == ("cancel", "default", None, None)
+    assert not envelope.is_tenant_known
+
+
+@pytest.mark.parametrize(("headers", "tenant"), [((), "default"), ((("schedule-tenant", b"acme"),), "acme")])
+def test_the_tenant_of_a_refused_record_is_known_if_it_names_one_or_none(
+    headers: tuple[tuple[str, bytes], ...], tenant: str
+) -> None:
+    envelope = dialect_named("native").salvage(record(("schedule-bogus", b"1"), *headers))
+    assert (envelope.tenant, envelope.is_tenant_known) == (tenant, True)
 
 
 def test_plain_commands_are_read_however_many_names_and_topics_there_were_before(

@@ -62,5 +62,5 @@ def test_an_interpreter_without_an_environment_cannot_be_packed(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    with pytest.raises(JobError, match="is not of a virtual environment"):
+    with pytest.raises(JobError, match="does not belong to a virtual environment"):
         pack(tmp_path / "environment.pex")

@@ -9,13 +9,13 @@ import fastavro
 import pytest
 from support.foreign import LIGHT4J_KEY, LIGHT4J_VALUE, SKYUK_SCHEMA, avro, task, task_key
 from support.registry import FakeRegistry
+from support.web_cluster import commands as decoded_commands
 
 from light_scheduler.host.ports import free_port
 from light_scheduler.web import command_dialects
 from light_scheduler.wire import decode_history, dialect_named, partition_for
 from light_scheduler.wire.schemas import FRAME, Schemas
 
-from . import conftest
 from .test_dead_letters import COMMANDS, HISTORY, HOUR, NOW, PATH, add_letter
 from .test_decoding import running
 
@@ -83,7 +83,7 @@ async def test_a_token_for_some_tenants_sends_a_command_again_whose_schema_only_
     monkeypatch.setattr(command_dialects, "SCHEMA_TIMEOUT_S", 0.2)
     schemas, registry, port = Schemas(), FakeRegistry({7: REORDERED}), free_port()
     schemas.note(7, REORDERED)
-    monkeypatch.setattr(conftest, "dialect_named", lambda name: dialect_named(name, schemas))  # lanes know it
+    monkeypatch.setattr(decoded_commands, "dialect_named", lambda name: dialect_named(name, schemas))  # lanes know it
     settings = {"schema_registry": f"http://127.0.0.1:{port}", "commands_topics": f"{COMMANDS}:skyuk"}
     async with running(**settings) as (cluster, workers):
         headers = {"Authorization": f"Bearer {await cluster.token('write', 'default')}"}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from light_scheduler.model import CHANGELOG_LAG_MS
 from light_scheduler.setting_values import COMPATIBLE_DIALECTS
 from light_scheduler.settings import Settings
 from light_scheduler.wire.dialects.karafka_state import states_topic
@@ -112,6 +113,11 @@ def _changelog(settings: Settings, name: str, commands: str, partitions: int, co
             "segment.bytes", str(64 * MIB), "The newest segment is never compacted: a rebuild reads all of it."
         ),
         TopicConfig("segment.ms", str(_HOUR_MS), "Old records are cleaned up even with little traffic."),
+        TopicConfig(
+            "min.compaction.lag.ms",
+            str(CHANGELOG_LAG_MS),
+            "`pipeline export` reads beside workers, and finds the last record of each key at one instant.",
+        ),
         TopicConfig("min.cleanable.dirty.ratio", "0.2", "A rebuild reads about a quarter more than the live records."),
         _largest(command_bytes + MIB, "The content of a command, and the state of its schedule."),
     )

@@ -48,7 +48,7 @@ from .schedule import (
     state_of,
 )
 from .tenant import EQUAL_SHARES, MAX_WEIGHT, OTHERS, TENANT_NAME, Shares
-from .topics import TopicNames
+from .topics import CHANGELOG_LAG_MS, TopicNames
 from .trigger import (
     LATEST_INSTANT,
     NEVER,
@@ -66,6 +66,7 @@ from .trigger import (
 )
 
 __all__ = [
+    "CHANGELOG_LAG_MS",
     "DEFAULT_PRIORITY",
     "DEFAULT_TENANT",
     "EQUAL_SHARES",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+CHANGELOG_LAG_MS = 60_000
+"""How old a record of a changelog is before compaction removes others for it."""
+
 
 @dataclass(frozen=True)
 class TopicNames:

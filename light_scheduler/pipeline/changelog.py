@@ -17,15 +17,38 @@ def last_records(spark: SparkSession, cluster: Cluster, changelog: str) -> DataF
     """Return (partition, identity, schedule, progress) of a changelog: a row for each schedule of a user.
 
     What is committed when the query begins counts. `schedule` is null if the schedule is done with; `progress` is null
-    unless it is split and has moved on.
+    unless it is split and has moved on. Beside workers a schedule that changes meanwhile can be missing, or be as it
+    was before: `snapshots` has all of them.
     """
-    records = read_topics(spark, cluster.bootstrap_servers, [changelog], **cluster.client_options())
-    latest = (
+    return schedules_of(latest(read_topics(spark, cluster.bootstrap_servers, [changelog], **cluster.client_options())))
+
+
+def latest(records: DataFrame) -> DataFrame:
+    """Return (partition, identity, defined, moved) of records of a changelog.
+
+    These are the last record of the schedule itself and that of its progress, as offset and value; null: there is none.
+    """
+    return (
         records.withColumn("kind", F.substring("key", 1, 1))
         .where((F.col("kind") == F.lit(SCHEDULE_KIND)) | (F.col("kind") == F.lit(PROGRESS_KIND)))
         .groupBy("partition", F.expr("substring(key, 2)").alias("identity"))
         .agg(_last(SCHEDULE_KIND).alias("defined"), _last(PROGRESS_KIND).alias("moved"))
     )
+
+
+def latest_of_both(earlier: DataFrame, later: DataFrame) -> DataFrame:
+    """Return what `latest` would of the records of both, of which those of `later` are behind all of `earlier`."""
+    keys = ["partition", "identity"]
+    both = earlier.join(later.withColumnsRenamed({"defined": "_defined", "moved": "_moved"}), keys, "full_outer")
+    return both.select(
+        *keys,
+        F.coalesce("_defined", "defined").alias("defined"),
+        F.coalesce("_moved", "moved").alias("moved"),
+    )
+
+
+def schedules_of(latest: DataFrame) -> DataFrame:
+    """Return the schedules of users in what `latest` has returned, as `last_records` does."""
     # Progress counts for the schedule record before it in the log: an older one is that of an earlier version.
     users = F.substring("identity", 1, 1) != F.lit(PROBE_IDENTITY[:1])
     return (

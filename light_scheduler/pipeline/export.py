@@ -1,12 +1,13 @@
 """`export`: all pending schedules as a table, from the changelogs.
 
-Each changelog is read once, to where it ends when the job begins, committed records only: each partition as it was at
-one instant. Workers may run meanwhile; what they do after that instant is not in the table.
+Workers may run meanwhile. The table has each partition of a changelog as it was at one instant (see `snapshots`),
+committed records only; what workers do after that instant is not in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -16,9 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from light_scheduler.model import TopicNames
 
-from .changelog import decoded, last_records
+from .changelog import decoded
 from .job import SILENT, Cluster, Progress, configured
 from .schedule_table import COLUMNS, IN_PYTHON, rows_of
+from .snapshots import snapshot
 from .tables import write_table
 from .topics import require_topic
 
@@ -54,16 +56,24 @@ def main(spark: SparkSession, options: ExportOptions, progress: Progress = SILEN
     """Write the table in the place of what is there. Raises JobError if a changelog cannot be read."""
     names = TopicNames(options.app_id)
     count = Observation()
-    with configured(spark, IN_PYTHON), progress.phase("Exporting schedules"):
-        parts = [pending_schedules(spark, options.cluster, names, topic) for topic in options.commands_topics]
-        counts = F.count(F.lit(1)).alias("schedules"), F.sum(F.octet_length("record")).alias("bytes")
-        table = reduce(DataFrame.unionByName, parts).observe(count, *counts)
-        write_table(table, options.table, options.format)
+    with configured(spark, IN_PYTHON), ExitStack() as kept:
+        with progress.phase("Reading changelogs"):
+            parts = [
+                kept.enter_context(pending_schedules(spark, options.cluster, names, topic))
+                for topic in options.commands_topics
+            ]
+        with progress.phase("Exporting schedules"):
+            counts = F.count(F.lit(1)).alias("schedules"), F.sum(F.octet_length("record")).alias("bytes")
+            table = reduce(DataFrame.unionByName, parts).observe(count, *counts)
+            write_table(table, options.table, options.format)
     return ExportSummary(count.get["schedules"], options.table, count.get["bytes"] or 0)
 
 
-def pending_schedules(spark: SparkSession, cluster: Cluster, names: TopicNames, commands_topic: str) -> DataFrame:
-    """Return the pending schedules of a commands topic, with the columns of `schedule_table`. Raises JobError."""
+@contextmanager
+def pending_schedules(
+    spark: SparkSession, cluster: Cluster, names: TopicNames, commands_topic: str
+) -> Iterator[DataFrame]:
+    """Yield the pending schedules of a commands topic, with the columns of `schedule_table`. Raises as `snapshot`."""
     changelog = names.changelog(commands_topic)
     partitions = require_topic(cluster, changelog)
 
@@ -73,5 +83,5 @@ def pending_schedules(spark: SparkSession, cluster: Cluster, names: TopicNames, 
             entries = [decoded(schedule, progress) for schedule, progress in records]
             yield rows_of(entries, commands_topic, batch.column("partition"), partitions)
 
-    pending = last_records(spark, cluster, changelog).where("schedule is not null")
-    return pending.mapInArrow(rows, COLUMNS)
+    with snapshot(spark, cluster, changelog) as last:
+        yield last.where("schedule is not null").mapInArrow(rows, COLUMNS)

@@ -1,0 +1,88 @@
+"""Changelogs beside workers: each partition as it was at one instant (see `catching_up`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from light_scheduler.errors import JobError
+from light_scheduler.model import CHANGELOG_LAG_MS
+
+from .catching_up import Ends, caught_up
+from .changelog import latest, latest_of_both, schedules_of
+from .job import Cluster
+from .kafka.log_ends import LogEnds
+from .kafka.options import ReadOptions, nested
+from .topics import read_topics
+
+_LAG_S = CHANGELOG_LAG_MS / 1_000 / 2
+"""Half of what topics are made with. A transaction that is open at an end has records behind it that are older than the
+end; it may be so by the other half, which is longer than transactions of workers last.
+"""
+
+
+class _Range(NamedTuple):
+    """The last records in a range of offsets, kept on disk, and figures that change if any of them does."""
+
+    latest: DataFrame
+    figures: Row | None
+
+    @classmethod
+    def read(cls, records: DataFrame) -> _Range:
+        kept = latest(records).persist(StorageLevel.DISK_ONLY)
+        return cls(kept, _figures(kept))
+
+
+@contextmanager
+def snapshot(spark: SparkSession, cluster: Cluster, changelog: str) -> Iterator[DataFrame]:
+    """Yield what `last_records` returns, with each partition as it was at one instant within this call.
+
+    Raises JobError if the changelog cannot be read, or grows faster than it is read; and at the end of the block if
+    what was read is lost with an executor, and the changelog did not have it any more when it was read again.
+    """
+    kept: list[_Range] = []
+
+    def read(start: Ends | None, end: Ends) -> _Range:
+        starts = {} if start is None else {"startingOffsets": json.dumps(nested(start))}
+        bounds = {**starts, "endingOffsets": json.dumps(nested(end))}
+        records = read_topics(spark, cluster.bootstrap_servers, [changelog], **bounds, **cluster.client_options())
+        kept.append(_Range.read(records))
+        return kept[-1]
+
+    try:
+        with _ends_of(cluster, changelog) as ends:
+            ranges = caught_up(ends, read, _LAG_S)
+        from_the_last = [one.latest for one in reversed(ranges)]  # all but the first are small
+        yield schedules_of(reduce(lambda later, earlier: latest_of_both(earlier, later), from_the_last))
+        if any(_figures(one.latest) != one.figures for one in ranges):
+            raise JobError(
+                f"an executor was lost with what it had read of {changelog}, some of which compaction had removed when "
+                "it was read again: what was written lacks schedules. Run the job again"
+            )
+    finally:
+        for one in kept:
+            one.latest.unpersist()
+
+
+def _figures(kept: DataFrame) -> Row | None:
+    """Return figures of last records. If any is removed from the log, there are fewer keys, or earlier records."""
+    offsets = [F.sum(F.col(f"{record}.offset").cast("decimal(19,0)")) for record in ("defined", "moved")]
+    return kept.agg(F.count(F.lit(1)), *offsets).first()
+
+
+@contextmanager
+def _ends_of(cluster: Cluster, changelog: str) -> Iterator[Callable[[], Ends]]:
+    try:
+        options = ReadOptions.parse({**cluster.options(), "subscribe": changelog}, streaming=False)
+        with LogEnds(options) as logs:
+            yield logs.latest
+    except KafkaException as error:
+        raise JobError(f"{changelog} cannot be read: {error.args[0].str()}") from error

@@ -1,0 +1,213 @@
+"""`export` beside workers: what compaction removes while it reads is in the table all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import msgspec
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
+from pyspark.sql import SparkSession
+from support.kafka_records import committed_records
+from support.ordering import ordered_producer
+from support.waiting import eventually_blocking
+
+from light_scheduler.engine.commands import decide
+from light_scheduler.engine.limits import NO_LIMITS
+from light_scheduler.errors import JobError
+from light_scheduler.kafka.topic_admin import create_topics, topic_configuration
+from light_scheduler.model import CHANGELOG_LAG_MS, Entry
+from light_scheduler.pipeline import export, snapshots, tables
+from light_scheduler.pipeline.catching_up import Ends
+from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.kafka.log_ends import LogEnds
+from light_scheduler.settings import Settings
+from light_scheduler.testing import Kafka
+from light_scheduler.wire import UnsentRecord
+from light_scheduler.wire.native import NATIVE
+from light_scheduler.wire.state import (
+    PROGRESS_KIND,
+    SCHEDULE_KIND,
+    decode_entry,
+    encode_entry,
+    encode_progress,
+    identity_of,
+)
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
+
+NOW = 1_900_000_000_000
+TIMEOUT_S = 60.0
+
+Meanwhile = Callable[[], None]
+
+
+class Changelog:
+    """The changelog of an application, of one partition."""
+
+    def __init__(self, kafka: Kafka, app_id: str) -> None:
+        broker = f"kafka://{kafka.bootstrap_servers}"
+        self.settings = Settings(app_id=app_id, broker=broker, partitions=1)
+        create_topics(self.settings)
+        self.name = self.settings.topics.changelog(self.settings.topics.commands)
+        self._kafka = kafka
+        self._admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        self._producer: Producer = ordered_producer(kafka.bootstrap_servers)
+
+    def write(self, *records: tuple[bytes, bytes | None]) -> None:
+        for key, value in records:
+            self._producer.produce(self.name, value, key, partition=0)
+        assert self._producer.flush(15) == 0
+
+    def configure(self, **configs: str) -> None:
+        changes = [
+            ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in configs.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, self.name, incremental_configs=changes)
+        (done,) = self._admin.incremental_alter_configs([resource]).values()
+        done.result(TIMEOUT_S)
+
+    def lose(self, end: int) -> None:
+        """Delete the records before an offset, which have no place in the log any more then."""
+        (done,) = self._admin.delete_records([TopicPartition(self.name, 0, end)]).values()
+        done.result(TIMEOUT_S)
+
+    def replace(self, stored: Entry) -> None:
+        """Write a record of a schedule again, and wait until Kafka has compacted the one before it away."""
+        self.configure(min_compaction_lag_ms="0", min_cleanable_dirty_ratio="0.001", segment_ms="100")
+        self.write(defined(stored))
+        numbers = count()
+
+        def is_compacted() -> bool:
+            self.write(defined(entry(f"filler-{next(numbers)}")))  # the last segment is not compacted
+            keys = [record.key for record in committed_records(self._kafka, self.name)]
+            return keys.count(defined(stored)[0]) == 1
+
+        eventually_blocking(is_compacted, within=120, every=0.5, what="compaction")
+
+    def exported(self, spark: SparkSession, kafka: Kafka, table: Path) -> dict[str, Entry]:
+        """Export the schedules; return those of the table by id."""
+        options = export.ExportOptions(
+            table=str(table),
+            cluster=Cluster(kafka.bootstrap_servers),
+            app_id=self.settings.app_id,
+            commands_topics=(self.settings.topics.commands,),
+        )
+        number = export.main(spark, options).schedules
+        rows = spark.read.parquet(str(table)).collect()
+        assert len(rows) == number
+        return {row.id: decode_entry(bytes(row.record)) for row in rows}
+
+
+@pytest.fixture
+def changelog(kafka: Kafka, prefix: str) -> Changelog:
+    return Changelog(kafka, prefix)
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let things happen behind each look at the end of the log in turn, as if reading took long."""
+    monkeypatch.setattr(snapshots, "_LAG_S", 0.0)
+    look = LogEnds.latest
+
+    def happen(*steps: Meanwhile) -> None:
+        left = list(steps)
+
+        def latest(logs: LogEnds) -> Ends:
+            ends = look(logs)
+            if left:
+                left.pop(0)()
+            return ends
+
+        monkeypatch.setattr(LogEnds, "latest", latest)
+
+    return happen
+
+
+def entry(id: str, **fields: str) -> Entry:
+    asked = {"id": id, "target-topic": "t", **fields}
+    headers = [(f"schedule-{name}", text.encode()) for name, text in asked.items()]
+    stored = decide(NATIVE.decode(UnsentRecord(b"key", b"x", headers, NOW, 0, 7)), None, NOW, NO_LIMITS).entry
+    assert stored is not None
+    return stored
+
+
+def at(stored: Entry, sequence: int) -> Entry:
+    return Entry(stored.schedule, msgspec.structs.replace(stored.progress, sequence=sequence))
+
+
+def defined(stored: Entry) -> tuple[bytes, bytes]:
+    return SCHEDULE_KIND + identity_of(stored), encode_entry(stored)
+
+
+def moved(stored: Entry) -> tuple[bytes, bytes]:
+    return PROGRESS_KIND + identity_of(stored), encode_progress(stored.progress)
+
+
+def ended(stored: Entry) -> tuple[bytes, None]:
+    return SCHEDULE_KIND + identity_of(stored), None
+
+
+RATE, SPLIT, ONCE, QUIET = entry("rate", every="1m"), entry("split", every="2m"), entry("once"), entry("quiet")
+
+
+def test_a_schedule_that_goes_on_while_the_log_is_read_is_not_lost_with_its_old_record(
+    spark: SparkSession, kafka: Kafka, changelog: Changelog, meanwhile: Callable[..., None], tmp_path: Path
+) -> None:
+    changelog.configure(**{"cleanup_policy": "compact,delete"})
+    changelog.write(defined(RATE), defined(SPLIT), moved(at(SPLIT, 1)), defined(ONCE), defined(QUIET))
+    late = entry("late")
+
+    def first() -> None:
+        changelog.write(defined(at(RATE, 1)), moved(at(SPLIT, 2)), ended(ONCE), defined(late))
+        changelog.lose(1)  # the only record of `rate` that the first look has seen
+
+    def second() -> None:
+        changelog.write(moved(at(SPLIT, 3)))
+
+    meanwhile(first, second)
+    assert changelog.exported(spark, kafka, tmp_path / "table") == {
+        "rate": at(RATE, 1),
+        "split": at(SPLIT, 3),
+        "quiet": QUIET,
+        "late": late,
+    }
+
+
+@pytest.mark.soak
+def test_what_kafka_compacts_while_the_log_is_read_is_in_the_table(
+    spark: SparkSession, kafka: Kafka, changelog: Changelog, meanwhile: Callable[..., None], tmp_path: Path
+) -> None:
+    changelog.write(defined(RATE))
+    meanwhile(lambda: changelog.replace(at(RATE, 1)))
+    assert changelog.exported(spark, kafka, tmp_path / "table")["rate"] == at(RATE, 1)
+
+
+@pytest.mark.soak
+def test_an_export_fails_that_lost_what_it_had_read_and_cannot_read_it_again(
+    spark: SparkSession, kafka: Kafka, changelog: Changelog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    changelog.write(defined(RATE), defined(QUIET))
+
+    def loses_an_executor(*arguments: object) -> None:
+        changelog.replace(at(RATE, 1))
+        spark.catalog.clearCache()
+        tables.write_table(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(export, "write_table", loses_an_executor)
+    with pytest.raises(JobError, match=r"an executor was lost .* Run the job again"):
+        changelog.exported(spark, kafka, tmp_path / "table")
+
+
+def test_topics_are_made_so_that_compaction_waits_until_an_export_has_read(changelog: Changelog) -> None:
+    lag = topic_configuration(changelog.settings.bootstrap_servers, changelog.name).min_compaction_lag_ms
+    assert lag == CHANGELOG_LAG_MS > snapshots._LAG_S * 1_000

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from light_scheduler.errors import JobError
 
@@ -45,11 +46,11 @@ def read_table(
     path: str,
     format: str,
     options: Mapping[str, str] | None = None,
-    schema: str | None = None,
+    schema: str | StructType | None = None,
 ) -> DataFrame:
     """Return a table; `options` are those of Spark's reader. Raises JobError if there is none, or as `located`.
 
-    `schema`, in Spark's words, is for formats that do not know their own. The format of a table by name is the
+    `schema` is for formats that do not know their own. The format of a table by name is the
     catalog's, save that a Delta table has to be called so: a session is made for it.
     """
     reader = spark.read.format(format)

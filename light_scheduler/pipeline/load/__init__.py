@@ -29,6 +29,7 @@ from .cancels import CancelTask, cancel
 from .columns import check_constants, columns_of
 from .files import Guard
 from .following import follow_files, repeat, stream_of
+from .malformed import WHY, passing_on, why_in_refused, why_in_text, with_text, without_text
 from .marks import Marks, key_of
 from .records import RecordMaker
 from .refusals import RefusedKind, refused_kinds
@@ -152,13 +153,15 @@ def main(spark: SparkSession, options: LoadOptions, progress: Progress = SILENT)
 
 
 def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
-    table = read_table(spark, options.table, options.format, options.reading)
-    schema = table.schema
+    goes_on = {} if options.every_s is None else passing_on(options.format, options.reading)
+    table = read_table(spark, options.table, options.format, {**options.reading, **goes_on})
+    schema, why = without_text(table.schema), None
     is_refused = tuple(table.columns) == REFUSED  # by an earlier load: nothing of it was sent
     if is_refused:
         table = read_table(spark, options.table, options.format, {"mergeSchema": "true", **options.reading})
-        table = table.select("content.*", "_metadata")  # its files have the columns of the loads that added them
-        schema = StructType(table.schema.fields[:-1])
+        schema = table.select("content.*").schema  # its files have the columns of the loads that added them
+        table = table.select("content.*", "_metadata", why_in_refused().alias(WHY))
+        why = F.col(WHY)
     columns = columns_of(schema, options.constants, options.ignored)
     if not columns:
         raise JobError(f"{options.table} has no columns")
@@ -168,10 +171,10 @@ def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
         maker, options.commands_topic, options.name, options.marks_topic, connection, sends_past=options.sends_past
     )
     if connection is None or is_refused:
-        return _load_rows(options, task, schema, [table])
+        return _load_rows(options, task, schema, [table], why)
     marks = Marks(connection, options.marks_topic)
     if options.every_s is not None and options.format != "delta":
-        return _load_stream(spark, options, task, schema, marks)
+        return _load_stream(spark, options, task, schema, marks, goes_on)
     marks.read_on()
     if options.format != "delta" or _names_version(options.reading):
         guard = Guard.of(task.scope, located(spark, options.table), table.inputFiles(), marks)
@@ -182,21 +185,32 @@ def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
 
 
 def _load_stream(
-    spark: SparkSession, options: LoadOptions, task: LoadTask, schema: StructType, marks: Marks
+    spark: SparkSession,
+    options: LoadOptions,
+    task: LoadTask,
+    schema: StructType,
+    marks: Marks,
+    goes_on: Mapping[str, str],
 ) -> LoadSummary:
-    """Load what is in the files of a folder, and what comes, until the load is to stop."""
+    """Load what is in the files of a folder, and what comes, until the load is to stop.
+
+    `goes_on` are options of a reader that passes on malformed rows, if it is to do that.
+    """
     assert options.every_s is not None, "who does not go on reads a table"
-    files = stream_of(spark, options.table, options.format, options.reading, schema)
+    reading = {**options.reading, **goes_on}
+    of_files = with_text(schema) if goes_on else schema
+    files = stream_of(spark, options.table, options.format, reading, of_files)
     fields = [schema[column.name] for column in task.maker.columns]
     loaded = [LoadSummary(0, 0, 0, 0, options.refused)]
 
     def load(rows: DataFrame) -> None:
         marks.read_on()
-        there = read_table(spark, options.table, options.format, options.reading).inputFiles()
+        there = read_table(spark, options.table, options.format, reading, of_files).inputFiles()
         guard = Guard.of(task.scope, located(spark, options.table), there, marks)
         loaded.append(_load_placed(options, task.guarding(guard), fields, rows))
 
-    follow_files(_placed(files, fields), load, options.every_s, options.checkpoint, options.stop)
+    rows = _placed(files, fields, why_in_text() if goes_on else None)
+    follow_files(rows, load, options.every_s, options.checkpoint, options.stop)
     return reduce(LoadSummary.plus, loaded)
 
 
@@ -255,16 +269,23 @@ def _mark_before(delta: TableVersion, marks: Marks, task: LoadTask) -> TableMark
 
 
 def _load_rows(
-    options: LoadOptions, task: LoadTask, schema: StructType, parts: list[DataFrame], *, to_add: bool = False
+    options: LoadOptions,
+    task: LoadTask,
+    schema: StructType,
+    parts: list[DataFrame],
+    why: Column | None = None,
+    *,
+    to_add: bool = False,
 ) -> LoadSummary:
     """Load parts of a table that has a schema; earlier versions of it may have had fewer columns.
 
+    `why` says for which reason malformed rows are refused.
     The table of refused rows is written anew, unless those of these parts are `to_add` to it.
     """
     if not parts:
         return LoadSummary(0, 0, 0, 0, options.refused)
     fields = [schema[column.name] for column in task.maker.columns]
-    rows = reduce(DataFrame.unionByName, [_placed(part, fields) for part in parts])
+    rows = reduce(DataFrame.unionByName, [_placed(part, fields, why) for part in parts])
     return _load_placed(options, task, fields, rows, to_add=to_add)
 
 
@@ -302,8 +323,8 @@ def _names_version(reading: Mapping[str, str]) -> bool:
     return not {"versionasof", "timestampasof"}.isdisjoint(name.lower() for name in reading)
 
 
-def _placed(table: DataFrame, fields: list[StructField]) -> DataFrame:
-    """Return the columns of a table, and those that say which piece of which file a row is from."""
+def _placed(table: DataFrame, fields: list[StructField], why: Column | None = None) -> DataFrame:
+    """Return the columns of a table, those that say which piece of which file a row is from, and WHY if it is given."""
     there = set(table.columns)
     return table.select(
         *(F.col(f"`{one.name}`") if one.name in there else _nothing(one) for one in fields),
@@ -311,6 +332,7 @@ def _placed(table: DataFrame, fields: list[StructField]) -> DataFrame:
         F.col("_metadata.file_block_start").alias("_block"),
         F.col("_metadata.file_size").alias("_size"),
         F.unix_millis("_metadata.file_modification_time").alias("_modified"),
+        *([] if why is None else [why.alias(WHY)]),
     )
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from light_scheduler.pipeline.kafka.options import WriteOptions
 
 from .columns import Rows
 from .files import FileMark, Guard, path_digest
+from .malformed import FIELD, refusing, whys
 from .marks import BatchMark, MarkingProducer, T, key_of
 from .records import Record, RecordMaker, Refusal, identity_digest
 
@@ -42,7 +43,9 @@ time of modification (UTC epoch ms).
 """
 
 REFUSED = ("file", "block", "row", "field", "reason", "content")
-"""Columns of the table of refused rows. `row` counts from 1 within its piece; `content` is the row, with its types."""
+"""Columns of the table of refused rows. `row` counts from 1 within its piece; `content` is the row, with its types, and
+null if the row is malformed.
+"""
 
 
 COUNTS = ("rows", "sent", "refused", "bytes")
@@ -79,9 +82,10 @@ class Piece(NamedTuple):
 class LoadTask:
     """The work of each Spark task, sent to it as a pickle. Without `connection` rows are only validated.
 
-    Marks are kept under `name` in `marks_topic`. `connection` has the cluster as options of a Kafka format. `guard`
-    knows the files that were sent before (None: none); with `sends_past` it is not used. `run` identifies this run of
-    the load. `versions` stands for the versions of a Delta table between which the rows are new.
+    Batches have the columns PLACE besides those of the rows, and WHY if some may be malformed. Marks are kept under
+    `name` in `marks_topic`. `connection` has the cluster as options of a Kafka format. `guard` knows the files that
+    were sent before (None: none); with `sends_past` it is not used. `run` identifies this run of the load.
+    `versions` stands for the versions of a Delta table between which the rows are new.
     """
 
     maker: RecordMaker
@@ -108,7 +112,7 @@ class LoadTask:
         return self.name, self.topic, sorted(self.maker.constants.items())
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Load batches of rows, which have the columns PLACE besides their own; yields rows of `report_schema`."""
+        """Load batches of rows; yields rows of `report_schema`."""
         at: Piece | None = None
         for batch in batches:
             for piece, rows in _pieces(batch):
@@ -118,10 +122,13 @@ class LoadTask:
                 yield loader.load(rows)
 
 
-def batch_key(task: LoadTask, rows: Rows) -> bytes:
-    """Return the key of a batch: equal for rows with the same content, wherever and however they are stored."""
+def batch_key(task: LoadTask, rows: Rows, whys: Sequence[str | None] = ()) -> bytes:
+    """Return the key of a batch: equal for rows with the same content, wherever and however they are stored.
+
+    `whys` are those of malformed rows, of which the cells that could be read may be those of a row that is whole.
+    """
     said = [(name, cells) for name, cells in rows.fields if any(cell is not None for cell in cells)]
-    return key_of(*task.scope, rows._replace(fields=said))
+    return key_of(*task.scope, rows._replace(fields=said), *([list(whys)] if whys else []))
 
 
 def mark_key(task: LoadTask, content: bytes) -> bytes:
@@ -149,15 +156,16 @@ class _Loader:
     def load(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Write the next rows of the piece unless they are written, and report."""
         start, self._row = self._row, self._row + batch.num_rows
-        rows = self._task.maker.read(batch)
-        content = batch_key(self._task, rows)
+        rows, reasons = self._task.maker.read(batch), whys(batch)
+        content = batch_key(self._task, rows, reasons)
         key = mark_key(self._task, content)
         by = key_of(self._task.run, self._piece.name, start).hex()
         mark = self._mark(key, BatchMark)
         # Rows that were refused are in no log. They are refused again, since they are judged by the same instant.
         now = self._now if mark is None else mark.at
         may_repeat = self._may_repeat() if mark is None else mark.held
-        made = list(self._task.maker.make(rows, now, holds_past=may_repeat and not self._sends_past))
+        whole = list(self._task.maker.make(rows, now, holds_past=may_repeat and not self._sends_past))
+        made = refusing(whole, reasons)
         if mark is None:
             new = [one for one in made if isinstance(one, Record)]
         else:
@@ -211,8 +219,9 @@ class _Loader:
         counts = {"rows": len(made), "sent": sent, "refused": len(refused), "bytes": size}
         lines.append({**place, **counts, "ids": ids})
         content = batch.select([column.name for column in self._task.maker.columns]).to_struct_array()
-        # The last one is null: the counts are of no row.
-        rows = content.take(pa.array([*(number for number, _ in refused), None], pa.int32()))
+        # Cells of a malformed row may be cut off. The last one is null, too: the counts are of no row.
+        whole = [None if refusal.field == FIELD else number for number, refusal in refused]
+        rows = content.take(pa.array([*whole, None], pa.int32()))
         report = pa.RecordBatch.from_pylist(lines, schema=_SCHEMA)
         return report.append_column("content", rows)
 

@@ -99,6 +99,78 @@ def test_files_are_loaded_as_they_come_each_row_once(
     assert {row.reason is not None for row in spark.read.parquet(str(tmp_path / "refused")).collect()} == {True}
 
 
+HEADER = "id,at,target_topic,payload\n"
+MALFORMED = {
+    "csv": (HEADER + f"a-1,{AT},t,x\n", HEADER + f"b-1,{AT},t,x\nb-2,{AT},t,Hello, world\nb-3,{AT},t,x\n"),
+    "json": (
+        f'{{"id": "a-1", "at": {AT}, "target_topic": "t", "payload": "x"}}\n',
+        f'{{"id": "b-1", "at": {AT}, "target_topic": "t"}}\n{{"id": "b-2", "at": {AT}, "target_topic": "t", "payload\n'
+        f'{{"id": "b-3", "at": {AT}, "target_topic": "t"}}\n',
+    ),
+}
+"""By format, a file, and one whose second row is malformed."""
+
+
+@pytest.mark.parametrize("is_there_at_the_start", [False, True])
+@pytest.mark.parametrize("format", ["csv", pytest.param("json", marks=pytest.mark.soak)])
+def test_a_malformed_row_is_refused_and_the_load_goes_on(
+    spark: SparkSession,
+    load: Load,
+    sent: Callable[[int], None],
+    tmp_path: Path,
+    format: str,
+    is_there_at_the_start: bool,
+) -> None:
+    folder, (good, bad) = tmp_path / "rows", MALFORMED[format]
+    folder.mkdir()
+    (folder / "a").write_text(good)
+    if is_there_at_the_start:
+        (folder / "b").write_text(bad)
+    with going_on(load, folder, format=format) as summaries:
+        if not is_there_at_the_start:
+            sent(1)
+            (folder / "b").write_text(bad)
+        sent(3)
+        (folder / "c").write_text(good.replace("a-1", "c-1"))
+        sent(4)
+    assert (summaries[0].sent, summaries[0].refused) == (4, 1)
+    (refused,) = spark.read.parquet(str(tmp_path / "refused")).collect()
+    line = bad.splitlines()[-2]
+    assert (refused.row, refused.field, refused.reason) == (2, "row", f"is malformed: {line}")
+    assert Path(refused.file).name == "b"
+    assert refused.content is None, "what could be read of it is no schedule"
+
+    again = load(tmp_path / "refused", refused=str(tmp_path / "refused-again"))
+    assert (again.sent, again.refused) == (0, 1)
+    (refused_again,) = spark.read.parquet(str(tmp_path / "refused-again")).collect()
+    assert refused_again.reason == refused.reason
+
+
+def test_a_malformed_row_is_sent_once_it_is_mended_even_if_all_cells_were_read(
+    load: Load, sent: Callable[[int], None], tmp_path: Path
+) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "a").write_text(HEADER + f"a-1,{AT},t,Hello, world\n")
+    (folder / "b").write_text(HEADER + f"b-1,{AT},t,x\n")
+    with going_on(load, folder, format="csv"):
+        sent(1)
+    (folder / "a").write_text(HEADER + f"a-1,{AT},t,Hello\n")
+    with going_on(load, folder, format="csv"):
+        sent(2)
+
+
+def test_a_load_that_goes_on_does_with_malformed_rows_what_it_is_told(
+    load: Load, sent: Callable[[int], None], tmp_path: Path
+) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "a").write_text(MALFORMED["csv"][1])
+    with going_on(load, folder, format="csv", reading={"mode": "DROPMALFORMED"}) as summaries:
+        sent(2)
+    assert (summaries[0].rows, summaries[0].refused) == (2, 0)
+
+
 @pytest.mark.soak
 def test_what_was_not_loaded_at_a_stop_is_loaded_by_the_next_one_however_old_the_files_are(
     load: Load, sent: Callable[[int], None], tmp_path: Path

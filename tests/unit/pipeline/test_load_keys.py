@@ -52,3 +52,11 @@ def test_rows_that_say_the_same_are_known_however_they_are_stored() -> None:
 )
 def test_what_would_be_another_command_or_load_is_not_known(other: bytes) -> None:
     assert other != key()
+
+
+def test_cells_of_a_malformed_row_are_not_taken_for_those_of_a_whole_one() -> None:
+    load = task(maker=RecordMaker((Column("id", "id"),), {}, NO_LIMITS))
+    rows = load.maker.read(pa.RecordBatch.from_pydict({"id": ["a"]}))
+    keys = [batch_key(load, rows, whys) for whys in ([], ["is malformed: a,b"], ["is malformed: a,c"])]
+    assert keys[0] == batch_key(load, rows)
+    assert len(set(keys)) == 3

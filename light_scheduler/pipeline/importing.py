@@ -29,14 +29,14 @@ from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, encode_entry
 from .adoption import Destination, adopted, adopting_topics, place_in
 from .changelog import bulk_commands_at_work, last_records
 from .exclusion import members, only_import
+from .exported import read_export
 from .fitness import require_fitting
 from .job import SILENT, Cluster, Progress, configured
 from .kafka import FORMAT
 from .kafka.log_ends import TIMEOUT_S
 from .kafka.silence import SILENT as NO_LOG
-from .schedule_table import COLUMNS, IN_PYTHON
+from .schedule_table import IN_PYTHON
 from .schemas import arrow_schema
-from .tables import read_table
 from .topics import register, require_topic
 
 _RECORDS = "changelog string, partition int, key binary, value binary"
@@ -86,9 +86,7 @@ def main(spark: SparkSession, options: ImportOptions, progress: Progress = SILEN
     register(spark)
     _require_no_workers(options)
     with configured(spark, IN_PYTHON):
-        table = read_table(spark, options.table, options.format, schema=COLUMNS)
-        if "record" not in table.columns:
-            raise JobError(f"{options.table} was not written by export: it has no column record")
+        table = read_export(spark, options.table, options.format)
         with progress.phase("Checking the table and its topics"):
             destinations = _destinations(table, options)
             changelogs = {destination.changelog for destination in destinations.values()}

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
@@ -27,6 +27,7 @@ from .job import Cluster
 from .kafka.log_ends import TIMEOUT_S, LogEnds
 from .kafka.options import ReadOptions, TopicPart
 from .kafka.positions import Position
+from .tables import if_there
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +147,7 @@ def losses(spark: SparkSession, path: str, topics: Collection[str]) -> dict[Topi
 
     Raises JobError if it holds two topics of one name.
     """
-    noted = _if_there(lambda: spark.read.schema(_LOSSES).parquet(f"{path}/{_FOLDER}"))
+    noted = if_there(lambda: spark.read.schema(_LOSSES).parquet(f"{path}/{_FOLDER}"))
     if noted is None:
         return {}
     found = noted.where(F.col("topic").isin(list(topics)))
@@ -161,7 +162,7 @@ def losses(spark: SparkSession, path: str, topics: Collection[str]) -> dict[Topi
 
 def _position(spark: SparkSession, checkpoint: str) -> Position | None:
     """Return up to where the last micro-batch has read that a stream has finished; None if it has none."""
-    finished = _if_there(lambda: spark.read.text(f"{checkpoint}/commits"))
+    finished = if_there(lambda: spark.read.text(f"{checkpoint}/commits"))
     if finished is None:
         return None
     number = F.max(F.col("_metadata.file_name").cast("int")).alias("last")
@@ -171,12 +172,3 @@ def _position(spark: SparkSession, checkpoint: str) -> Position | None:
     planned = spark.read.text(f"{checkpoint}/offsets/{last['last']}", wholetext=True).first()
     assert planned is not None, "what was planned is written down first"
     return Position.of(json.loads(planned["value"].strip().splitlines()[-1]))
-
-
-def _if_there(read: Callable[[], DataFrame]) -> DataFrame | None:
-    try:
-        return read()
-    except AnalysisException as error:
-        if "PATH_NOT_FOUND" in str(error):
-            return None
-        raise

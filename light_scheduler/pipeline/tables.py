@@ -6,7 +6,7 @@ A relative path is one of the working directory, on this machine only.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -38,7 +38,12 @@ _NAME = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+))*")
 
 _ADDING = {"mergeSchema": "true"}
 """A Delta table gets the columns that it has not."""
+WHOLE = "_SUCCESS"
+"""The file that Spark writes into a folder when all others are in their place."""
+
 _WRITING: dict[str, dict[str, str]] = {"csv": {"header": "true", "escape": '"'}}
+_TELLS_WHOLE = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "true"}
+"""Spark writes WHOLE, whatever the configuration of Hadoop says."""
 
 
 def read_table(
@@ -125,6 +130,16 @@ def located(spark: SparkSession, path: str) -> str:
     return str(Path(path).absolute())
 
 
+def if_there(read: Callable[[], DataFrame]) -> DataFrame | None:
+    """Return what reads files, None if their path is not there."""
+    try:
+        return read()
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" in str(error):
+            return None
+        raise
+
+
 def require_place(spark: SparkSession, path: str | None) -> None:
     """Raise JobError as `located` if no table can be written at a path; None, or a name of the catalog, is fine.
 
@@ -150,7 +165,7 @@ def write_table(table: DataFrame, path: str, format: str, mode: str = "overwrite
     if (name := catalog_name(path)) is not None:
         writer.saveAsTable(name)
     else:
-        writer.save(located(table.sparkSession, path))
+        writer.options(**{} if format == "delta" else _TELLS_WHOLE).save(located(table.sparkSession, path))
 
 
 def _first_line(error: Exception) -> str:

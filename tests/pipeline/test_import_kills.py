@@ -72,6 +72,7 @@ def write_table(folder: Path, commands: str, target: str, rows: int) -> list[Ent
         some = entries[first : first + BATCH]
         batch = rows_of(some, commands, pa.array(list(map(place_of, some))), PARTITIONS)
         pq.write_table(pa.Table.from_batches([batch]), folder / f"{first}.parquet")
+    (folder / "_SUCCESS").touch()
     return entries
 
 

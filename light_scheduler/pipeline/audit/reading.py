@@ -10,8 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.adoption import adopting_topics
-from light_scheduler.pipeline.schedule_table import COLUMNS as TABLE_COLUMNS
-from light_scheduler.pipeline.tables import read_table
+from light_scheduler.pipeline.exported import read_export
 
 from . import gathering
 from .evidence import HISTORY
@@ -62,9 +61,7 @@ class Evidence:
         return history.unionByName(commands)
 
     def _imported(self, imported: Imported) -> DataFrame:
-        table = read_table(self._spark, imported.table, imported.format, schema=TABLE_COLUMNS)
-        if "record" not in table.columns:
-            raise JobError(f"{imported.table} was not written by export: it has no column record")
+        table = read_export(self._spark, imported.table, imported.format)
         sources = [row.commands_topic for row in table.select("commands_topic").distinct().collect()]
         topics = adopting_topics(sources, self._inputs, imported.topics)
         return gathering.widened(gathering.imported(table, topics, imported.topics))

@@ -1,0 +1,49 @@
+"""Tables that `export` wrote, for jobs that read them.
+
+Spark writes files one by one, and the empty file `_SUCCESS` when all are in their place. So a folder without it may be
+what an export has left that was killed, however whole it looks. Delta and catalogs show a table only when it is whole.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+
+from light_scheduler.errors import JobError
+
+from .schedule_table import COLUMNS
+from .tables import WHOLE, catalog_name, if_there, located, read_table
+
+
+def read_export(spark: SparkSession, path: str, format: str) -> DataFrame:
+    """Return a table of schedules. Raises JobError if there is none, it is not whole, or `export` did not write it."""
+    if format != "delta" and catalog_name(path) is None:
+        _require_whole(spark, path)
+    table = read_table(spark, path, format, schema=COLUMNS)
+    if "record" not in table.columns:
+        raise JobError(f"{path} was not written by export: it has no column record")
+    return table
+
+
+def _require_whole(spark: SparkSession, path: str) -> None:
+    where = located(spark, path)
+    if if_there(lambda: spark.read.text(f"{where}/{WHOLE}")) is not None:
+        return
+    files = if_there(lambda: spark.read.text(where))
+    if files is None or _is_file(where, files.inputFiles()):
+        return
+    raise JobError(
+        f"{path} has no file {WHOLE}, which an export writes last: one that failed or was killed leaves a table that "
+        f"lacks schedules. Run the export again. If another program wrote the whole table, add an empty file {WHOLE}"
+    )
+
+
+def _is_file(path: str, found: list[str]) -> bool:
+    """Tell whether a path, as Spark takes it, is the one file that Spark finds there, whose path it quotes."""
+    return [_plain(unquote(file)) for file in found] == [_plain(path)]
+
+
+def _plain(path: str) -> str:
+    return re.sub("^file:/+", "/", path)

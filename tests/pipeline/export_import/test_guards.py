@@ -174,7 +174,7 @@ class TestGuards:
         self, spark: SparkSession, kafka: Kafka, exported: importing.ImportOptions, prefix: str
     ) -> None:
         other = more_partitions(kafka, prefix)
-        with pytest.raises(JobError, match=f"make the topics of {prefix}-more with {PARTITIONS}"):
+        with pytest.raises(JobError, match=f"create the topics of {prefix}-more with {PARTITIONS}"):
             importing.main(spark, replace(options_of(other, Path(exported.table)), keyed_topics=frozenset()))
 
     def test_a_schedule_without_its_key_is_refused_among_another_number_of_partitions(

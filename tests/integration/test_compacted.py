@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError
 from support.reading import read_all
 from support.slow_broker import hanging
 from support.waiting import eventually
@@ -31,7 +32,7 @@ async def test_what_is_written_to_a_topic_that_was_made_again_is_read_back_and_t
     async with followed_topic(kafka, "settings-made-again") as (topic, admin):
         await topic.write_all((b"%d" % number, b"before") for number in range(20))
         assert len(topic.entries) == 20
-        await made_again(admin, "settings-made-again")
+        await made_again(kafka, admin, "settings-made-again")
 
         async def is_written() -> bool:
             try:
@@ -50,7 +51,7 @@ async def test_who_catches_up_with_a_topic_that_was_made_again_knows_nothing_of_
         await topic.catch_up()
         async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as other:
             await other.send_and_wait("settings-caught-up", b"before", key=b"z")
-            await made_again(admin, "settings-caught-up")
+            await made_again(kafka, admin, "settings-caught-up")
             await other.send_and_wait("settings-caught-up", b"after", key=b"a")
 
             await topic.catch_up()
@@ -177,10 +178,19 @@ async def followed_topic(
         await admin.close()
 
 
-async def made_again(admin: AIOKafkaAdminClient, name: str) -> None:
+async def made_again(kafka: Kafka, admin: AIOKafkaAdminClient, name: str) -> None:
+    """Delete a topic and make it again; return when the broker has the new log, and no longer the old one."""
     await admin.delete_topics([name])
 
     async def is_made_again() -> bool:
         return (await admin.create_topics([NewTopic(name, 1, 1)])).topic_errors[0][1] in (0, 36)
 
     await eventually(is_made_again)
+    async with LogEnds(Connection(kafka.bootstrap_servers), TopicPartition(name, 0)) as ends:
+
+        async def is_empty() -> bool:
+            with suppress(KafkaError):
+                return await ends.now() == 0
+            return False
+
+        await eventually(is_empty)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import msgspec
 
 from light_scheduler.model import (
@@ -93,9 +95,11 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
         home_key_of(command.key, command.id, command.target),
     )
     progress = Progress(planned, command.offset)
-    if current is not None and _begins_with_what_was_delivered(trigger, planned, current):
+    if current is not None and _begins_before_the_last_firing(trigger, planned, current):
         delivered = _latest_delivered(current)
         following = _first_after(delivered, trigger, planned, command.bounds)
+        if _is_owed(trigger, planned, current):
+            following = planned
         progress = replace(progress, paused=command.paused, delivered=delivered)
         progress = planned_for(schedule, progress, following, delivered + 1)
         entry = standing(schedule, progress)
@@ -109,12 +113,19 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
     return Decision(Outcome.UPDATED, entry, EventType.UPDATED, subject, finished=entry is None)
 
 
-def _begins_with_what_was_delivered(trigger: Trigger, planned: int, current: Entry) -> bool:
-    """Tell whether a new definition begins at a time of the clock at which the old one has fired.
+def _begins_before_the_last_firing(trigger: Trigger, planned: int, current: Entry) -> TypeGuard[FixedRate | Cron]:
+    """Tell whether a new series begins at a time of the clock up to which the old one has fired.
 
     One that fires once, or counts from its command, asks for another firing.
     """
     return isinstance(trigger, FixedRate | Cron) and planned <= _latest_delivered(current)
+
+
+def _is_owed(trigger: FixedRate | Cron, planned: int, current: Entry) -> bool:
+    """Tell whether a new series has one time only up to what was delivered, which the old one did not have."""
+    following, delivered = next_of(trigger, planned), _latest_delivered(current)
+    had = planned == delivered or is_planned(current.schedule.trigger, planned)
+    return not had and (following is None or following > delivered)
 
 
 def _paused(current: Entry, outcome: Outcome, event: EventType, *, paused: bool) -> Decision:

@@ -392,6 +392,27 @@ def test_what_was_delivered_before_a_replacement_is_carried_out_is_not_delivered
     ]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "recorded", "read", "due"),
+    [
+        (FixedRate(10 * SECOND), Cron("0 5 * * *"), 5 * HOUR - 5 * SECOND, 5 * HOUR + 15 * SECOND, None),
+        (FixedRate(10 * SECOND), Cron("2 5 * * *"), 5 * HOUR, 5 * HOUR + 125 * SECOND, None),
+        (Cron("*/5 * * * *"), Cron("2 5 * * *"), 5 * HOUR + MINUTE, 5 * HOUR + 6 * MINUTE, 5 * HOUR + 5 * MINUTE + 1),
+        (Cron("*/5 * * * *"), Cron("*/2 * * * *"), 5 * HOUR + MINUTE, 5 * HOUR + 6 * MINUTE, 5 * HOUR + 6 * MINUTE),
+    ],
+)
+def test_a_time_of_a_new_series_that_the_old_one_did_not_have_is_made_up_for_if_it_is_the_only_one(
+    old: Timing, new: Timing, recorded: int, read: int, due: int | None
+) -> None:
+    life = Life()
+    life.schedule(old)
+    life.run(M + read)
+    before = len(life.dues)
+    life.schedule(new, M + read, recorded_at=M + recorded)
+    life.run(M + read + 1)
+    assert life.dues[before:] == ([] if due is None else [M + due])
+
+
 def test_a_replacement_that_leaves_only_what_was_delivered_ends_the_series() -> None:
     life = Life()
     life.schedule(Cron("0 * * * *"))

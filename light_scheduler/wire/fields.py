@@ -189,6 +189,11 @@ def closest(name: str, known: Collection[str]) -> str:
     return f"; did you mean {matches[0]}?" if matches else ""
 
 
+def may_mean(name: str, field: str) -> bool:
+    """Tell whether a name that is not known is likely meant for a field, by its letters."""
+    return bool(difflib.get_close_matches(name[:MAX_SHOWN].lower(), [field], n=1))
+
+
 class FieldRule(NamedTuple):
     """How one field is read from text, and where the JSON form has it.
 

@@ -25,7 +25,7 @@ from light_scheduler.model import Command, Entry, Headers
 from .build import command_from, envelope_from
 from .dialect import Envelope, Plain, PlainTask
 from .durations import shown
-from .fields import COMMANDS, CONTROL_PREFIX, RULES, FieldRule, labels_of, parse_base64, why_unknown
+from .fields import COMMANDS, CONTROL_PREFIX, RULES, FieldRule, labels_of, may_mean, parse_base64, why_unknown
 from .fired_headers import fired_headers
 from .firing import firing_headers
 from .json_plain import CONTENT_TYPE as CONTENT_TYPE
@@ -147,6 +147,7 @@ class JsonDialect:
             None if "payload" in members and members["payload"] is None else b"",
         )
         is_known = envelope.is_tenant_known and isinstance(members.get("tenant", ""), str)
+        is_known = is_known and not _names_a_tenant_elsewhere(record, members)
         return msgspec.structs.replace(envelope, is_tenant_known=is_known)
 
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
@@ -160,6 +161,13 @@ class JsonDialect:
 
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:  # noqa: ARG002 - JSON needs no schema
         return ()
+
+
+def _names_a_tenant_elsewhere(record: CommandRecord, members: Mapping[str, Any]) -> bool:
+    """Tell whether a record has a header for the tenant, which JSON does not heed, or a name likely meant for it."""
+    if any(name == CONTROL_PREFIX + "tenant" for name, _ in record.headers):
+        return True
+    return any(may_mean(path, "tenant") for path in members if path not in _PATHS)
 
 
 def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, Entry, Headers, Target
 
 from .build import command_from, envelope_from
 from .dialect import Envelope, Plain, PlainTask
-from .fields import CONTROL_PREFIX, RULES, Parse, parse_topic, why_unknown
+from .fields import CONTROL_PREFIX, RULES, Parse, may_mean, parse_topic, why_unknown
 from .fired_headers import fired_headers
 from .firing import firing_headers
 from .json_form import CONTENT_TYPE, JSON, is_json_command, is_json_record
@@ -68,9 +70,20 @@ class _Topics(dict[bytes, str]):
 _TOPICS = _Topics()
 
 
+def _is_unknown_control(name: str) -> bool:
+    return name.startswith(CONTROL_PREFIX) and name not in _CONTROL
+
+
 def header_name(field: str) -> str:
     """Return the header of a control field."""
     return CONTROL_PREFIX + field
+
+
+def _names_one_tenant(headers: Sequence[tuple[str, bytes | None]]) -> bool:
+    """Tell whether headers name a tenant at most once, and none under a name that is likely meant for it."""
+    given = [value for name, value in headers if name == header_name("tenant")]
+    unknown = (name.removeprefix(CONTROL_PREFIX) for name, _ in headers if _is_unknown_control(name))
+    return None not in given and len(given) <= 1 and not any(may_mean(name, "tenant") for name in unknown)
 
 
 class NativeDialect:
@@ -161,7 +174,9 @@ class NativeDialect:
                 correlation_id = value
             else:
                 texts.setdefault(field, value.decode(errors="replace"))
-        return envelope_from(texts, correlation_id, record.key, record.value)
+        envelope = envelope_from(texts, correlation_id, record.key, record.value)
+        is_known = envelope.is_tenant_known and _names_one_tenant(record.headers)
+        return msgspec.structs.replace(envelope, is_tenant_known=is_known)
 
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
         return entry.schedule.payload, firing_headers(entry, fired_at, source_topic)

@@ -216,12 +216,20 @@ def test_a_refused_record_still_tells_whom_to_answer(dialect: str) -> None:
         ({"tenant": 5}, None),
         ({"tenant": "a b"}, None),
         ({"tenant": ""}, None),
+        ({"Tenant": "acme"}, None),
+        ({"tennant": "acme"}, None),
         (["acme"], None),
     ],
 )
 def test_a_refused_record_tells_whether_its_tenant_is_known(dialect: str, value: Any, tenant: str | None) -> None:
     envelope = dialect_named(dialect).salvage(record(value, JSON_TYPE))
     assert (envelope.tenant, envelope.is_tenant_known) == (tenant or "default", tenant is not None)
+
+
+@pytest.mark.parametrize("dialect", ["native", "json"])
+def test_the_tenant_of_json_with_a_header_for_it_is_not_known(dialect: str) -> None:
+    given = record({"id": "a"}, JSON_TYPE, ("schedule-tenant", b"acme"))
+    assert not dialect_named(dialect).salvage(given).is_tenant_known
 
 
 @pytest.mark.parametrize("dialect", ["native", "json"])

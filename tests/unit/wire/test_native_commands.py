@@ -295,6 +295,23 @@ def test_a_refused_record_without_usable_parts_is_told_of_by_defaults() -> None:
     assert not envelope.is_tenant_known
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (("schedule-tenant", None),),
+        (("schedule-tenant", b"a"), ("schedule-tenant", b"b")),
+        (("schedule-tennant", b"acme"),),
+        (("schedule-Tenant", b"acme"),),
+    ],
+)
+def test_the_tenant_of_a_record_that_is_refused_for_how_it_names_it_is_not_known(
+    headers: tuple[tuple[str, bytes | None], ...],
+) -> None:
+    with pytest.raises(InvalidCommand):
+        dialect_named("native").decode(record(*headers))
+    assert not dialect_named("native").salvage(record(*headers)).is_tenant_known
+
+
 @pytest.mark.parametrize(("headers", "tenant"), [((), "default"), ((("schedule-tenant", b"acme"),), "acme")])
 def test_the_tenant_of_a_refused_record_is_known_if_it_names_one_or_none(
     headers: tuple[tuple[str, bytes], ...], tenant: str

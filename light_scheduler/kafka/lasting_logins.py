@@ -19,6 +19,9 @@ from aiokafka.errors import KafkaConnectionError, KafkaError, StaleMetadata
 from .logged_in import LoggedIn, Place, connect, let_go, replace
 from .login_sessions import FIRST_USED, RETRY_S
 
+TRY_S = 2.0
+"""How long another connection is tried at most while the login of the old one lasts: requests wait for that."""
+
 log = logging.getLogger(__name__)
 
 
@@ -31,6 +34,7 @@ class _Logins:
     def __init__(self, client: AIOKafkaClient, close: Any) -> None:
         self._client = client
         self._close_client = close
+        self._is_closed = False
         self._letting_go: set[asyncio.Task[None]] = set()
         self._use_until: dict[Place, float] = {}  # by the loop's clock: no other connection is tried before
         client._get_conn, client.close = self._get_conn, self._close
@@ -61,7 +65,8 @@ class _Logins:
     async def _connected(self, place: Place) -> Any:
         """Return a new connection; None, as aiokafka does, if there is none, nor an old one whose login lasts.
 
-        A try takes half of what is left of that login at most, and the next one waits for half of what is left then.
+        A try takes `TRY_S` or half of what is left of that login at most; the next one waits for half of what is left
+        then.
         """
         client = self._client
         broker = client.cluster.broker_metadata(place.node)
@@ -69,7 +74,7 @@ class _Logins:
         try:
             if broker is None:
                 raise StaleMetadata(f"broker {place.node} is not among those that Kafka names")
-            async with asyncio.timeout(old.left_s() / 2 if _lasts(old) else None):
+            async with asyncio.timeout(min(TRY_S, old.left_s() / 2) if _lasts(old) else None):
                 new = await connect(client, broker.host, broker.port)
         except (KafkaError, OSError) as error:
             if _lasts(old):
@@ -89,12 +94,13 @@ class _Logins:
 
     async def _ask_again(self, place: Place, request: Any) -> Any:
         """Raises KafkaError."""
-        conn = await self._get_conn(place.node, group=place.group)
+        conn = None if self._is_closed else await self._get_conn(place.node, group=place.group)
         if conn is None:
             raise KafkaConnectionError(f"the login to broker {place.node} has ended, and there is no other connection")
         return await conn.send_once(request)
 
     async def _close(self) -> None:
+        self._is_closed = True
         for task in self._letting_go:
             task.cancel()
         if self._letting_go:

@@ -34,6 +34,8 @@ class SharedQuestion(Generic[T]):
             self._waiting[task] -= 1
             if not self._waiting[task]:
                 del self._waiting[task]
+                if self._next.get(subject) is task:  # whoever asks now asks anew
+                    del self._next[subject]
                 task.cancel()
 
     async def _ask_next(self, subject: str, before: asyncio.Task[T] | None) -> T:

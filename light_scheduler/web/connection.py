@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_exceptions import HttpProcessingError, InvalidURLError
 from aiohttp.web_request import BaseRequest
 
 from .middlewares import headers_for
@@ -110,7 +110,8 @@ class Connection(web.RequestHandler):
         """Answer what aiohttp could not parse with a problem document; it is the client's fault, and not logged."""
         if status != HTTPStatus.BAD_REQUEST or request.writer.output_size > 0:
             return super().handle_error(request, status, exc, message)
-        detail = f"The request is not valid HTTP: {_without_quotes(message or '')}"
+        what = "its URL cannot be read" if isinstance(exc, InvalidURLError) else _without_quotes(message or "")
+        detail = f"The request is not valid HTTP: {what}"
         response = self._problem(ProblemError(HTTPStatus.BAD_REQUEST, detail))
         response.force_close()
         return response

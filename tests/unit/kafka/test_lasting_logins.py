@@ -194,6 +194,34 @@ async def test_requests_do_not_wait_for_another_connection_while_the_login_lasts
     assert len(tries) <= 3
 
 
+async def test_a_try_that_hangs_takes_little_of_the_time_of_a_request_however_long_the_login_lasts(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hanging(*_: object) -> Any:
+        await asyncio.Event().wait()
+
+    client, broker = kept
+    monkeypatch.setattr(module, "connect", hanging)
+    monkeypatch.setattr(module, "TRY_S", 0.1)
+    age(conn_of(client), 0.9)
+    async with asyncio.timeout(LASTS_S * 0.1 / 2):
+        await ask(client)
+    assert broker.asked[-1] == 2
+
+
+async def test_a_client_that_is_closed_asks_nothing_again(kept: Kept) -> None:
+    client, broker = kept
+    broker.may_answer.clear()
+    asking = asyncio.ensure_future(ask(client))
+    await eventually(lambda: broker.asked[-1:] == [2], every=0.005)
+    age(conn_of(client), 1.1)
+    connections = broker.connections
+    await client.close()
+    with pytest.raises(KafkaConnectionError):
+        await asking
+    assert broker.connections == connections
+
+
 async def test_a_question_that_an_ended_login_has_lost_is_asked_again_over_another_connection(kept: Kept) -> None:
     client, broker = kept
     broker.closes = ending(conn_of(client))

@@ -96,6 +96,17 @@ async def test_a_question_ends_when_nobody_waits_for_the_answer_any_more(broker:
     assert len(asyncio.all_tasks()) == 1
 
 
+async def test_who_asks_as_the_last_one_gives_up_is_not_given_up_with_it(broker: Broker) -> None:
+    before = await broker.ask(1)
+    (gone,) = await broker.ask(1)
+    gone.cancel()
+    asking = await broker.ask(1)
+    for number, task in enumerate([*before, *asking]):
+        broker.answers.put_nowait(number)
+        assert await task == number
+    assert gone.cancelled()
+
+
 async def test_a_failure_that_nobody_waits_for_any_more_is_not_told_of(broker: Broker) -> None:
     (asking,) = await broker.ask(1)
     broker.answers.put_nowait(BrokerError("away"))

@@ -183,7 +183,12 @@ def wait_for_commit(path: Path, before: int, process: subprocess.Popen[bytes]) -
     ("send", "number"),
     [
         pytest.param(os.killpg, signal.SIGINT, id="Ctrl-C goes to all processes of a terminal"),
-        pytest.param(os.kill, signal.SIGTERM, id="a supervisor asks the process that it started"),
+        pytest.param(
+            os.kill,
+            signal.SIGTERM,
+            id="a supervisor asks the process that it started",
+            marks=pytest.mark.every_case,
+        ),
     ],
 )
 @pytest.mark.soak

@@ -69,7 +69,7 @@ def refused(spark: SparkSession, path: Path) -> list[tuple[int, str, str]]:
 VECTORS = pytest.mark.parametrize(
     "vectors",
     [
-        pytest.param(False, id="files are rewritten", marks=pytest.mark.soak),
+        pytest.param(False, id="files are rewritten", marks=pytest.mark.every_case),
         pytest.param(True, id="rows are marked in deletion vectors"),
     ],
 )

@@ -17,7 +17,9 @@ from light_scheduler.testing import Kafka
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 
-@pytest.mark.parametrize("cancels", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["to cancel", "to send"])
+@pytest.mark.parametrize(
+    "cancels", [True, pytest.param(False, marks=pytest.mark.every_case)], ids=["to cancel", "to send"]
+)
 def test_a_version_whose_files_were_vacuumed_is_an_error_that_says_what_to_do(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, cancels: bool
 ) -> None:
@@ -37,7 +39,7 @@ def test_a_version_whose_files_were_vacuumed_is_an_error_that_says_what_to_do(
     assert load(table, format="delta", name="another", cancels_deleted=cancels).sent == 1
 
 
-@pytest.mark.parametrize("purge", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["kept", "rewritten"])
+@pytest.mark.parametrize("purge", [False, pytest.param(True, marks=pytest.mark.every_case)], ids=["kept", "rewritten"])
 def test_a_file_whose_deletion_vector_was_vacuumed_is_an_error_that_says_what_to_do(
     spark: SparkSession, load: Load, tmp_path: Path, purge: bool
 ) -> None:

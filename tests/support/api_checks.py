@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from light_scheduler.clock import SystemClock
+
 from .api_workflows import SERVER_CANNOT, Topics, is_text_anyway, make_right, operation_of
 
 with warnings.catch_warnings():  # of the libraries that it is made of
@@ -52,7 +54,7 @@ def failures(
 def _made_right(topics: Topics) -> Iterator[None]:
     def before_call(context: Any, case: Any, kwargs: Any) -> None:
         if case.meta is not None and case.meta.generation.mode is GenerationMode.POSITIVE:
-            make_right(case, topics)
+            make_right(case, topics, SystemClock())
         if operation_of(case) in ENDING and isinstance(case.path_parameters.get("tenant"), str):
             case.path_parameters["tenant"] = DOOMED
 

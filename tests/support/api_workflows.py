@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import FlakyStrategyDefinition
 
-from light_scheduler.clock import SystemClock
+from light_scheduler.clock import Clock, SystemClock
 
 from .api_cases import check_answer
 
@@ -100,6 +100,9 @@ class Walk:
     """
 
     failures: list[BaseException] = field(default_factory=list)
+    clock: Clock = field(default_factory=SystemClock)
+    """The worker's."""
+
     keeps_tenants: bool = False
     """Whether tenants other than STOPPED are not stopped, and have no rules by which commands could be refused."""
 
@@ -159,7 +162,7 @@ class _Checked:
 
     def before_call(self, case: Any) -> None:
         if case.meta.generation.mode is GenerationMode.POSITIVE:
-            make_right(case, self.walk.topics)
+            make_right(case, self.walk.topics, self.walk.clock)
         if self.walk.keeps_tenants:
             _keep_tenants(case)
 
@@ -216,10 +219,10 @@ def _keep_tenants(case: Any) -> None:
         case.body = {name: value for name, value in case.body.items() if name == "weight"}
 
 
-def make_right(case: Any, topics: Topics) -> None:
-    """Have a request say what a worker can do, where a schema only tells its form."""
+def make_right(case: Any, topics: Topics, clock: Clock) -> None:
+    """Have a request say what a worker with such a clock can do, where a schema only tells its form."""
     operation = operation_of(case)
-    now = SystemClock().now()
+    now = clock.now()
     texts: dict[str, Any] = _TEXTS | {"partition": f"{topics.commands}[0]", "label": ["team=billing"]}
     for first, last in _SPANS:
         texts |= {first: str(now), last: str(now + _HOUR_MS)}

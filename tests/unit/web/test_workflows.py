@@ -39,7 +39,11 @@ async def test_sequences_of_requests_that_follow_all_links_pass_every_check(
     add_letter(cluster)
     cluster.put("a")
     walk = Walk(
-        str(workers[0].client.make_url("")).rstrip("/"), token, Topics(TOPIC, "source", "out"), keeps_tenants=True
+        str(workers[0].client.make_url("")).rstrip("/"),
+        token,
+        Topics(TOPIC, "source", "out"),
+        clock=cluster.clock,
+        keeps_tenants=True,
     )
 
     def follow() -> None:

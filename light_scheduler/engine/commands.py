@@ -97,9 +97,8 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
     progress = Progress(planned, command.offset)
     if current is not None and _begins_before_the_last_firing(trigger, planned, current):
         delivered = _latest_delivered(current)
-        following = _first_after(delivered, trigger, planned, command.bounds)
-        if _is_owed(trigger, planned, current):
-            following = planned
+        is_owed = _is_owed(trigger, planned, current)
+        following = planned if is_owed else _first_after(delivered, trigger, planned, command.bounds)
         progress = replace(progress, paused=command.paused, delivered=delivered)
         progress = planned_for(schedule, progress, following, delivered + 1)
         entry = standing(schedule, progress)

@@ -147,7 +147,7 @@ class TableVersion:
         """Return where two versions differ. Raises JobError if files of the first one are gone."""
         before, after = self._whole(since), self._whole(until)
         old, new = set(before.inputFiles()), set(after.inputFiles())
-        # A file is replaced by itself if some of its rows are marked as deleted, or no longer are (RESTORE).
+        # A file is replaced by itself where marks of deleted rows are added or, by RESTORE, taken away.
         marked = old & new & set[str]().union(*(commit.added for commit in commits.values()))
         vectors: dict[str, str] = {}
         for commit in commits.values():  # the first one says what a file had in the earlier version

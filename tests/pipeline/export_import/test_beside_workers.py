@@ -6,7 +6,6 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-import msgspec
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -16,35 +15,23 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
 )
 from pyspark.sql import SparkSession
+from support.exporting import defined, ended, entry, export_to, moved, with_progress
 from support.kafka_records import committed_records
 from support.ordering import ordered_producer
 from support.waiting import eventually_blocking
 
-from light_scheduler.engine.commands import decide
-from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topics, topic_configuration
 from light_scheduler.model import CHANGELOG_LAG_MS, Entry
 from light_scheduler.pipeline import export, snapshots, tables
 from light_scheduler.pipeline.catching_up import Ends
-from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.kafka.log_ends import LogEnds
 from light_scheduler.settings import Settings
 from light_scheduler.testing import Kafka
-from light_scheduler.wire import UnsentRecord
-from light_scheduler.wire.native import NATIVE
-from light_scheduler.wire.state import (
-    PROGRESS_KIND,
-    SCHEDULE_KIND,
-    decode_entry,
-    encode_entry,
-    encode_progress,
-    identity_of,
-)
+from light_scheduler.wire.state import decode_entry
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
-NOW = 1_900_000_000_000
 TIMEOUT_S = 60.0
 
 Meanwhile = Callable[[], None]
@@ -94,15 +81,9 @@ class Changelog:
 
         eventually_blocking(is_compacted, within=120, every=0.5, what="compaction")
 
-    def exported(self, spark: SparkSession, kafka: Kafka, table: Path) -> dict[str, Entry]:
+    def exported(self, spark: SparkSession, table: Path) -> dict[str, Entry]:
         """Export the schedules; return those of the table by id."""
-        options = export.ExportOptions(
-            table=str(table),
-            cluster=Cluster(kafka.bootstrap_servers),
-            app_id=self.settings.app_id,
-            commands_topics=(self.settings.topics.commands,),
-        )
-        number = export.main(spark, options).schedules
+        number = export_to(spark, self.settings, table).schedules
         rows = spark.read.parquet(str(table)).collect()
         assert len(rows) == number
         return {row.id: decode_entry(bytes(row.record)) for row in rows}
@@ -133,35 +114,15 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return happen
 
 
-def entry(id: str, **fields: str) -> Entry:
-    asked = {"id": id, "target-topic": "t", **fields}
-    headers = [(f"schedule-{name}", text.encode()) for name, text in asked.items()]
-    stored = decide(NATIVE.decode(UnsentRecord(b"key", b"x", headers, NOW, 0, 7)), None, NOW, NO_LIMITS).entry
-    assert stored is not None
-    return stored
-
-
 def at(stored: Entry, sequence: int) -> Entry:
-    return Entry(stored.schedule, msgspec.structs.replace(stored.progress, sequence=sequence))
-
-
-def defined(stored: Entry) -> tuple[bytes, bytes]:
-    return SCHEDULE_KIND + identity_of(stored), encode_entry(stored)
-
-
-def moved(stored: Entry) -> tuple[bytes, bytes]:
-    return PROGRESS_KIND + identity_of(stored), encode_progress(stored.progress)
-
-
-def ended(stored: Entry) -> tuple[bytes, None]:
-    return SCHEDULE_KIND + identity_of(stored), None
+    return with_progress(stored, sequence=sequence)
 
 
 RATE, SPLIT, ONCE, QUIET = entry("rate", every="1m"), entry("split", every="2m"), entry("once"), entry("quiet")
 
 
 def test_a_schedule_that_goes_on_while_the_log_is_read_is_not_lost_with_its_old_record(
-    spark: SparkSession, kafka: Kafka, changelog: Changelog, meanwhile: Callable[..., None], tmp_path: Path
+    spark: SparkSession, changelog: Changelog, meanwhile: Callable[..., None], tmp_path: Path
 ) -> None:
     changelog.configure(**{"cleanup_policy": "compact,delete"})
     changelog.write(defined(RATE), defined(SPLIT), moved(at(SPLIT, 1)), defined(ONCE), defined(QUIET))
@@ -175,7 +136,7 @@ def test_a_schedule_that_goes_on_while_the_log_is_read_is_not_lost_with_its_old_
         changelog.write(moved(at(SPLIT, 3)))
 
     meanwhile(first, second)
-    assert changelog.exported(spark, kafka, tmp_path / "table") == {
+    assert changelog.exported(spark, tmp_path / "table") == {
         "rate": at(RATE, 1),
         "split": at(SPLIT, 3),
         "quiet": QUIET,
@@ -185,16 +146,16 @@ def test_a_schedule_that_goes_on_while_the_log_is_read_is_not_lost_with_its_old_
 
 @pytest.mark.soak
 def test_what_kafka_compacts_while_the_log_is_read_is_in_the_table(
-    spark: SparkSession, kafka: Kafka, changelog: Changelog, meanwhile: Callable[..., None], tmp_path: Path
+    spark: SparkSession, changelog: Changelog, meanwhile: Callable[..., None], tmp_path: Path
 ) -> None:
     changelog.write(defined(RATE))
     meanwhile(lambda: changelog.replace(at(RATE, 1)))
-    assert changelog.exported(spark, kafka, tmp_path / "table")["rate"] == at(RATE, 1)
+    assert changelog.exported(spark, tmp_path / "table")["rate"] == at(RATE, 1)
 
 
 @pytest.mark.soak
 def test_an_export_fails_that_lost_what_it_had_read_and_cannot_read_it_again(
-    spark: SparkSession, kafka: Kafka, changelog: Changelog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    spark: SparkSession, changelog: Changelog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     changelog.write(defined(RATE), defined(QUIET))
 
@@ -205,7 +166,7 @@ def test_an_export_fails_that_lost_what_it_had_read_and_cannot_read_it_again(
 
     monkeypatch.setattr(export, "write_table", loses_an_executor)
     with pytest.raises(JobError, match=r"an executor was lost .* Run the job again"):
-        changelog.exported(spark, kafka, tmp_path / "table")
+        changelog.exported(spark, tmp_path / "table")
 
 
 def test_topics_are_made_so_that_compaction_waits_until_an_export_has_read(changelog: Changelog) -> None:

@@ -10,19 +10,19 @@ PYTHON ?= $(firstword $(foreach candidate,python3.11 python3 python3.12 python3.
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 UV_VERSION := 0.13.8
-# Without its announcement of other products.
+# Without its warning about MkDocs 2.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
-# What it keeps goes with the other things that tools leave behind, and it asks nobody for news.
+# Its cache is in build/, which `make clean` removes. It does not look for updates.
 DENO := DENO_DIR=build/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 # For `make test`: options and paths for pytest in place of these, as in `make test ARGS="tests/unit -k duration"`.
-# More processes than two cores have room for: most of them wait for Kafka most of the time.
+# More processes than cores, because most of them wait for Kafka most of the time.
 ARGS ?= --numprocesses 4
 
-# Where byte code is turned off, each of the hundreds of processes that tests start would compile everything anew.
+# Without byte code, each of the hundreds of processes that tests start would compile everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint audit format docs setup browser prometheus etf1 light4j sparkkafka helm lock clean distclean
+.PHONY: help demo up test lint audit format docs setup browser prometheus etf1 light4j sparkkafka sparkclasses helm lock clean distclean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -54,7 +54,7 @@ lint: $(STAMP) ## Check style, security, types, the direction of imports, and th
 audit: $(STAMP) ## Check what is shipped: vulnerabilities, licences, bill of materials, container, chart; UNREACHABLE=warn.
 	@$(BIN)/python scripts/audit.py $(if $(UNREACHABLE),--unreachable $(UNREACHABLE))
 
-format: $(STAMP) ## Lay the code out and mend what can be mended by itself.
+format: $(STAMP) ## Format the code, and fix what the tools can fix.
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 	@$(DENO) fmt --quiet
@@ -83,6 +83,9 @@ light4j: $(STAMP) ## Put light-4j's own Avro classes into build/ for the tests t
 sparkkafka: $(STAMP) ## Put Spark's own Kafka connector into build/ for the tests that use it, unless it is there.
 	@$(BIN)/python scripts/spark_kafka.py
 
+sparkclasses: $(STAMP) ## Save the classes that Spark loads in build/, so that each start of Spark in a test is faster.
+	@$(BIN)/python scripts/spark_classes.py
+
 helm: $(STAMP) ## Build Helm into build/ for the tests of the chart, unless it is there.
 	@$(BIN)/python scripts/helm.py
 
@@ -101,7 +104,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Keeps what is pinned as long as pyproject.toml allows it. Does without the set-up, which an outdated lock could stop.
+# Keeps pinned versions that pyproject.toml still allows. Does not run the set-up, which an outdated lock could stop.
 lock: ## Pin all dependencies, with hashes, from pyproject.toml; UPGRADE=1 takes the newest.
 	$(make-venv)
 	@$(PIP) --quiet uv==$(UV_VERSION)

@@ -7,9 +7,10 @@ import logging
 import os
 from collections.abc import Callable
 from importlib import metadata
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import faust
+from faust.cli.base import cli
 from faust.tables import TableManager
 
 from light_scheduler.clock import Clock, SystemClock
@@ -64,6 +65,14 @@ class SchedulerApp(faust.App):
     def ended_by(self) -> BaseException | None:
         """The error that ended the worker, if one did."""
         return self.refusal or self.crash_reason
+
+    def main(self) -> NoReturn:
+        """Run Faust's command line with `worker` only: the module with all commands takes long to import."""
+        self.finalize()
+        self.worker_init()
+        self.worker_init_post_autodiscover()
+        cli(app=self)
+        raise AssertionError("Faust's command line ends by SystemExit")
 
     async def on_first_start(self) -> None:
         """Wait for the broker and the topics: Faust would exit without the one and overlook the other for long."""

@@ -112,7 +112,7 @@ class Assembly:
             topic_totals=self.topic_totals[place.topic],
             partitionings=self.partitionings if dialect.forwards else None,
             # A short way does not tell what passes it.
-            short_ways=self._tracing is None,
+            plain_paths=self._tracing is None,
             tracing=self._tracing,
         )
         return Lane(context, self._services, self._state_path(place))

@@ -1,4 +1,4 @@
-"""Who has which partitions, as Faust's assignor told every worker with the last assignment."""
+"""Which worker has which partitions, as Faust's assignor told every worker with the last assignment."""
 
 from __future__ import annotations
 

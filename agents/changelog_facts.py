@@ -1,4 +1,4 @@
-"""What lanes have to know of their changelog before they trust a local copy of it."""
+"""Facts about a changelog that lanes need before they trust a local copy of it."""
 
 from __future__ import annotations
 

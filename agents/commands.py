@@ -8,6 +8,7 @@ from faust import StreamT
 
 from light_scheduler.settings import Settings
 
+from .faust_worker import without_discovery
 from .transport import CommandBatch
 
 if TYPE_CHECKING:
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 
 
 def attach_command_agents(app: App, settings: Settings) -> None:
-    """Make the agent of every commands topic. Offsets are the lanes' business: Faust acknowledges nothing."""
+    """Create an agent for each commands topic. Lanes commit the offsets: Faust acknowledges nothing."""
     for source in settings.inputs:
         topic = app.topic(source.name, key_serializer="raw", value_serializer="raw", acks=False)
-        app.agent(topic, name=f"commands-{source.name}")(hand_to_lanes)
+        with without_discovery():
+            app.agent(topic, name=f"commands-{source.name}")(hand_to_lanes)
 
 
 async def hand_to_lanes(batches: StreamT[CommandBatch]) -> None:
-    """Put each batch where its lane takes it from; awaiting the lane here would hold up the other partitions."""
+    """Put each batch into the intake of its lane. Awaiting the lane here would hold up the other partitions."""
     async for batch in batches:
         batch.lane.intake.offer(batch.epoch, batch.first, batch.records)

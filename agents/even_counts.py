@@ -66,7 +66,7 @@ def standby_counts(copies: int, actives: Mapping[str, int], kept: Mapping[str, i
 
 
 def _keeps(has: Holdings, member: str) -> bool:
-    """Tell whether a member keeps a partition by having one more than the least."""
+    """Return whether a member keeps a partition by having one more than the least."""
     return has.owned[member] > has.partitions // len(has.owned)
 
 

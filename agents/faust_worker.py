@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import faust
 import mode
 from faust.cli.worker import worker as worker_command
+from faust.utils import venusian as discovery
 
 
 class PlainWorker(faust.Worker):
@@ -28,6 +31,21 @@ class PlainWorker(faust.Worker):
 def without_banner() -> None:
     """Keep `faust worker` from printing a table first. Faust has no setting for that, only its option `--quiet`."""
     worker_command.on_worker_created = _say_nothing  # type: ignore[assignment, method-assign]
+
+
+@contextmanager
+def without_discovery() -> Iterator[None]:
+    """Keep Faust from noting which module an agent is in: it looks up the files of all modules, and nobody asks."""
+    attach = discovery.attach
+    discovery.attach = _note_nothing
+    try:
+        yield
+    finally:
+        discovery.attach = attach
+
+
+def _note_nothing(*_: object, **__: object) -> None:
+    """Take the place of a function that looks for the caller's module."""
 
 
 def _say_nothing(_command: worker_command, _worker: mode.Worker) -> None:

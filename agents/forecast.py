@@ -24,7 +24,7 @@ from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import broker_errors, started_producer, stop_producer
 from light_scheduler.kafka.log_reader import Span, opened_log
 from light_scheduler.lanes.lane import Lane
-from light_scheduler.lanes.life import LaneState
+from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.tables.ahead import ahead
 from light_scheduler.tables.table import ScheduleTable
 from light_scheduler.wire.forecast import Interval, forecast_key, forecast_value, parse_forecast

@@ -16,7 +16,7 @@ from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import started_producer, stop_producer
 from light_scheduler.lanes.lane import Lane
-from light_scheduler.lanes.life import LaneState
+from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.tables.days import days_of
 from light_scheduler.wire.dialects.karafka_state import (
     STATE_HEADERS,

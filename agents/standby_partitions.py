@@ -38,7 +38,7 @@ class StandbyPartitions:
                 self._put(place, min(members, key=lambda each: (len(self._held[each]), each)))
 
     def _find(self, place: Place, tried: set[str]) -> bool:
-        """Find room for a copy along an augmenting path; tell whether there is any."""
+        """Find room for a copy along an augmenting path; return whether there is any."""
         for member in sorted(self._readers[place[0]], key=lambda each: self._dislike(place, each)):
             if member in tried or not self._may_keep(place, member):
                 continue

@@ -1,4 +1,4 @@
-"""The per-partition timer: it makes a lane scan the current minute, and the past minutes within its lookback."""
+"""The per-partition timer: it wakes a lane to scan for everything that is due, however long ago."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@
 What is overridden of Faust's aiokafka driver, and why:
 
     Consumer.on_partitions_assigned  fences new lanes before Faust, or anything else, goes on with an assignment
-    Consumer._drain_messages         hands on whole batches of a partition; the loop that fetches is the one that seeks,
-                                     and it goes on for lanes while the group rebalances
+    Consumer._drain_messages         passes on whole batches of a partition; the same loop fetches and seeks, and it
+                                     continues for lanes while the group rebalances
     Consumer.on_stop                 closes the lanes before the worker leaves the group
-    Consumer.verify_event_path       Faust's livelock detector knows nothing of lanes
+    Consumer.verify_event_path       does nothing: Faust's livelock detector does not know lanes
     thread._create_worker_consumer   reads committed records only; gives up on brokers that do not answer
     thread.seek_to_committed         a lane's partition is read from the position in its state, not from the group's
-    thread._fetch_records            makes commands of what was fetched, and tells where the log lacks what is wanted
+    thread._fetch_records            turns fetched records into commands, and notes offsets that the log does not have
     thread.on_start                  gives up on a coordinator that does not answer heartbeats
     thread.on_thread_stop            stops in an outage as well
 """
@@ -150,7 +150,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
         return await self.call_thread(consumer.seek_to_committed, *others) if others else {}
 
     def join_again(self) -> None:
-        """Have the group share out its partitions; from any thread."""
+        """Make the group assign its partitions again; from any thread."""
         coordinator = self._ensure_consumer()._coordinator
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)
@@ -160,7 +160,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
         check_coordination(self._ensure_consumer())
 
     async def is_member(self) -> bool:
-        """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in."""
+        """Send a heartbeat; return whether the coordinator took it, in the generation that we believe in."""
         try:
             return await is_member(self._ensure_consumer())
         except KafkaError:  # an answer that aiokafka does not know what to do about: its own heartbeat will see to it
@@ -195,7 +195,7 @@ class LaneConsumer(driver.Consumer):
         return {TopicPartition(tp.topic, tp.partition) for tp in partitions if tp.topic in self._command_topics}
 
     def look_around(self) -> None:
-        """Look after the lanes now: one wants commands, or to read on elsewhere."""
+        """Serve the lanes now: one needs commands, or has to read from another position."""
         self._is_wanted.set()
         self._thread.end_wait()
 
@@ -215,11 +215,11 @@ class LaneConsumer(driver.Consumer):
         return end
 
     def join_again(self) -> None:
-        """Have the group share out its partitions."""
+        """Make the group assign its partitions again."""
         self._thread.join_again()
 
     async def confirm(self, tp: TopicPartition) -> bool:
-        """Send a heartbeat; tell whether it was accepted, and the partition is ours after it."""
+        """Send a heartbeat; return whether it was accepted, and the partition is ours after it."""
         if self.app.rebalancing or not await self._thread.call_thread(self._thread.is_member):
             return False
         return not self.app.rebalancing and self.lanes.get(tp) is not None
@@ -273,7 +273,7 @@ class LaneConsumer(driver.Consumer):
         return {tp for tp in self._get_active_partitions() if tp.topic not in self._command_topics or tp in epochs}
 
     def _all_rest(self) -> bool:
-        """Tell whether every lane has all that was fetched for it, and waits for more."""
+        """Return whether every lane has all that was fetched for it, and waits for more."""
         return all(
             lane.intake.is_open
             and lane.intake.backlog_taken
@@ -283,7 +283,7 @@ class LaneConsumer(driver.Consumer):
         )
 
     async def _seek_lanes(self, assignment: Any) -> None:
-        """Go where lanes want to read on: in a new assignment, for a new one, or since a batch was lost on the way."""
+        """Seek to the positions that lanes read from: after an assignment, for a new lane, or after a lost batch."""
         for lane in self.lanes:
             feed, intake = self._feeds.setdefault(lane.tp, _Feed()), lane.intake
             intake.needs_seek |= feed.assignment is not assignment
@@ -331,7 +331,7 @@ class LaneConsumer(driver.Consumer):
         )
 
     def _note_losses(self, epochs: Mapping[TopicPartition, int], assignment: Any) -> None:
-        """Tell lanes that the log does not have what they want to read, if they still want it."""
+        """Tell lanes which offsets the log does not have, if they still need them."""
         lost, self._thread.out_of_range = self._thread.out_of_range, {}
         for tp, offset in lost.items():
             lane = self.lanes.get(tp)

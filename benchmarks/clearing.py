@@ -9,7 +9,6 @@ schedules. Prints one JSON document, in microseconds of processor time for each 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 
 from benchmarks.costs.cost import TARGET
 from benchmarks.costs.lanes import CHUNK, LIMITS, SERIES, Lane
-from light_scheduler.bench.machine import machine
+from light_scheduler.bench.machine import machine, versions
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import Headers, TopicNames
 from light_scheduler.pipeline.audit.clearing import COLUMNS
@@ -100,6 +99,7 @@ def cost(run: Callable[[], object]) -> float:
 
 def main() -> None:
     """Measure, and print a document."""
+    found_on = machine()
     log, native, schema = lived_through(), dialect_named("native"), arrow_schema(ROWS)
     commands = records_of(log, NAMES.commands)
     readings = {
@@ -119,8 +119,8 @@ def main() -> None:
         "clearing": cost(lambda: list(clear_rows(terms)(iter([compared])))),
         "replaying": cost(lambda: list(judge_rows(terms)(iter([evidence])))),
     }
-    json.dump({"schedules": CHUNK, "microseconds": costs, "machine": machine()}, sys.stdout, indent=2)
-    print()
+    document = {"schedules": CHUNK, "microseconds": costs, "machine": found_on, "versions": versions()}
+    print(json.dumps(document, indent=2))
 
 
 def _read(reading: Reading, records: pa.RecordBatch, schema: pa.Schema) -> list[pa.RecordBatch]:

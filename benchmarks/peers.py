@@ -20,14 +20,13 @@ from benchmarks.contestants.figures import UNITS
 from benchmarks.contestants.match import PAYLOAD_BYTES, RATE, SECONDS, Match
 from benchmarks.contestants.toolbox import Toolbox
 from light_scheduler.bench.figures import summarised
-from light_scheduler.bench.machine import machine
+from light_scheduler.bench.machine import machine, versions
 from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.stage import Stage
 from light_scheduler.bench.table import number_text
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
 
-RESULT = Path(__file__).parent / "results" / "peers.json"
 CACHE = Path(tempfile.gettempdir()) / "light-scheduler-peers"
 PARTITIONS = 4
 WIDTH = 160
@@ -45,9 +44,9 @@ CONTESTANTS = {
 
 EXAMPLES = """\b
 Examples:
-  python -m benchmarks.peers                            all of them, three rounds
-  python -m benchmarks.peers light celery --rounds 1    two of them, once
-  python -m benchmarks.peers --scale 0.05 --rounds 1 --result /tmp/peers.json    does everything work?
+  python -m benchmarks.peers --result peers.json                            all of them, three rounds
+  python -m benchmarks.peers light celery --rounds 1 --result peers.json    two of them, once
+  python -m benchmarks.peers --scale 0.05 --rounds 1 --result peers.json    does everything work?
 """
 
 
@@ -119,7 +118,7 @@ def table_of(results: dict[str, Any]) -> Table:
 @click.option("--scale", type=click.FloatRange(0.001, 100), default=1.0, show_default=True, help="Of the usual work.")
 @click.option("--cache", type=click.Path(path_type=Path), default=CACHE, help="Where peers are installed.")
 @click.option(
-    "--result", type=click.Path(path_type=Path), default=RESULT, help="The document, written after each round."
+    "--result", type=click.Path(path_type=Path), required=True, help="The document, written after each round."
 )
 def main(names: tuple[str, ...], rounds: int, scale: float, cache: Path, result: Path) -> None:
     """Measure schedulers side by side, each with the same one-shots.
@@ -140,7 +139,7 @@ def main(names: tuple[str, ...], rounds: int, scale: float, cache: Path, result:
     """
     names = names or tuple(CONTESTANTS)
     settings = {"payload_bytes": PAYLOAD_BYTES, "steady": {"rate": RATE, "seconds": SECONDS}}
-    about = {"at": SystemClock().now(), "machine": machine(), "settings": settings}
+    about = {"at": SystemClock().now(), "machine": machine(), "versions": versions(), "settings": settings}
     with Progress() as progress, Stage(PARTITIONS) as stage:
         meeting = Meeting(names, Workspace(Path(), Toolbox(cache.absolute()), stage, progress), scale)
         for number in range(1, rounds + 1):

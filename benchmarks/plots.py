@@ -1,4 +1,4 @@
-"""Draws what is in benchmarks/results: rates beside their ceilings, lateness, and the schedulers compared.
+"""Draws what is in benchmarks/results: rates beside their ceilings, lateness, schedulers compared, jobs on Spark.
 
     python benchmarks/plots.py
 
@@ -108,7 +108,38 @@ def peers() -> Figure | None:
     return figure
 
 
-PLOTS: dict[str, Callable[[], Figure | None]] = {"rates": rates, "lateness": lateness, "peers": peers}
+def pipeline() -> Figure | None:
+    """Draw seconds, processor seconds and memory over rows, with a line of linear cost beside the first two."""
+    path = RESULTS / "pipeline.json"
+    if not path.exists():
+        return None
+    costs = [cost for cost in json.loads(path.read_text(encoding="utf-8"))["costs"] if cost["job"] != "worker"]
+    figure, (times, processor, memory) = plt.subplots(1, 3, figsize=(13, 4.5))
+    for job in dict.fromkeys(cost["job"] for cost in costs):
+        runs = sorted((cost for cost in costs if cost["job"] == job), key=lambda cost: cost["rows"])
+        sizes = [run["rows"] for run in runs]
+        times.plot(sizes, [run["seconds"] for run in runs], marker="o", label=job)
+        processor.plot(sizes, [run["cpu_s"] for run in runs], marker="o", label=job)
+        memory.plot(sizes, [run["peak_rss_bytes"] / 1e9 for run in runs], marker="o", label=job)
+    for axes, key in ((times, "seconds"), (processor, "cpu_s")):
+        rows, most = max((cost["rows"], cost[key]) for cost in costs)
+        axes.plot([rows / 100, rows], [most / 100, most], "k:", linewidth=1, label="linear")
+        axes.set(xscale="log", yscale="log", xlabel="rows")
+    times.set(title="Seconds")
+    processor.set(title="Processor seconds of Spark")
+    memory.set(title="Most memory of Spark, GB", xscale="log", xlabel="rows", ylim=(0, None))
+    for axes in (times, processor, memory):
+        axes.grid(alpha=0.3)
+    times.legend(fontsize=8)
+    return figure
+
+
+PLOTS: dict[str, Callable[[], Figure | None]] = {
+    "rates": rates,
+    "lateness": lateness,
+    "peers": peers,
+    "pipeline": pipeline,
+}
 
 
 def main() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from light_scheduler import web
-from light_scheduler.access.oidc import Oidc
 from light_scheduler.access.service import AccessService
 from light_scheduler.agents import DueTimer, attach_command_agents
 from light_scheduler.agents.app import SchedulerApp, create_app
@@ -27,6 +26,9 @@ from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.tenants.service import TenantService
 
+if TYPE_CHECKING:
+    from light_scheduler.access.oidc import Oidc
+
 
 def build(
     settings: Settings,
@@ -41,9 +43,7 @@ def build(
     Raises ConfigurationError for a dialect that does not exist.
     """
     clock = clock or SystemClock()
-    provider = settings.oidc
-    oidc = None if provider is None else Oidc(provider)
-    access = AccessService(settings.connection, settings.topics, clock, oidc)
+    access = AccessService(settings.connection, settings.topics, clock, _oidc(settings))
     tenants = TenantService(settings.connection, settings.topics, clock)
     options = web_options(settings, web.largest_body(settings))
 
@@ -78,6 +78,14 @@ def build(
     )
     web.attach(WebServer(app), worker, shared)
     return app
+
+
+def _oidc(settings: Settings) -> Oidc | None:
+    if settings.oidc is None:
+        return None
+    from light_scheduler.access.oidc import Oidc  # with cryptography, which takes a tenth of a worker's start to import
+
+    return Oidc(settings.oidc)
 
 
 def _examined(settings: Settings, info: Mapping[str, Any]) -> Iterator[Check]:

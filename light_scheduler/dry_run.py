@@ -19,11 +19,20 @@ from light_scheduler.model import DeadLetter, DeadLetterCause, Firing, Outcome
 from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
 from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_result, json_command, parse_firing
+from light_scheduler.wire.json_values import UNREADABLE, check
 
 ANY_PARTITION = 10_000
 """Stands for the unknown number of partitions of a target topic."""
 
 _LINE = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _Names(msgspec.Struct):
+    key: msgspec.Raw = msgspec.Raw()
+    id: msgspec.Raw = msgspec.Raw()
+
+
+_NAMES = msgspec.json.Decoder(_Names)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -123,18 +132,27 @@ class DryRun:
 
     def _send(self, number: int, line: bytes) -> None:
         try:
-            members = _LINE.decode(json_command(line, {}, {"command": "schedule"}))
+            command = json_command(line, {}, {"command": "schedule"})
+            key = key_of(command)
         except InvalidCommand as error:
             self._unsent[number] = Answer(number, None, None, None, Outcome.REJECTED, reason=error.reason)
             return
         reply = {"reply_topic": self._results, "correlation_id": str(number)}
         answered = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in reply.items()}
-        self._scheduler.send(_key_of(members), msgspec.json.encode({**members, **answered}), [])
+        self._scheduler.send(key, msgspec.json.encode({**_LINE.decode(command), **answered}), [])
 
 
-def _key_of(members: dict[str, msgspec.Raw]) -> bytes | None:
-    """Return the record's key as clients and HTTP choose it: the entity key, or else the id."""
-    for name in ("key", "id"):
-        if name in members and isinstance(value := msgspec.json.decode(members[name]), str):
-            return value.encode()
+def key_of(command: bytes) -> bytes | None:
+    """Return the record's key as clients and HTTP choose it: the entity key, or else the id.
+
+    Raises InvalidCommand if a member cannot be read: a lane would not answer that.
+    """
+    try:
+        check(command)
+    except UNREADABLE as error:
+        raise InvalidCommand("line", f"is not JSON: {error}") from None
+    names = _NAMES.decode(command)
+    for raw in (names.key, names.id):
+        if bytes(raw).startswith(b'"'):
+            return msgspec.json.decode(raw, type=str).encode()
     return None

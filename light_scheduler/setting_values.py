@@ -155,7 +155,7 @@ def secret(value: Any) -> Secret:
 
 
 def is_unicode(text: str) -> bool:
-    """Tell whether a text is one; bytes of another encoding in the environment are halves of characters in Python."""
+    """Return whether a text is one; bytes of another encoding in the environment are halves of characters in Python."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 

@@ -46,7 +46,7 @@ def _setting(default: Any, parse: Callable[[Any], Any], help: str, syntax: str) 
 
 
 def is_secret(setting: Field[Any]) -> bool:
-    """Tell whether a setting holds a secret: it is no option, since anybody on the machine may list those (`ps`)."""
+    """Return whether a setting holds a secret: it is no option, since anybody on the machine may list those (`ps`)."""
     return bool(setting.metadata["syntax"] == SECRET)
 
 
@@ -153,7 +153,7 @@ class Settings:
         1,
         read.processes,
         "Number of worker processes that `light-scheduler worker` runs on this machine, behind one HTTP port; auto: "
-        "one per core. If more than one, process 0 has `data_dir` and process N the folder N in it, the name "
+        "one per core. With more than one, process 0 uses `data_dir`; process N uses the folder N in it, the name "
         "`instance_id`-N in the group (default: named after the HTTP address), and the port `web_port` + 1 + N for the "
         "other workers.",
         "N|auto",
@@ -161,8 +161,8 @@ class Settings:
     web_allowed_hosts: tuple[str, ...] = _setting(
         (),
         read.hosts,
-        "More host names to answer requests for, such as the name of a proxy or a Kubernetes service. The server "
-        "always answers requests for web_host, for localhost, and for the address at which they arrive.",
+        "More host names to accept in requests, such as a proxy or a Kubernetes service. The server always accepts "
+        "web_host, localhost, and the address where the request arrives.",
         "HOST,...",
     )
     web_ssl_certificate: Path | None = _setting(
@@ -237,7 +237,7 @@ class Settings:
     oidc_role_claim: str = _setting(
         "roles",
         read.text,
-        "Claim of the token that has its roles. Use dots for a nested claim: realm_access.roles.",
+        "Claim of the token that lists its roles. Use dots for a nested claim: realm_access.roles.",
         "TEXT",
     )
     oidc_roles: tuple[tuple[str, str], ...] = _setting(
@@ -249,7 +249,7 @@ class Settings:
     oidc_tenant_claim: str = _setting(
         "tenants",
         read.text,
-        "Claim of the token that has its tenants. `*` stands for all tenants.",
+        "Claim of the token that lists its tenants. `*` stands for all tenants.",
         "TEXT",
     )
     partitions: int = _setting(
@@ -318,8 +318,8 @@ class Settings:
     schema_registry_subjects: str = _setting(
         "topic",
         read.choice("topic", "record", "topic-record"),
-        "How subjects in the schema registry are named for tasks that `POST /schedulers` writes: after the topic, "
-        "after the record's full name, or after both. Set it to what your producers use. Reading does not need it.",
+        "How to name subjects in the schema registry for tasks from `POST /schedulers`: after the topic, after the "
+        "record's full name, or after both. Use the same as your producers. Reading does not need it.",
         "topic|record|topic-record",
     )
     schema_registry_username: str | None = _setting(
@@ -345,7 +345,7 @@ class Settings:
         None,
         read.optional(read.path),
         "Folder with Avro schemas (*.avsc) of payloads in single-object encoding, for the dashboard and for "
-        "`?decoded=true` over HTTP. Files that you add are found without a restart.",
+        "`?decoded=true` over HTTP. The worker finds new files without a restart.",
         "PATH",
     )
     masked_fields: tuple[str, ...] = _setting(
@@ -365,7 +365,7 @@ class Settings:
     rebuild_processes: int = _setting(
         2,
         read.integer(0, 64),
-        "How many partitions to rebuild from Kafka at the same time. A large one is rebuilt by a separate process. "
+        "How many partitions to rebuild from Kafka at the same time. A separate process rebuilds each large one. "
         "0: the worker rebuilds all of them itself, next to its other work. Several `processes` share this number, "
         "with at least 1 each.",
         "N",
@@ -386,8 +386,8 @@ class Settings:
     tracing: bool = _setting(
         False,
         read.truth,
-        "Send spans of commands and firings that belong to a trace (header `traceparent`) to OpenTelemetry. Its own "
-        "variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, say where. Needs the extra `tracing`.",
+        "Send spans of commands and firings that belong to a trace (header `traceparent`) to OpenTelemetry. Set the "
+        "destination in its own variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT`. Needs the extra `tracing`.",
         "true|false",
     )
     max_clock_skew: int = _setting(
@@ -411,21 +411,21 @@ class Settings:
     tenant_weights: tuple[tuple[str, int], ...] = _setting(
         (),
         read.by_tenant("weight", read.integer(1, MAX_WEIGHT)),
-        "Share of each tenant while several tenants have more due than a worker can deliver at once. Tenants that are "
-        "not named have weight 1.",
+        "Share of each tenant when several tenants have more due than a worker can deliver at once. Tenants without a "
+        "weight have weight 1.",
         "TENANT:WEIGHT,...",
     )
     firing_rate: float | None = _setting(
         None,
         read.rate,
-        "Maximum number of firings a second, all tenants and commands topics together. Partitions share it evenly, and "
+        "Maximum number of firings per second over all tenants and commands topics. Partitions share it evenly, and "
         "lend what they do not need. Firings above it wait.",
         "N|unlimited",
     )
     tenant_firing_rates: tuple[tuple[str, float | None], ...] = _setting(
         (),
         read.by_tenant("rate", read.rate, others=True),
-        "Maximum number of firings a second of each tenant. `*` stands for every tenant that is not named.",
+        "Maximum number of firings per second for each tenant. `*` stands for every tenant that is not named.",
         "TENANT:N|unlimited,...",
     )
     log_level: str = _setting(
@@ -642,8 +642,8 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
     if file is None and not path.exists():
         return {}
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError(str(path), f"cannot be read: {error}") from error
 
 

@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-BESIDES = ("benchmarks/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+BESIDES = ("benchmarks/README.md", "benchmarks/EXPERIMENTS.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 _LINK = re.compile(r"(\]\()([^)#\s:]+)(?=[)#])")
 _EXAMPLE = re.compile(r"^\[[^\]\n]+\]\(\.\./(examples/[^)\n]+)\)$", re.MULTILINE)
 _LANGUAGES = {".go": "go", ".java": "java", ".mjs": "javascript", ".py": "python", ".sh": "sh"}

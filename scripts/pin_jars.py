@@ -10,7 +10,7 @@ from __future__ import annotations
 from benchmarks.contestants import toolbox
 from light_scheduler.host import pins
 from light_scheduler.host.jars import KAFKA, resolved
-from light_scheduler.pipeline.delta import DELTA
+from light_scheduler.pipeline.delta_jars import DELTA
 
 
 def main() -> None:

@@ -30,11 +30,16 @@ NOT_NEEDED = (
 
 def record(commit: str, archive: Path) -> None:
     """Write the archive of a commit. Raises CalledProcessError if there is no such commit."""
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    archive.write_bytes(lzma.compress(tar_of(commit, Path()), preset=9 | lzma.PRESET_EXTREME))
+
+
+def tar_of(commit: str, repository: Path) -> bytes:
+    """Return the packages of a commit as a tar file. Raises CalledProcessError if there is no such commit."""
     paths = [*PACKAGES, *(f":(exclude,glob)light_scheduler/{path}" for path in NOT_NEEDED)]
     command = ["git", "archive", "--format=tar", commit, "--", *paths]
-    tar = subprocess.run(command, check=True, capture_output=True)  # nosec B603 # git, whose output is only kept
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    archive.write_bytes(lzma.compress(tar.stdout, preset=9 | lzma.PRESET_EXTREME))
+    tar = subprocess.run(command, check=True, cwd=repository, capture_output=True)  # nosec B603 # output is only kept
+    return tar.stdout
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ async def decided_end(reader: StateConsumer, changelog: TopicPartition, at: int,
 
 
 async def nothing_counts(clients: LaneClients, changelog: TopicPartition, start: int, end: int) -> bool:
-    """Tell whether nothing between two offsets counts, or may come to count: only markers, and what was aborted.
+    """Return whether nothing between two offsets counts, or may come to count: only markers, and what was aborted.
 
     To be asked by an owner whose open transaction begins at `end`, or who has waited until all can be read that is
     before it. Raises BrokerError if there is no answer in time.
@@ -115,7 +115,7 @@ async def nothing_counts(clients: LaneClients, changelog: TopicPartition, start:
 
 
 async def is_untouched(clients: LaneClients, changelog: TopicPartition, start: int, end: int) -> bool:
-    """Tell whether it is known that nothing between two offsets counts; see `nothing_counts`."""
+    """Return whether it is known that nothing between two offsets counts; see `nothing_counts`."""
     try:
         return await nothing_counts(clients, changelog, start, end)
     except BrokerError:

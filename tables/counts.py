@@ -7,25 +7,28 @@ in a group that is not counted.
 
     cell     group u32 | minute u32
     group    'g' | group u32                            -> MessagePack [tenant, topic, state]
-    changes  'c' | book u32 | level u8 | slot u8        -> MessagePack {cell u64: change}
+    changes  'c' | book u32 | level u8 | slot u8 | last cell u64   -> MessagePack {cell u64: change}, see `count_rows`
 
-A write adds one row of changes to the book `RECENT`. When it has `FANOUT` rows, or a write is large, they are added up
+A write adds one run of changes to the book `RECENT`. When it has `FANOUT` runs, or a write is large, they are added up
 and entered in the book of each day, cell by cell, and in the book `DAYS`, which has (group, day) in place of cells. In
-any book, about as many rows of a level are added up to one of the next level. So a write is small, and there are few
-rows to read. The book of a day in which nothing wakes any more has no rows.
+any book, about as many runs of a level are added up to one of the next level. So a write is small, and there are few
+runs to read. The book of a day in which nothing wakes any more has none.
 
-Many books have as many rows at the same time. A write that enters nothing adds up those of some of them, so that no
+Many books have as many runs at the same time. A write that enters nothing adds up those of some of them, so that no
 write takes long: an allowance of cells that is larger than what it needs on average.
+
+Whoever asks for the counts of some groups reads only the rows that can have those: other tenants may have any number.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import get_args
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -34,26 +37,32 @@ from light_scheduler.model import State
 
 from .cell_changes import GROUP_NUMBER, CellChanges, Group
 from .cells import added_up, by_group, decoded
+from .count_rows import CHANGES, CHANGES_END, Place, Run, cut_up, keys_of, keys_with, place_in
 from .store import Store
 
 GROUPS = b"g"
-CHANGES = b"c"
+GROUPS_END = b"h"
 FANOUT = 16
-MOST_ROWS = 4 * FANOUT
-"""Of a level, before they are added up whatever that takes. A row's place is one byte."""
+MOST_RUNS = 4 * FANOUT
+"""Of a level, before they are added up whatever that takes. A run's place is one byte."""
 
 ALLOWANCE, LEAST_ALLOWANCE = 4, 1_000
-"""Cells that a write reads to add up rows: so many times those that it changes, and at least so many."""
+"""Cells that a write reads to add up runs: so many times those that it changes, and at least so many."""
+
+MOST_RENEWED = 1 << 20
+"""Bytes of a run that is cut up at once when an older table is opened, for which the loop is held up for some 50 ms."""
 
 MANY_CELLS = 16_000
-"""A write with more is entered at once: rows of recent changes are read again, all of them by one later write."""
+"""A write with more is entered at once: recent changes are read again, all of them by one later write."""
 
 MINUTES_A_DAY = 1_440
 RECENT, DAYS = 0xFFFFFFFF, 0xFFFFFFFE
 """Books that are not those of a day: no instant is that late."""
 
+Levels = list[list[Run]]
+"""The runs of a book: of each level, by slot."""
+
 _LOW = 0xFFFFFFFF
-_ROW = struct.Struct(">IBB")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_changes = msgspec.msgpack.Decoder(dict[int, int]).decode
 _decode_group = msgspec.msgpack.Decoder(Group).decode
@@ -66,13 +75,19 @@ class Step:
     rows: dict[bytes, bytes | None]
     groups: Mapping[int, int]
     born: Mapping[Group, bytes]
-    levels: Mapping[int, list[int]]
+    levels: Mapping[int, Levels]
     entered: Mapping[int, int]
+
+
+class Earlier(dict[int, int]):
+    """How many schedules groups had when somebody began to read totals, of those that have changed since, by number."""
+
+    __slots__ = ("__weakref__",)
 
 
 @dataclass
 class Counts:
-    """The counts of a store. In memory there is a number for each group and each day, and no more."""
+    """The counts of a store. In memory there is a number for each group, each day and each row, and no more."""
 
     store: Store
     numbers: dict[Group, bytes] = field(default_factory=dict)
@@ -81,18 +96,23 @@ class Counts:
     _totals: Counter[int] = field(default_factory=Counter)
     _tenants: Counter[str] = field(default_factory=Counter)
     _states: Counter[tuple[str, State]] = field(default_factory=Counter)  # of each tenant
-    _levels: dict[int, list[int]] = field(default_factory=dict)  # book -> how many rows each level has
+    _groups: dict[str, dict[int, Group]] = field(default_factory=dict)  # of each tenant, by rising number
+    _levels: dict[int, Levels] = field(default_factory=dict)  # of each book
     _entered: Counter[int] = field(default_factory=Counter)  # day -> how many schedules its book has
-    _full: dict[int, None] = field(default_factory=dict)  # books of which rows are to be added up, in order
+    _earlier: WeakValueDictionary[int, Earlier] = field(default_factory=WeakValueDictionary)  # of those who read totals
+    _full: dict[int, None] = field(default_factory=dict)  # books of which runs are to be added up, in order
 
     def __post_init__(self) -> None:
-        for key, value in self.store.scan(GROUPS, GROUPS + b"\xff"):
+        for key, value in self.store.scan(GROUPS, GROUPS_END):
             self._name(decoded(_decode_group, value), key[1:])
-        for key, _ in self.store.scan(CHANGES, CHANGES + b"\xff" * 7):
-            book, level, slot = _ROW.unpack(key[1:])
-            levels = self._levels.setdefault(book, [])
-            levels += [0] * (level + 1 - len(levels))
-            levels[level] = max(levels[level], slot + 1)
+        for key, _ in self.store.scan(CHANGES, CHANGES_END):
+            place, last = place_in(key)
+            levels = self._levels.setdefault(place.book, [])
+            levels += ([] for _ in range(place.level + 1 - len(levels)))
+            runs = levels[place.level]
+            runs += ([] for _ in range(place.slot + 1 - len(runs)))
+            if last is not None:
+                runs[place.slot].append(last)
         for book, levels in self._levels.items():
             self._note_full(book, levels)
         for cell, count in self.by_day().items():
@@ -105,7 +125,7 @@ class Counts:
         return self._tenants[tenant]
 
     def has_any(self, tenant: str, topic: str | None, state: State | None) -> bool:
-        """Tell whether a tenant has any schedule for a topic (None: whichever) in a state (None: whichever)."""
+        """Return whether a tenant has any schedule for a topic (None: whichever) in a state (None: whichever)."""
         if topic is None:
             return bool(self._tenants[tenant]) if state is None else bool(self._states[tenant, state])
         states = get_args(State) if state is None else (state,)
@@ -115,36 +135,52 @@ class Counts:
         """Return how many schedules each group has."""
         return dict(self.each_total())
 
-    def each_total(self) -> Iterator[tuple[Group, int]]:
-        """Return an iterator over the groups and how many schedules each has at the moment of this call, whatever
-        changes until it ends."""
-        names, totals = dict(self._names), dict(self._totals)
-        return ((names[number], count) for number, count in totals.items() if count)
+    def each_total(self, tenants: Collection[str] | None = None) -> Iterator[tuple[Group, int]]:
+        """Return an iterator over the groups, of some tenants or of all, and how many schedules each has at the moment
+        of this call, whatever changes until it ends. They are looked up one by one as it goes on."""
+        groups = [dict(self._names)] if tenants is None else [self.groups_of(tenant) for tenant in tenants]
+        earlier = Earlier()
+        self._earlier[id(earlier)] = earlier
+        return self._totals_of(groups, earlier)
+
+    def _totals_of(self, groups: Iterable[dict[int, Group]], earlier: Earlier) -> Iterator[tuple[Group, int]]:
+        for number, group in chain.from_iterable(each.items() for each in groups):
+            count = earlier[number] if number in earlier else self._totals[number]
+            if count:
+                yield group, count
 
     def by_day(self) -> dict[int, int]:
         """Return how many schedules wake in each day, as {group u32 | day u32: count}."""
-        total = self._sum(DAYS)
-        for cell, change in self._sum(RECENT).items():
-            total[cell >> 32 << 32 | (cell & _LOW) // MINUTES_A_DAY] += change
-        return {number: count for number, count in total.items() if count}
+        return {number: count for number, count in added_up(self.rows_by_day()).items() if count}
 
     def each_by_day(self) -> Iterator[tuple[int, int]]:
-        """Return an iterator over (group u32 | day u32, change). Changes add up to how many schedules wake in each day
-        at the moment of this call."""
-        days, recent = self._cells(DAYS), self._cells(RECENT)
-        in_days = ((cell >> 32 << 32 | (cell & _LOW) // MINUTES_A_DAY, change) for cell, change in recent)
-        return chain(days, in_days)
+        """Return an iterator over the (group u32 | day u32, change) of `rows_by_day`."""
+        return chain.from_iterable(row.items() for row in self.rows_by_day())
 
     def each_by_minute(self, day: int) -> Iterator[tuple[int, int]]:
-        """Return an iterator over (cell u64, change) of a day. Changes add up to how many schedules wake in each minute
-        at the moment of this call."""
-        cells, recent = self._cells(day), self._cells(RECENT)
-        return chain(cells, (each for each in recent if (each[0] & _LOW) // MINUTES_A_DAY == day))
+        """Return an iterator over the (cell u64, change) of `rows_by_minute`."""
+        return chain.from_iterable(row.items() for row in self.rows_by_minute(day))
 
-    def days(self) -> set[int]:
-        """Return the days in which something wakes, and maybe others."""
-        recent = {(cell & _LOW) // MINUTES_A_DAY for cell, _ in self._cells(RECENT)}
+    def rows_by_day(self, groups: Sequence[int] | None = None) -> Iterator[dict[int, int]]:
+        """Return an iterator over rows, as {group u32 | day u32: change}. Changes add up to how many schedules wake in
+        each day at the moment of this call. With `groups` (numbers, in order), those of others may be missing."""
+        days, recent = self._rows(DAYS, groups), self._rows(RECENT, groups)
+        return chain(days, map(_in_days, recent))
+
+    def rows_by_minute(self, day: int, groups: Sequence[int] | None = None) -> Iterator[dict[int, int]]:
+        """Return an iterator over rows of a day, as {cell u64: change}. Changes add up to how many schedules wake in
+        each minute at the moment of this call. With `groups` (numbers, in order), those of others may be missing."""
+        rows, recent = self._rows(day, groups), self._rows(RECENT, groups)
+        return chain(rows, (_of_day(day, row) for row in recent))
+
+    def days(self, groups: Sequence[int] | None = None) -> set[int]:
+        """Return the days in which something wakes, of these groups (numbers, in order) or of all, and maybe others."""
+        recent = {(cell & _LOW) // MINUTES_A_DAY for row in self._rows(RECENT, groups) for cell in row}
         return recent | self._levels.keys() - {RECENT, DAYS}
+
+    def groups_of(self, tenant: str) -> dict[int, Group]:
+        """Return the groups of a tenant by their numbers, in order."""
+        return dict(self._groups.get(tenant, ()))
 
     def group(self, number: int) -> Group | None:
         """Return the group of a number; None: nothing of it is counted any more."""
@@ -158,7 +194,7 @@ class Counts:
         cells = dict(zip(struct.unpack(f">{len(changes)}Q", b"".join(changes)), changes.values(), strict=True))
         groups = by_group(cells)
         rows: dict[bytes, bytes | None] = {}
-        levels: dict[int, list[int]] = {}
+        levels: dict[int, Levels] = {}
         entered = self._enter(rows, levels, cells)
         if levels[RECENT][0]:  # nothing was entered
             self._add_up_some(rows, levels, max(LEAST_ALLOWANCE, ALLOWANCE * len(cells)))
@@ -169,6 +205,26 @@ class Counts:
             if change and self._totals[number] + change == 0:
                 rows[GROUPS + GROUP_NUMBER.pack(number)] = None
         return Step(rows, groups, born, levels, entered)
+
+    def renewals(self) -> Iterator[Step]:
+        """Yield what has to be stored to have each run cut up that a table before format 9 has, one by one.
+
+        Each of them is to be stored and taken before the next one is asked for. Very large ones stay as they are: they
+        are read as they are, until they are added up with others."""
+        for book in list(self._levels):
+            old = [
+                Place(book, level, slot)
+                for level, runs in enumerate(self._levels[book])
+                for slot, run in enumerate(runs)
+                if not run
+            ]
+            for place in old:
+                keys = keys_of(place, [])
+                (row,) = self.store.get_many(keys)
+                if len(row or b"") <= MOST_RENEWED and (cells := _changes_in(row)):
+                    levels = self._copy(book)
+                    levels[place.level][place.slot], cut = cut_up(place, cells)
+                    yield Step({**dict.fromkeys(keys), **cut}, {}, {}, {book: levels}, {})
 
     def take(self, step: Step) -> None:
         """Take in what was stored."""
@@ -184,18 +240,28 @@ class Counts:
                 del self._entered[day]
         for group, key in step.born.items():
             self._name(group, key)
+        for earlier in list(self._earlier.values()):
+            for number in step.groups:
+                earlier.setdefault(number, self._totals[number])
         for number, change in step.groups.items():
             self._add(number, change)
             if not self._totals[number]:
                 del self._totals[number]
                 if (gone := self._names.pop(number, None)) is not None:
-                    del self.numbers[gone]
+                    self._forget(gone, number)
 
     def _name(self, group: Group, key: bytes) -> None:
         number = GROUP_NUMBER.unpack(key)[0]
         self._names[number] = group
         self.numbers[group] = key
+        self._groups.setdefault(group.tenant, {})[number] = group
         self.next_number = max(self.next_number, number + 1)
+
+    def _forget(self, group: Group, number: int) -> None:
+        del self.numbers[group]
+        del self._groups[group.tenant][number]
+        if not self._groups[group.tenant]:
+            del self._groups[group.tenant]
 
     def _add(self, number: int, change: int) -> None:
         if (group := self._names.get(number)) is not None:
@@ -209,23 +275,23 @@ class Counts:
                 del self._states[of_state]
 
     def _enter(
-        self, rows: dict[bytes, bytes | None], levels: dict[int, list[int]], cells: dict[int, int]
+        self, rows: dict[bytes, bytes | None], levels: dict[int, Levels], cells: dict[int, int]
     ) -> Mapping[int, int]:
-        """Note changes as recent ones; when there are many rows of those, enter them in the books of their days.
+        """Note changes as recent ones; when there are many runs of those, enter them in the books of their days.
 
         Returns by how much the books of days change.
         """
-        known = self._levels.get(RECENT, [0])
-        if known[0] < FANOUT - 1 and len(cells) <= MANY_CELLS:
-            rows[_row_key(RECENT, 0, known[0])] = _encode(cells)
-            levels[RECENT] = [known[0] + 1]
+        recent = self._copy(RECENT) or [[]]
+        if len(recent[0]) < FANOUT - 1 and len(cells) <= MANY_CELLS:
+            _put(rows, RECENT, recent, 0, cells)
+            levels[RECENT] = recent
             return {}
-        full = [_row_key(RECENT, 0, slot) for slot in range(known[0])]
+        full = self._keys(RECENT)
         books: defaultdict[int, dict[int, int]] = defaultdict(dict)
         for cell, change in added_up([cells, *self._read(full)]).items():
             books[(cell & _LOW) // MINUTES_A_DAY][cell] = change
         rows.update(dict.fromkeys(full))
-        levels[RECENT] = [0]
+        levels[RECENT] = [[]]
         entered = {day: sum(changes.values()) for day, changes in books.items()}
         books[DAYS] = {
             number << 32 | day: change
@@ -235,61 +301,71 @@ class Counts:
         }
         for book, changes in books.items():
             if book != DAYS and not self._entered[book] + entered[book]:  # no count is below 0, so each is 0
-                rows.update(dict.fromkeys(self._rows_of(book)))
+                rows.update(dict.fromkeys(self._keys(book)))
                 levels[book] = []
             elif changes:
                 levels[book] = self._append(rows, book, changes)
         return entered
 
-    def _append(self, rows: dict[bytes, bytes | None], book: int, changes: dict[int, int]) -> list[int]:
-        """Add a row to a book; return how many rows each of its levels has then."""
-        levels = list(self._levels.get(book, ()))
+    def _append(self, rows: dict[bytes, bytes | None], book: int, changes: dict[int, int]) -> Levels:
+        """Add a run to a book; return the runs that it has then."""
+        levels = self._copy(book)
         level = 0
-        while changes and level < len(levels) and levels[level] >= MOST_ROWS:
-            full = [_row_key(book, level, slot) for slot in range(levels[level])]
+        while changes and level < len(levels) and len(levels[level]) >= MOST_RUNS:
+            full = [key for slot, run in enumerate(levels[level]) for key in keys_of(Place(book, level, slot), run)]
             changes = added_up([changes, *self._read(full)])
             rows.update(dict.fromkeys(full))
-            levels[level] = 0
+            levels[level] = []
             level += 1
         _put(rows, book, levels, level, changes)
         return levels
 
-    def _add_up_some(self, rows: dict[bytes, bytes | None], levels: dict[int, list[int]], allowance: int) -> None:
-        """Add up rows of books that have many, until that many cells have been read."""
+    def _add_up_some(self, rows: dict[bytes, bytes | None], levels: dict[int, Levels], allowance: int) -> None:
+        """Add up runs of books that have many, until that many cells have been read."""
         for book in self._full:
             if allowance <= 0:
                 return
-            left = list(self._levels[book])
-            level = max(range(len(left)), key=left.__getitem__)
+            left = self._copy(book)
+            level = max(range(len(left)), key=lambda each: len(left[each]))
             taken: list[dict[int, int]] = []
-            while left[level] and (allowance > 0 or len(taken) < 2):  # one alone would only be copied
-                left[level] -= 1
-                key = _row_key(book, level, left[level])
-                taken += self._read([key])
-                rows[key] = None
-                allowance -= len(taken[-1])
+            runs = 0
+            while left[level] and (allowance > 0 or runs < 2):  # one alone would only be copied
+                run = left[level].pop()
+                keys = keys_of(Place(book, level, len(left[level])), run)
+                read = list(self._read(keys))
+                rows.update(dict.fromkeys(keys))
+                allowance -= sum(map(len, read))
+                taken += read
+                runs += 1
             _put(rows, book, left, level + 1, added_up(taken))
             levels[book] = left
 
-    def _note_full(self, book: int, levels: list[int]) -> None:
-        if book != RECENT and max(levels, default=0) >= FANOUT:
+    def _note_full(self, book: int, levels: Levels) -> None:
+        if book != RECENT and max(map(len, levels), default=0) >= FANOUT:
             self._full[book] = None
         else:
             self._full.pop(book, None)
 
     def _sum(self, book: int) -> Counter[int]:
-        return added_up(self._read(self._rows_of(book)))
+        return added_up(self._rows(book))
 
-    def _rows_of(self, book: int) -> list[bytes]:
+    def _copy(self, book: int) -> Levels:
+        """Return the runs of a book, to be changed."""
+        return [list(runs) for runs in self._levels.get(book, ())]
+
+    def _keys(self, book: int, groups: Sequence[int] | None = None) -> list[bytes]:
+        """Return the keys of a book's rows, or of those that can have cells of some groups."""
         return [
-            _row_key(book, level, slot)
-            for level, count in enumerate(self._levels.get(book, ()))
-            for slot in range(count)
+            key
+            for level, runs in enumerate(self._levels.get(book, ()))
+            for slot, run in enumerate(runs)
+            for place in [Place(book, level, slot)]
+            for key in (keys_of(place, run) if groups is None else keys_with(place, run, groups))
         ]
 
-    def _cells(self, book: int) -> Iterator[tuple[int, int]]:
-        """Return an iterator over the changes of a book, which is read in this call and decoded as it goes on."""
-        return chain.from_iterable(changes.items() for changes in self._read(self._rows_of(book)))
+    def _rows(self, book: int, groups: Sequence[int] | None = None) -> Iterator[dict[int, int]]:
+        """Return an iterator over rows of a book, which are read in this call and decoded as it goes on."""
+        return self._read(self._keys(book, groups))
 
     def _read(self, keys: list[bytes]) -> Iterator[dict[int, int]]:
         """Return an iterator over rows, which are read in this call."""
@@ -302,13 +378,22 @@ def _changes_in(row: bytes | None) -> dict[int, int]:
     return decoded(_decode_changes, row)
 
 
-def _put(rows: dict[bytes, bytes | None], book: int, levels: list[int], level: int, changes: Mapping[int, int]) -> None:
-    """Add a row to a level of a book, if it says anything, and count it."""
+def _in_days(row: Mapping[int, int]) -> dict[int, int]:
+    """Return changes of cells as those of days."""
+    days: defaultdict[int, int] = defaultdict(int)
+    for cell, change in row.items():
+        days[cell >> 32 << 32 | (cell & _LOW) // MINUTES_A_DAY] += change
+    return days
+
+
+def _of_day(day: int, row: Mapping[int, int]) -> dict[int, int]:
+    return {cell: change for cell, change in row.items() if (cell & _LOW) // MINUTES_A_DAY == day}
+
+
+def _put(rows: dict[bytes, bytes | None], book: int, levels: Levels, level: int, changes: Mapping[int, int]) -> None:
+    """Add a run to a level of a book, if it says anything."""
     if changes:
-        levels += [0] * (level + 1 - len(levels))
-        rows[_row_key(book, level, levels[level])] = _encode(changes)
-        levels[level] += 1
-
-
-def _row_key(book: int, level: int, slot: int) -> bytes:
-    return CHANGES + _ROW.pack(book, level, slot)
+        levels += ([] for _ in range(level + 1 - len(levels)))
+        run, cut = cut_up(Place(book, level, len(levels[level])), changes)
+        levels[level].append(run)
+        rows.update(cut)

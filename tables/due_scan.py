@@ -1,4 +1,4 @@
-"""Reading what is due: one scan for each tenant, each read only as far as its turn to be served goes."""
+"""The due scan: one for each tenant, each read only as far as the tenant's share of the cycle goes."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Candidates(NamedTuple):
 
 
 class TenantScan:
-    """What is due of one tenant, as far as it is taken of its candidates.
+    """The scan of one tenant: takes its due schedules, in order, for as long as its turns last.
 
-    Not more than `most` are taken, and `unit` is the number of bytes that cost as much as a schedule. Primary keys of
-    what is taken are noted in the rows, which also have the definitions, and say in which cell a schedule is counted.
-    What `waits` for a place is passed over.
+    At most `most` are taken; `unit` is the number of bytes that cost as much as a schedule. The rows get the primary
+    keys of the schedules that are taken; they also have their definitions, and the cells in which they are counted.
+    A schedule that `waits` for a place is passed over.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ class Floors:
         return len(self._keys) - (PROBE_TENANT in self._keys)
 
     def get(self, tenant: str) -> bytes | None:
-        """Return a tenant's floor; None: nothing of its is pending."""
+        """Return a tenant's floor; None: the tenant has no pending schedule."""
         return self._keys.get(tenant)
 
     def after(self, place: tuple[int, str] | None) -> tuple[int, str] | None:
@@ -39,7 +39,7 @@ class Floors:
         return [tenant for _, tenant in self._by_due.irange(maximum=(until + 1, ""), inclusive=(True, False))]
 
     def move(self, tenant: str, key: bytes | None) -> None:
-        """Set a tenant's floor; None: nothing of its is pending."""
+        """Set a tenant's floor; None: the tenant has no pending schedule."""
         old = self._keys.get(tenant)
         if key == old:
             return

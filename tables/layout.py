@@ -7,7 +7,7 @@
     definition   'd' | identity               -> schedule record, if it is split
     checkpoint   'm'                          -> see `table.Checkpoint`
     others       'l' | changelog key          -> record that is neither a schedule's nor the position
-    counts       'c' and 'g'                  -> see `counts`
+    counts       'c' and 'g'                  -> see `counts` and `count_rows`
 
 `identity` is `tenant | 0x00 | id` (see `wire.state`). An arrival is stored with 2^63 added: one before all commands of
 the topic is negative. The minute is the storage bucket: it never shows outside.
@@ -154,6 +154,6 @@ def due_of(index_key: bytes) -> int:
 
 
 def order_of(entry: Entry) -> Order:
-    """Return the place of a schedule in the order in which what is due is delivered, whosever it is."""
+    """Return the place of a schedule in the order of delivery, over all tenants."""
     schedule, progress = entry.schedule, entry.progress
     return progress.wakes_at, schedule.priority, progress.arrival, schedule.tenant, schedule.id

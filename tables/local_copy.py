@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -86,6 +87,8 @@ class LocalCopy:
             self._close_table()
         table = self._open(facts) if self.table is None else self.table
         self.facts = facts
+        for _ in table.renew():
+            await asyncio.sleep(0)
         turn = services.loads.turn(is_lane=self._is_lane, stopping=self._stopping) if table.is_new else nullcontext()
         async with turn, reading(services.clients) as reader:
             end_of = partial(decided_end, are_markers_late=are_markers_late) if self._is_lane else committed_end

@@ -32,13 +32,13 @@ class Traits(NamedTuple):
         )
 
     def are_in(self, position: bytes, value: bytes) -> bool:
-        """Tell whether what is stored at a position may match."""
+        """Return whether what is stored at a position may match."""
         return self.are_in_id(position) and (
             not self.texts or value.startswith(layout.PROGRESS_ONLY) or all(map(value.__contains__, self.texts))
         )
 
     def are_in_id(self, position: bytes) -> bool:
-        """Tell whether what is at a position may match, going by its id."""
+        """Return whether what is at a position may match, going by its id."""
         return position.startswith(self.id_prefix, self.id_begins) and (
             not self.id_contains or position.find(self.id_contains, self.id_begins) >= 0
         )

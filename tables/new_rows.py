@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import msgspec
 
@@ -10,6 +11,7 @@ from light_scheduler.model.probe import is_probe
 
 from .cell_changes import CellChanges
 from .placing import Placing
+from .store import Loaded
 from .table import Checkpoint, ScheduleTable
 
 
@@ -18,8 +20,8 @@ class NewRows:
 
     def __init__(self, table: ScheduleTable) -> None:
         self._table = table
-        self._entries: dict[bytes, bytes] = {}
-        self._primaries: dict[bytes, bytes] = {}
+        self._entries: Loaded = []
+        self._primaries: Loaded = []
         self._counted = CellChanges(table.counts)
         self._place = Placing(self._counted).place
 
@@ -39,14 +41,14 @@ class NewRows:
                 known[key] = value
             elif value is not None:
                 index_key, cell = place(identity, value)
-                entries[index_key] = value
-                primaries[primary] = cell + index_key
+                entries.append((index_key, value))
+                primaries.append((primary, cell + index_key))
                 added.append(cell)
 
     def write(self) -> None:
         """Write what was gathered, at once."""
         if self._primaries:
-            self._table.load({**self._primaries, **self._entries}, self._checkpoint(), self._counted)
+            self._table.load(dict(chain(self._primaries, self._entries)), self._checkpoint(), self._counted)
 
     def write_files(self) -> Iterator[None]:
         """Write what was gathered as sorted files, in steps of which some take long."""

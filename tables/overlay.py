@@ -5,44 +5,22 @@ An overlay is dropped when its transaction fails, and applied in one write after
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from light_scheduler.engine import FairQueue
-from light_scheduler.errors import FormatError, FormatTooNew
-from light_scheduler.model import NEVER, BulkPart, BulkTotal, Entry
-from light_scheduler.model.lending import Lending
+from light_scheduler.errors import FormatError
+from light_scheduler.model import NEVER, Entry
 from light_scheduler.model.place import Place
-from light_scheduler.model.probe import PROBE_IDENTITY, PROBE_TENANT, is_probe
-from light_scheduler.wire.delayed_state import (
-    DELAYED_KIND,
-    QUEUE_KIND,
-    DelayedQueue,
-    decode_delayed,
-    decode_queue,
-    tenant_of,
-)
-from light_scheduler.wire.lending_state import ROOM_KIND, decode_room, room_of
+from light_scheduler.model.probe import PROBE_TENANT, is_probe
 from light_scheduler.wire.state import (
-    BULK_PART_KIND,
-    BULK_TOTAL_KIND,
-    EMPTIED_KIND,
-    LENT_KIND,
     POSITION_KEY,
     PROGRESS_KIND,
     SCHEDULE_KIND,
-    bulk_offset_of,
-    bulk_total_key,
-    decode_bulk_part,
-    decode_bulk_total,
     decode_commands_log,
-    decode_emptied,
     decode_entry,
-    decode_lent,
     decode_position,
     decode_progress,
     identity_of,
@@ -50,22 +28,13 @@ from light_scheduler.wire.state import (
 
 from . import layout
 from .cell_changes import CellChanges
-from .due_scan import Candidates, DueScan, TenantScan, Waits
+from .due_order import DueOrder
+from .due_scan import DueScan, Waits
 from .layout import PRIMARY
+from .other_records import OtherRecords
 from .rows import NOT_ASKED, Rows
 from .table import Checkpoint, ScheduleTable, stored_entry
 from .whole_schedules import WholeSchedules
-
-_OTHERS: dict[bytes, Callable[[bytes], object]] = {
-    BULK_PART_KIND: decode_bulk_part,
-    BULK_TOTAL_KIND: decode_bulk_total,
-    EMPTIED_KIND: decode_emptied,
-    LENT_KIND: decode_lent,
-    QUEUE_KIND: decode_queue,
-    DELAYED_KIND: decode_delayed,
-    ROOM_KIND: decode_room,
-}
-"""How records are read that are neither schedules nor the position."""
 
 _AFTER_PROBE = b"\1"
 """Below the identities of all users' schedules, and above that of the probe."""
@@ -85,8 +54,10 @@ class Overlay:
         self._table = table
         self._rows = rows = Rows(table.store.get, CellChanges(table.counts))
         self._stored, self._cells = rows.stored, rows.cells
+        self.others = OtherRecords(table.store, rows)
         self._changes, self._primaries, self._written = rows.changes, rows.primaries, rows.written
         self._fresh: dict[str, set[bytes]] = {}  # tenant -> index keys of what was put here; records are in changes
+        self._order = DueOrder(table, rows, self._fresh)
         self._floors: dict[str, bytes | None] = {}  # those that `due` has moved
         self._passed: dict[str, list[tuple[Place, bytes]]] = {}  # what `due` has passed over
         self.position = table.checkpoint.position
@@ -170,7 +141,7 @@ class Overlay:
         self._written[primary] = self._primaries[primary] = self._cells.add(entry, index_key) + index_key + layout.SPLIT
 
     def remove(self, identity: bytes) -> bool:
-        """Forget a schedule, if there is one. Returns whether it was split."""
+        """Remove a schedule, if it is there. Returns whether it was split."""
         primary = PRIMARY + identity
         was_split = self._forget(primary, identity)
         self._written[primary] = self._primaries[primary] = None
@@ -184,46 +155,6 @@ class Overlay:
         start = max(PRIMARY + (prefix or _AFTER_PROBE), PRIMARY + after + b"\0")
         for primary, _ in self._table.store.scan(start, PRIMARY + prefix + b"\xff"):
             yield primary[len(PRIMARY) :]
-
-    def bulk_parts(self) -> list[BulkPart]:
-        """Return the bulk commands that were at work before this cycle, in the order in which they arrived."""
-        stored = self._table.store.scan(layout.OTHERS + BULK_PART_KIND, layout.OTHERS + BULK_TOTAL_KIND)
-        return [decode_bulk_part(value) for _, value in stored]
-
-    def bulk_total(self, offset: int) -> BulkTotal | None:
-        """Return the total of a bulk command by its offset, as it was before this cycle."""
-        record = self._stored(layout.OTHERS + bulk_total_key(offset))
-        return None if record is None else decode_bulk_total(record)
-
-    def bulk_totals(self) -> dict[int, BulkTotal]:
-        """Return the totals that there were before this cycle, by the offsets of their bulk commands."""
-        stored = self._table.store.scan(layout.OTHERS + BULK_TOTAL_KIND, layout.OTHERS + EMPTIED_KIND)
-        return {bulk_offset_of(key[len(layout.OTHERS) :]): decode_bulk_total(value) for key, value in stored}
-
-    def keep(self, key: bytes, record: bytes | None) -> None:
-        """Store a record that is no schedule's by its changelog key; None removes it."""
-        self._changes[layout.OTHERS + key] = record
-
-    def kept(self, key: bytes) -> bytes | None:
-        """Return a record that is no schedule's by its changelog key, with the changes so far."""
-        return self._rows.value_of(layout.OTHERS + key)
-
-    def delayed(self) -> dict[str, DelayedQueue]:
-        """Return the queues of delayed commands before this cycle, by tenant."""
-        stored = self._table.store.scan(layout.OTHERS + QUEUE_KIND, layout.OTHERS + DELAYED_KIND)
-        return {tenant_of(key[len(layout.OTHERS) :]): decode_queue(value) for key, value in stored}
-
-    def rooms(self) -> dict[str, Lending]:
-        """Return what had been lent and borrowed of tenants' room before this cycle, by tenant."""
-        end = bytes([ROOM_KIND[0] + 1])
-        stored = self._table.store.scan(layout.OTHERS + ROOM_KIND, layout.OTHERS + end)
-        return {room_of(key[len(layout.OTHERS) :]): decode_room(value) for key, value in stored}
-
-    @property
-    def any_lent(self) -> bool:
-        """Whether, before this cycle, commands had been passed to another partition and were not back."""
-        end = bytes([LENT_KIND[0] + 1])
-        return next(self._table.store.scan(layout.OTHERS + LENT_KIND, layout.OTHERS + end), None) is not None
 
     def due(
         self,
@@ -241,7 +172,7 @@ class Overlay:
         case. Every entry taken must be removed, put again, or left, in this same overlay: its tenant's floor moves past
         it. To be called once per overlay.
         """
-        scans, next_due = self._scans(until, max_bytes / max(1, limit), allowed, waits)
+        scans, next_due = self._order.scans(until, max_bytes / max(1, limit), allowed, waits)
         (fair or FairQueue()).share({tenant: scan.take for tenant, scan in scans.items()}, limit)
         opened = {tenant: scan for tenant, scan in scans.items() if scan.is_open}
         held: dict[str, int] = {}
@@ -261,19 +192,19 @@ class Overlay:
             taken.sort(key=layout.order_of)
         cut = {tenant: scan.taken[-1] for tenant, scan in opened.items() if scan.is_cut}
         if len(opened) < len(scans):
-            next_due = min(next_due, self._first_due_put_here(scans.keys() - opened.keys()))
-        next_due = self._first_due_stored(opened, next_due)
+            next_due = min(next_due, self._order.first_put_here(scans.keys() - opened.keys()))
+        next_due = self._order.first_stored(opened, next_due)
         turns = {tenant: scan.most for tenant, scan in opened.items() if scan.most is not None}
-        probe_due = None if PROBE_TENANT in opened else self._probe_due()
+        probe_due = None if PROBE_TENANT in opened else self._order.probe_due()
         return DueScan(taken, None if next_due == NEVER else next_due, cut, turns, held, probe_due)
 
     def next_due(self) -> int | None:
         """Return when (ms) the first schedule wakes that is no probe; None: there is none."""
-        found = self._first_due_stored((), self._first_due_put_here(self._fresh))
+        found = self._order.first_stored((), self._order.first_put_here(self._fresh))
         return None if found == NEVER else found
 
     def leave(self, entry: Entry) -> None:
-        """Give a schedule back that was taken as due and not dealt with; so are its tenant's that were taken later."""
+        """Give back a due schedule that was taken and not fired, and the later ones of its tenant."""
         tenant, key = entry.schedule.tenant, layout.index_key(entry, identity_of(entry))
         floor = self._floors.get(tenant)
         self._floors[tenant] = key if floor is None else min(floor, key)
@@ -291,14 +222,8 @@ class Overlay:
                 self.remove(key[1:])
             else:
                 self.put(key[1:], decode_entry(value), value)
-        elif (decode := _OTHERS.get(key[:1])) is not None:
-            if value is not None:
-                decode(value)  # a newer worker's is refused while the table is untouched
-            self.keep(key, value)
         else:
-            raise FormatTooNew(
-                f"a changelog record is of an unknown kind, {key[:1]!r}: run the newer version that wrote it"
-            )
+            self.others.replay(key, value)
 
     def apply(self, *, changelog_offset: int, complete_at: int) -> None:
         """Write everything to the table at once, with the changelog offset that it reaches.
@@ -316,7 +241,7 @@ class Overlay:
                 self._table.floors.lower(tenant, min(fresh))
 
     def settle_floors(self) -> None:
-        """Have the next scan begin where this one ended; for a cycle that has nothing to write, too."""
+        """Make the next scan begin where this one ended. A cycle that writes nothing calls this itself."""
         for tenant, floor in self._floors.items():
             self._table.floors.move(tenant, floor)
         for tenant, passed in self._passed.items():
@@ -342,71 +267,6 @@ class Overlay:
             self._fresh[tenant].add(index_key)
         except KeyError:
             self._fresh[tenant] = {index_key}
-
-    def _scans(
-        self, until: int, unit: float, allowed: Callable[[str], int | None], waits: Waits | None
-    ) -> tuple[dict[str, TenantScan], int]:
-        """Return a scan for each tenant of which something is due, and when (ms) the first other one put here is."""
-        fresh_due: dict[str, list[bytes]] = {}
-        next_fresh = NEVER
-        for tenant, keys in self._fresh.items():
-            bound = layout.index_from(tenant, until + 1)
-            if due := sorted(key for key in keys if key < bound):
-                fresh_due[tenant] = due
-            if tenant != PROBE_TENANT and (later := keys.difference(due) if due else keys):
-                next_fresh = min(next_fresh, layout.due_of(min(later)))
-        scans = {}
-        for tenant in dict.fromkeys((*self._table.floors.due(until), *fresh_due)):
-            items = self._ordered(tenant, fresh_due.get(tenant, []))
-            candidates = Candidates(items, layout.index_from(tenant, until + 1))
-            scans[tenant] = TenantScan(
-                tenant, candidates, most=allowed(tenant), unit=unit, rows=self._rows, waits=waits
-            )
-        return scans, next_fresh
-
-    def _first_due_put_here(self, tenants: Collection[str]) -> int:
-        """Return when (ms) the first of what was put here of these tenants is due, or NEVER."""
-        keys = (min(fresh) for tenant in tenants if tenant != PROBE_TENANT and (fresh := self._fresh.get(tenant)))
-        return min(map(layout.due_of, keys), default=NEVER)
-
-    def _probe_due(self) -> int | None:
-        if PROBE_TENANT not in self._fresh and self._table.floors.get(PROBE_TENANT) is None:
-            return None
-        primary = self._rows.primary_of(PRIMARY + PROBE_IDENTITY)
-        return None if primary is None else layout.due_of(layout.indexed_at(primary))
-
-    def _ordered(self, tenant: str, fresh: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Return a tenant's (time-index key, value) in order: what is stored and as it was, and these keys put here."""
-        changes = self._changes
-        stored = self._stored_of(tenant)
-        if changes:  # what is among them was replaced or cancelled in this cycle, or is fresh
-            stored = (item for item in stored if item[0] not in changes)
-        if fresh:
-            stored = heapq.merge(stored, ((key, changes[key] or b"") for key in fresh))
-        return stored
-
-    def _stored_of(self, tenant: str) -> Iterator[tuple[bytes, bytes]]:
-        floor = self._table.floors.get(tenant)
-        return iter(()) if floor is None else self._table.store.scan(floor, layout.tenant_end(tenant))
-
-    def _first_due_stored(self, scanned: Container[str], next_due: int) -> int:
-        """Return when (ms) the first stored schedule of the tenants not scanned is due, or `next_due` if none before.
-
-        Floors that turn out to be below their first schedule are moved up to it.
-        """
-        floors = self._table.floors
-        place = None
-        while (place := floors.after(place)) is not None and place[0] < next_due:
-            tenant = place[1]
-            if tenant != PROBE_TENANT and tenant not in scanned:
-                stored = self._stored_of(tenant)
-                first = next(stored, None)
-                floors.move(tenant, None if first is None else first[0])
-                items = stored if first is None else chain([first], stored)
-                left = next((key for key, _ in items if key not in self._changes), None)
-                if left is not None:
-                    next_due = min(next_due, layout.due_of(left))
-        return next_due
 
     def _replay_progress(self, identity: bytes, record: bytes) -> None:
         progress = decode_progress(record)

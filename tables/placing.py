@@ -13,7 +13,7 @@ from .cell_changes import CellChanges, Group
 
 
 class _Alike(NamedTuple):
-    """What schedules of one tenant, topic, state and priority have in common."""
+    """The group and the parts of keys that schedules of one tenant, topic, state and priority share."""
 
     number: bytes  # of their group
     minute: slice  # of their time-index keys

@@ -93,7 +93,7 @@ class PartitionState(NamedTuple):
 
 
 class Following(NamedTuple):
-    """How a restoration is followed: `watch` is given it as it begins, `stopping` ends it, `begun` is gone on with.
+    """How a restoration is followed: `watch` gets it when it begins, `stopping` ends it, `begun` is one to continue.
 
     `may_block`: nothing else waits for the event loop.
     """

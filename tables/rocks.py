@@ -15,7 +15,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,14 @@ from rocksdict import (
 from light_scheduler.errors import StateCorrupt, StateError, StateFull, StateLocked
 
 from .sorted_files import take_in, write_sorted
-from .store import Changes
+from .store import Changes, Loaded
 
 MEMORY_BYTES = 256 << 20
 MEMTABLE_BYTES = 128 << 20
 """For all partitions of the process, so that memory does not grow with their number: blocks that were read and tables
 in memory that were not yet written; and the most that the latter take of it."""
 
-WRITE_BUFFER_BYTES = 32 << 20
+WRITE_BUFFER_BYTES = 16 << 20
 FLUSH_S = 600.0
 """What a crash leaves to be read again: writes that fill a table in memory, twice as many while one is being written to
 a file, and those of a time (s) if these are fewer. Most files are large then, and small ones, which make large ones be
@@ -191,7 +191,7 @@ class RocksStore:
         except Exception as error:
             raise _translated(error, self.path) from error
 
-    def load(self, families: Sequence[Mapping[bytes, bytes]]) -> Iterator[None]:
+    def load(self, families: Sequence[Loaded]) -> Iterator[None]:
         filled = [rows for rows in families if rows]
         paths = [self.path / f"{number}.load" for number in range(len(filled))]
         try:
@@ -206,7 +206,7 @@ class RocksStore:
                 path.unlink(missing_ok=True)
 
     def _flush_would_wait(self) -> bool:
-        """Tell whether RocksDB would begin a flush only after others: this is called on an event loop."""
+        """Return whether RocksDB would begin a flush only after others: this is called on an event loop."""
         flushing, files = map(self._count, _BEFORE_A_FLUSH)
         return bool(flushing) or files >= MOST_FILES
 

@@ -7,24 +7,27 @@ and to finish a file, which waits for the disk, are single steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
+
+from .store import Loaded
 
 STEP_ROWS = 8_000
 """Rows that are added to a file in one step."""
 
 
-def write_sorted(path: Path, rows: Mapping[bytes, bytes], options: Options) -> Iterator[None]:
-    """Make a file of rows, at least one, in steps."""
-    ordered = sorted(rows)
+def write_sorted(path: Path, rows: Loaded, options: Options) -> Iterator[None]:
+    """Make a file of rows, at least one, in steps. They are sorted where they are."""
+    rows.sort(key=itemgetter(0))
     yield
     writer = SstFileWriter(options)
     writer.open(str(path))
-    for start in range(0, len(ordered), STEP_ROWS):
-        for key in ordered[start : start + STEP_ROWS]:
-            writer[key] = rows[key]
+    for start in range(0, len(rows), STEP_ROWS):
+        for key, value in rows[start : start + STEP_ROWS]:
+            writer[key] = value
         yield
     writer.finish()
 

@@ -28,11 +28,11 @@ from .table import ScheduleTable
 from .usable_copy import check_fresh
 
 PACE_S = 0.1
-"""Between two reads: what comes meanwhile is applied in one write, and of what came and went nothing is."""
+"""Pause between two reads: everything that arrives meanwhile is applied in one write."""
 
 POLL_MS = 200
 CHECKPOINT_MS = 60_000
-"""So often a copy looks where its changelog ends; when it is there it says so. It would count as too old otherwise."""
+"""How often a copy looks up the end of its changelog, and notes that it has reached it, so as not to be too old."""
 
 HAND_OVER_TIMEOUT_S = 5.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.5, 10.0
@@ -59,7 +59,7 @@ class Standby:
         self._supervision.start(self._follow, self._failed, self._services.fail, predecessor)
 
     async def hand_over(self) -> ScheduleTable | None:
-        """Stop, and give the open table away; None if there is none."""
+        """Stop, and return the open table for the lane that takes over; None: there is none."""
         self._supervision.stop()
         self._services.loads.look_again()
         if not await self._supervision.end(HAND_OVER_TIMEOUT_S):

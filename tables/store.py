@@ -11,6 +11,9 @@ from sortedcontainers import SortedDict
 Changes = Mapping[bytes, bytes | None]
 """Key -> new value, or None to delete."""
 
+Loaded = list[tuple[bytes, bytes]]
+"""Rows with different keys, in any order: to sort them as pairs is faster than to look each up in a dictionary."""
+
 
 class Store(Protocol):
     """Bytes in key order."""
@@ -34,7 +37,7 @@ class Store(Protocol):
         """Apply all changes, or none. After a crash, what was written until some moment is there, and nothing since."""
         ...
 
-    def load(self, families: Sequence[Mapping[bytes, bytes]]) -> Iterator[None]:
+    def load(self, families: Sequence[Loaded]) -> Iterator[None]:
         """Store many rows in steps, cheaper than `write` does: all in the last step, or none. Single steps take long.
 
         Families do not overlap: all keys of one are before or after all of another. What is loaded survives a crash,
@@ -90,7 +93,7 @@ class MemoryStore:
             else:
                 self._items[key] = value
 
-    def load(self, families: Sequence[Mapping[bytes, bytes]]) -> Iterator[None]:
+    def load(self, families: Sequence[Loaded]) -> Iterator[None]:
         yield
         for rows in families:
             self._items.update(rows)

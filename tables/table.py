@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -16,16 +16,16 @@ from .cell_changes import CellChanges
 from .counts import Counts, Step
 from .floors import Floors
 from .held import Held
-from .store import Changes, MemoryStore, Store
+from .store import Changes, Loaded, MemoryStore, Store
 
-CHECKPOINT_VERSION = 8
+CHECKPOINT_VERSION = 9
 """2: the time index is one for each tenant. 3: arrivals in it may be negative. 4: records in format 2.
-5: records in format 3. 6: in format 4. 7: in format 5. 8: schedules are counted.
+5: records in format 3. 6: in format 4. 7: in format 5. 8: schedules are counted. 9: rows of counts are cut up.
 
 A table of an older version that is not in `RECORDS_IN` is built anew from its changelog.
 """
 
-RECORDS_IN = {3: 1, 4: 2, 5: 3, 6: 4, 7: 5, 8: 5}
+RECORDS_IN = {3: 1, 4: 2, 5: 3, 6: 4, 7: 5, 8: 5, 9: 5}
 """Versions of tables that are read -> the newest format of state records (`wire.state_format.FORMAT_VERSION`) in them.
 
 A table is opened without a look at its records, so it is the checkpoint that keeps an older worker from one with newer
@@ -140,6 +140,16 @@ class ScheduleTable:
             changes |= step.rows
         self.store.write({**changes, layout.CHECKPOINT_KEY: _VERSION + _encode(self.checkpoint)})
 
+    def renew(self) -> Iterator[None]:
+        """Bring what an older version has stored into this version's layout, in steps between which others may run, and
+        read, but not write. Whatever steps are carried out, the table counts the same."""
+        counts = self.counts
+        for step in counts.renewals():
+            self._counts = None
+            self.store.write({**step.rows, layout.CHECKPOINT_KEY: _VERSION + _encode(self.checkpoint)})
+            self._taken_in(counts, step)
+            yield
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was ever written: neither schedules nor a checkpoint."""
@@ -236,9 +246,7 @@ class ScheduleTable:
         self.checkpoint = checkpoint
         self._taken_in(counts, step)
 
-    def take_in(
-        self, families: Sequence[Mapping[bytes, bytes]], checkpoint: Checkpoint, counted: CellChanges
-    ) -> Iterator[None]:
+    def take_in(self, families: Sequence[Loaded], checkpoint: Checkpoint, counted: CellChanges) -> Iterator[None]:
         """Do what `load` does with families of rows (see `Store.load`), in steps; the last one stores them."""
         yield from self.store.load(families)
         self.load({}, checkpoint, counted)

@@ -1,4 +1,7 @@
-"""Whether a partition's local copy may be used: opening one, and throwing it away if it could be wrong."""
+"""Whether a partition's local copy may be used: it is opened, deleted if it could be wrong, or left as it is.
+
+A copy from a newer version is left as it is: `open_table` raises FormatTooNew, and a lane then ends its worker.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,13 @@ class ChangelogFacts(NamedTuple):
 def open_table(
     stores: Stores, path: Path, facts: ChangelogFacts, now: int, discarded: Callable[[], None] = lambda: None
 ) -> ScheduleTable:
-    """Open a partition's local copy; throw it away first if it could bring schedules back from the dead.
+    """Open a partition's local copy; delete it first, and begin an empty one, if it may not be used.
 
-    That is so if it belongs to a changelog that was deleted and made again, or if it is older than the changelog keeps
-    tombstones, since cancels and firings that happened meanwhile may have been compacted away. So is one that is
-    damaged, that an older version laid out in another way, or whose process ended before it was all there.
-    `discarded` is called if a copy is thrown away.
+    It may not if cancelled schedules could return: its changelog was deleted and created again, or it is older than
+    the changelog keeps tombstones, so cancels and firings since then may have been compacted away. Nor may it if it is
+    damaged, if an older version wrote it in another layout, or if its process ended before it was complete.
+    `discarded` is called if a copy is deleted. Raises FormatTooNew, with the copy untouched, if a newer version wrote
+    it, and FormatError.
     """
     table, flaw = _opened(stores, path, facts, now)
     if flaw is not None:

@@ -151,7 +151,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         return Traits.of(self.tenant, self.id_prefix, self.id_contains, texts)
 
     def matches(self, entry: Entry) -> bool:
-        """Tell whether a schedule belongs to the result."""
+        """Return whether a schedule belongs to the result."""
         schedule = entry.schedule
         return (
             schedule.tenant == self.tenant

@@ -13,7 +13,7 @@ from .rows import NOT_ASKED, Rows
 
 
 class WholeSchedules:
-    """What an overlay has of one tenant: its rows, and its new index keys (`fresh`), which this adds to.
+    """The schedules of one tenant in an overlay: its rows, and its new index keys (`fresh`), which this adds to.
 
     Schedules are named by their ids in UTF-8. `change` is by how much they have become more here.
     """
@@ -35,7 +35,7 @@ class WholeSchedules:
         self._moved = layout.moved_keys(tenant)
 
     def is_new(self, id: bytes) -> bool:
-        """Tell whether nothing of this id is pending."""
+        """Return whether nothing of this id is pending."""
         primary = self.key_start + id
         found = self._primaries.get(primary, NOT_ASKED)
         if found is NOT_ASKED:

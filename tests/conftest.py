@@ -29,68 +29,53 @@ EXTRA = {"soak": "--soak", "every_case": "--every-case"}
 """Marker of tests -> the option with which they run."""
 
 
+_NUMBERS = (
+    ("--fired", 100_000, "Schedules fired before a scan is timed."),
+    ("--histories", 500, "Simulated histories (tests/simulation)."),
+    ("--audited", 2_000, "Schedules of audits (tests/pipeline)."),
+    ("--archived", 20_000, "Records archived (tests/pipeline)."),
+    ("--archive-kills", 2, "Kills meanwhile (tests/pipeline)."),
+    ("--audit-kills", 2, "Kills of workers before (tests/pipeline)."),
+    ("--imported", 300_000, "Schedules imported (test_import_kills)."),
+    ("--import-kills", 2, "Kills meanwhile (test_import_kills)."),
+    ("--delayed-records", 20_000, "Records of the chaos test of delay rules."),
+    ("--fuzz-inputs", 6_000, "Inputs for all decoders together (tests/fuzz)."),
+    ("--fuzz-seed", 1, "Which inputs (tests/fuzz)."),
+    ("--iterations", 100_000, "Steps that a fixed rate is followed for, one by one."),
+    (
+        "--chaos-seconds",
+        60,
+        "How long faults happen at random (tests/chaos/test_random_faults.py); the run takes a minute more. "
+        "Long runs: light-scheduler bench chaos.",
+    ),
+    ("--concurrent-calls", 1_000, "Calls of one client at once (clients)."),
+    (
+        "--pending",
+        200_000,
+        "Schedules that wait while a topic grows, with --soak (tests/chaos/test_more_partitions.py).",
+    ),
+    (
+        "--relay-kills",
+        10,
+        "How often relays of an outbox are killed (tests/integration/test_outbox.py); 200 take some minutes.",
+    ),
+    ("--chaos-seed", 1, "What those faults are drawn from."),
+    ("--load-rows", 60_000, "Rows of the load that is killed."),
+    ("--load-kills", 1, "How often the load is killed (load/test_kills)."),
+)
+"""Options with a number: its default, and what it is."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("light-scheduler: how much is tried")
     group.addoption("--soak", action="store_true", help="Also the tests marked `soak`, which take minutes; CI does.")
     group.addoption(
         "--every-case",
         action="store_true",
-        help="Also the cases marked `every_case`, of tests that are tried in a few cases otherwise; for a night.",
+        help="Also what is marked `every_case`: further cases and near relatives of what --soak runs; for a night.",
     )
-    group.addoption("--fired", type=int, default=100_000, metavar="N", help="Schedules fired before a scan is timed.")
-    group.addoption("--histories", type=int, default=500, metavar="N", help="Simulated histories (tests/simulation).")
-    group.addoption("--audited", type=int, default=2_000, metavar="N", help="Schedules of audits (tests/pipeline).")
-    group.addoption("--archived", type=int, default=20_000, metavar="N", help="Records archived (tests/pipeline).")
-    group.addoption("--archive-kills", type=int, default=2, metavar="N", help="Kills meanwhile (tests/pipeline).")
-    group.addoption("--audit-kills", type=int, default=2, metavar="N", help="Kills of workers before (tests/pipeline).")
-    group.addoption(
-        "--imported", type=int, default=300_000, metavar="N", help="Schedules imported (test_import_kills)."
-    )
-    group.addoption("--import-kills", type=int, default=2, metavar="N", help="Kills meanwhile (test_import_kills).")
-    group.addoption(
-        "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
-    )
-    group.addoption(
-        "--fuzz-inputs", type=int, default=6_000, metavar="N", help="Inputs for all decoders together (tests/fuzz)."
-    )
-    group.addoption("--fuzz-seed", type=int, default=1, metavar="N", help="Which inputs (tests/fuzz).")
-    group.addoption(
-        "--iterations",
-        type=int,
-        default=100_000,
-        metavar="N",
-        help="Steps that a fixed rate is followed for, one by one.",
-    )
-    group.addoption(
-        "--chaos-seconds",
-        type=int,
-        default=60,
-        metavar="N",
-        help="How long faults happen at random (tests/chaos/test_random_faults.py); the run takes a minute more. "
-        "Long runs: light-scheduler bench chaos.",
-    )
-    group.addoption(
-        "--concurrent-calls", type=int, default=1_000, metavar="N", help="Calls of one client at once (clients)."
-    )
-    group.addoption(
-        "--pending",
-        type=int,
-        default=200_000,
-        metavar="N",
-        help="Schedules that wait while a topic grows, with --soak (tests/chaos/test_more_partitions.py).",
-    )
-    group.addoption(
-        "--relay-kills",
-        type=int,
-        default=10,
-        metavar="N",
-        help="How often relays of an outbox are killed (tests/integration/test_outbox.py); 200 take some minutes.",
-    )
-    group.addoption("--chaos-seed", type=int, default=1, metavar="N", help="What those faults are drawn from.")
-    group.addoption("--load-rows", type=int, default=60_000, metavar="N", help="Rows of the load that is killed.")
-    group.addoption(
-        "--load-kills", type=int, default=1, metavar="N", help="How often the load is killed (load/test_kills)."
-    )
+    for name, default, text in _NUMBERS:
+        group.addoption(name, type=int, default=default, metavar="N", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:

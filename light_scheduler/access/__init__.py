@@ -12,7 +12,7 @@ changes   what the history tells of a change (pure)
 service   the store in a worker: follows the topic, and notes when tokens are used
 """
 
-from .book import AccessBook
+from .accepted_tokens import AccessBook
 from .identity import ANYONE, PEER, Identity, Right, Role, Verdict
 from .tokens import Token, TokenError
 

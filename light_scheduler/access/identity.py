@@ -16,7 +16,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
     def includes(self, other: Role) -> bool:
-        """Tell whether this role may do all that another one may."""
+        """Return whether this role may do all that another one may."""
         return _RANKS[self] >= _RANKS[other]
 
 
@@ -50,7 +50,7 @@ class Identity:
     tenants: frozenset[str] | None = None
 
     def sees(self, tenant: str) -> bool:
-        """Tell whether a tenant exists as far as this identity may know."""
+        """Return whether a tenant exists as far as this identity may know."""
         return self.tenants is None or tenant in self.tenants
 
     def verdict(self, right: Right, tenant: str | None = None) -> Verdict:

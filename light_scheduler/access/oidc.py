@@ -18,6 +18,9 @@ LEEWAY_S = 30
 
 LONGEST = 16_384
 
+LONGEST_SUBJECT = 255
+"""Characters of a subject: OpenID Connect Core 1.0, section 2."""
+
 _ALGORITHMS = {
     "RSA": frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
     "EC": frozenset({"ES256", "ES384", "ES512"}),
@@ -84,12 +87,15 @@ class Oidc:
 
 def identity_of(claims: Mapping[str, Any], provider: IdentityProvider) -> Identity:
     """Return who claims are of: the highest role that they give, for the tenants that they name. Raises TokenError."""
+    subject = claims["sub"]
+    if not (1 <= len(subject) <= LONGEST_SUBJECT and subject.isprintable()):  # the history and the log name it
+        raise TokenError("token", f"has a subject (sub) that is not 1 to {LONGEST_SUBJECT} printable characters")
     roles = [Role(provider.roles[value]) for value in _values(claims, provider.role_claim) if value in provider.roles]
     if not roles:
         raise TokenError("token", f"has no role: its claim {provider.role_claim} has no value that oidc_roles names")
     tenants = _values(claims, provider.tenant_claim)
     bound = None if ALL_TENANTS in tenants else frozenset(tenants)
-    return Identity(f"oidc:{claims['sub']}", max(roles, key=list(Role).index), bound)
+    return Identity(f"oidc:{subject}", max(roles, key=list(Role).index), bound)
 
 
 def _values(claims: Mapping[str, Any], path: str) -> list[str]:

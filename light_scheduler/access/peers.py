@@ -26,7 +26,7 @@ def signed(secret: bytes, authority: str, path: str, now: int) -> str:
 
 
 def is_signed(header: str, secret: bytes, authority: str, path: str, now: int) -> bool:
-    """Tell whether a worker asks for this path of the worker `authority`, now."""
+    """Return whether a worker asks for this path of the worker `authority`, now."""
     match = _SIGNED.fullmatch(header)
     if match is None or abs(now - int(match["at"])) > LEEWAY_MS:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mode import Service
 
@@ -16,10 +16,12 @@ from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.retrying import repeat
 from light_scheduler.model.topics import TopicNames
 
-from .book import AccessBook
-from .oidc import Oidc
+from .accepted_tokens import AccessBook
 from .store import TokenStore
 from .tokens import Token
+
+if TYPE_CHECKING:
+    from .oidc import Oidc
 
 NOTE_EVERY_MS = 300_000
 """A use is written at most so often for each token, by each worker."""
@@ -77,9 +79,9 @@ class AccessService(Service):
     async def _note(self) -> None:
         """Write what is to be written: the workers' secret if there is none, and uses of tokens."""
         pause_s, reported = RETRY_S, ""
-        while not self.should_stop:
+        while not self._is_ending():
             await self.sleep(pause_s)
-            if not self.is_loaded:
+            if self._is_ending() or not self.is_loaded:  # the end cuts the pause short
                 continue
             try:
                 await self._write()

@@ -16,7 +16,7 @@ from light_scheduler.model.topics import TopicNames
 from light_scheduler.wire import change_record
 
 from . import changes
-from .book import AccessBook, access_book
+from .accepted_tokens import AccessBook, access_book
 from .identity import Role
 from .records import (
     Record,

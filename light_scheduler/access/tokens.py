@@ -73,7 +73,7 @@ class Token:
         return self.expires_at is not None and self.expires_at <= now
 
     def accepts(self, hashed: str, now: int) -> bool:
-        """Tell whether a hash is that of a text which stands for this token."""
+        """Return whether a hash is that of a text which stands for this token."""
         found = False
         for secret in self.secrets:  # all of them: how long it takes tells nothing
             is_same = hmac.compare_digest(secret.sha256, hashed)

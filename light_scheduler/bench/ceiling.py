@@ -20,9 +20,9 @@ from light_scheduler.connection import Address
 from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
-from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
+from light_scheduler.lanes.cycles import MAX_FIRING_BYTES
 from light_scheduler.lanes.pace import MOST
-from light_scheduler.lanes.work import MAX_FIRING_BYTES
 
 from .progress import Progress
 from .records import BenchRecord, RecordMaker, Shape
@@ -90,7 +90,7 @@ async def _measure(connection: Address, shape: Shape, payload_bytes: int) -> lis
 
 class _Lane:
     def __init__(self, connection: Address, number: int, records: list[BenchRecord], events: int) -> None:
-        self.producer = LaneProducer(KafkaClients(connection, _TRANSACTION_TIMEOUT_MS), f"ceiling-{number}")
+        self.producer = TransactionalProducer(KafkaClients(connection, _TRANSACTION_TIMEOUT_MS), f"ceiling-{number}")
         self._number = number
         self._clock = SystemClock()
         self._offset = 0

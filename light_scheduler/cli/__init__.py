@@ -61,7 +61,7 @@ COMMANDS = {
 def cli() -> None:
     """Deliver each message to its Kafka topic at its time, exactly once.
 
-    Every setting can be given as an option, as LIGHT_SCHEDULER_<NAME> in the environment, or in light-scheduler.toml.
+    Give any setting as an option, as LIGHT_SCHEDULER_<NAME> in the environment, or in light-scheduler.toml.
     """
 
 

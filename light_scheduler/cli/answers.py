@@ -122,7 +122,7 @@ def sending_options(function: F) -> F:
             type=Duration(),
             default="30s",
             show_default=True,
-            help="How long to wait for the answer of the scheduler.",
+            help="How long to wait for the scheduler's answer.",
         ),
         url_option,
         click.option(

@@ -17,7 +17,7 @@ from .examples import examples
 from .output import Output, output_option
 from .verbosity import error_console, note
 
-_SCENARIOS = "\b\nScenarios:\n" + "\n".join(f"  {name:<10}{summary}" for name, (_, summary) in SCENARIOS.items())
+_SCENARIOS = "\b\nScenarios:\n" + "\n".join(f"  {name:<12}{summary}" for name, (_, summary) in SCENARIOS.items())
 
 _EXAMPLES = examples("bench ingest --messages 20000 --repeat 1", "bench steady --rate 1000 --seconds 60 --json")
 
@@ -51,7 +51,7 @@ _EXAMPLES = examples("bench ingest --messages 20000 --repeat 1", "bench steady -
 @click.option("--seed", type=int, help="Seed of the random payloads. In chaos: of the whole workload and its faults.")
 @output_option()
 def command(scenario: str, output: Output, **given: int | str | None) -> None:
-    """Measure a worker on this machine, with a broker and topics of its own.
+    """Measure a worker on this machine, with its own broker and topics.
 
     Scenarios that measure a rate first measure the ceiling: what the Kafka client alone reaches on the same broker. All
     data are temporary. Exit code 1: a message was missing, duplicate or early, or another guarantee was broken.

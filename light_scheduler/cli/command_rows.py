@@ -15,7 +15,7 @@ from light_scheduler.client.commands import schedule_command
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.web.requested import requested
 from light_scheduler.wire.fields import CONTROL_PREFIX
-from light_scheduler.wire.json_form import json_name
+from light_scheduler.wire.json_commands import json_name
 
 from .csv_lines import HEADER, columns_of, csv_rows
 from .file_position import LoadedLines

@@ -33,7 +33,7 @@ attempt_option = click.option(
 @key_option
 @sending_options
 def command(sender: Sender, firing_id: str, attempt: int, failure: bool, key: str | None) -> None:
-    """Report the firing FIRING_ID as completed or failed. Print the answer of the scheduler.
+    """Report the firing FIRING_ID as completed or failed. Print the scheduler's answer.
 
     Take FIRING_ID and --attempt from the headers schedule-firing-id and schedule-attempt of the message.
 

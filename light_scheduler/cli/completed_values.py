@@ -20,7 +20,7 @@ from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 from .context import settings_of_context, url_of_context, value_of_context
 
 if TYPE_CHECKING:
-    from light_scheduler.web.reader import ScheduleReader
+    from light_scheduler.web.schedule_client import ScheduleReader
 
 TIMEOUT_S = 1.0
 MOST = 50
@@ -71,7 +71,7 @@ def _asked(suggest: Suggest, ctx: click.Context, incomplete: str) -> list[str]:
 
 
 async def _answer(suggest: Suggest, ctx: click.Context, incomplete: str) -> Sequence[str]:
-    from light_scheduler.web.reader import ScheduleReader
+    from light_scheduler.web.schedule_client import ScheduleReader
 
     settings = _settings_of(ctx)
     url = ctx.params.get("url") or _variable("url") or url_of_context(ctx, ctx.params) or settings.web_url

@@ -17,8 +17,8 @@ VARIABLE = "_LIGHT_SCHEDULER_COMPLETE"
 def command(ctx: click.Context, shell: str) -> None:
     """Print a script that makes SHELL complete commands, options, ids of schedules and tenants.
 
-    Ids and tenants are those that a worker knows. If none answers within a second, nothing is suggested. Ids with
-    spaces, quotes and other characters that a shell interprets are not suggested.
+    Ids and tenants come from a worker. If none answers within a second, the shell suggests none. Ids with spaces,
+    quotes or other characters that a shell interprets are never suggested.
     """
     completes = get_completion_class(shell)
     assert completes is not None

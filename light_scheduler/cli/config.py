@@ -78,7 +78,7 @@ def list_contexts(output: Output) -> None:
 @click.argument("name", required=False, shell_complete=context_names)
 @output_option()
 def show(name: str | None, output: Output) -> None:
-    """Show the context NAME. Default: the one in use. Shows the names of files, not what is in them."""
+    """Show the context NAME. Default: the one in use. Shows the names of files, not their contents."""
     contexts = _contexts()
     named = name or contexts.current
     if named is None:

@@ -28,7 +28,7 @@ def control(name: ControlName, summary: str) -> click.Command:
 
     @click.command(
         name,
-        help=f"{summary} Print the answer of the scheduler.\n\n{_EXIT_CODE}",
+        help=f"{summary} Print the scheduler's answer.\n\n{_EXIT_CODE}",
         epilog=examples(f"{name} order-1", f"{name} --prefix order- --label team=billing", f"{name} --all --yes"),
     )
     @selection(name)

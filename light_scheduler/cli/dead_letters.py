@@ -23,8 +23,8 @@ from .suggesting import SuggestingGroup
 from .verbosity import note
 
 if TYPE_CHECKING:
+    from light_scheduler.web.dead_letter_client import DeadLetterReader
     from light_scheduler.web.dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
-    from light_scheduler.web.dead_letter_reader import DeadLetterReader
 
 _CAUSES = [cause.value for cause in DeadLetterCause]
 
@@ -38,7 +38,7 @@ def command() -> None:
     "list", epilog=examples("dead-letters list", "dead-letters list --tenant shop --cause refused --limit 20 --json")
 )
 @click.option(
-    "--tenant", shell_complete=tenants, help="Only those of this tenant. Default: of all that the token may see."
+    "--tenant", shell_complete=tenants, help="Only those of this tenant. Default: all that the token may see."
 )
 @click.option("--id", metavar="ID", help="Only those of this schedule.")
 @click.option("--cause", type=click.Choice(_CAUSES), help="Only those with this cause.")
@@ -50,7 +50,7 @@ def command() -> None:
 @output_option()
 @settings_options("web_host", "web_port")
 def list_letters(settings: Settings, url: str | None, output: Output, limit: int, **filters: str | None) -> None:
-    """List dead letters, the newest first."""
+    """List dead letters, newest first."""
     parameters = {name: value for name, value in filters.items() if value is not None}
     page = ask_of(_reader(), settings, url, lambda reader: reader.list_dead_letters(parameters, limit))
     if output.is_table:
@@ -98,7 +98,7 @@ def redrive(settings: Settings, url: str | None, output: Output, letters: tuple[
 
 
 def _reader() -> type[DeadLetterReader]:
-    from light_scheduler.web.dead_letter_reader import DeadLetterReader
+    from light_scheduler.web.dead_letter_client import DeadLetterReader
 
     return DeadLetterReader
 

@@ -18,8 +18,6 @@ from .options import settings_options
 from .output import Output, output_option
 from .verbosity import status
 
-_COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-
 
 @click.command("doctor", epilog=examples("doctor", "doctor --broker kafka://kafka-1:9092 --json", "doctor --job audit"))
 @settings_options(
@@ -46,7 +44,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
     metavar="TOPIC",
     multiple=True,
     help="Also check the rights on this target topic. Can be given several times. Without it, doctor knows only the "
-    "targets that rules of tenants name.",
+    "targets in the rules of tenants.",
 )
 @output_option()
 def command(settings: Settings, job: Job | None, targets: tuple[str, ...], output: Output) -> None:
@@ -56,6 +54,8 @@ def command(settings: Settings, job: Job | None, targets: tuple[str, ...], outpu
     """
     from light_scheduler.doctor.job_checks import run_job_checks
     from light_scheduler.doctor.run_checks import run_checks
+
+    from .findings import COLOURS
 
     with status("Checking"):
         checks = interruptible(
@@ -70,7 +70,7 @@ def command(settings: Settings, job: Job | None, targets: tuple[str, ...], outpu
         console = Console()
         table = Table("Check", "", "What was found")
         for check in checks:
-            table.add_row(check.name, Text(check.status, _COLOURS[check.status]), Text(check.detail))
+            table.add_row(check.name, Text(check.status, COLOURS[check.status]), Text(check.detail))
         console.print(table)
         fixes = list(dict.fromkeys(check.fix for check in checks if check.fix))
         if fixes:

@@ -25,7 +25,7 @@ from .examples import examples
 @key_option
 @sending_options
 def command(sender: Sender, firing_id: str, attempt: int, ack_timeout: str | None, key: str | None) -> None:
-    """Report that the firing FIRING_ID is still being processed. Print the answer of the scheduler.
+    """Report that the firing FIRING_ID is still being processed. Print the scheduler's answer.
 
     The firing is not delivered again before the time-out is over. Take FIRING_ID and --attempt from the headers
     schedule-firing-id and schedule-attempt of the message.

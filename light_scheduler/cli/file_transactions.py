@@ -14,8 +14,8 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients, no_stray_cancellation
 from light_scheduler.kafka.connection import broker_errors
-from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.refusals import RecordsRefusedError, RecordTooLargeError, TargetsStalledError
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.settings import Settings
 from light_scheduler.wire import partition_for
 
@@ -43,7 +43,7 @@ class LoadTransactions:
         self._topic = topic
         self._name = f"{settings.app_id}-file-{name}"
         self._clock = clock
-        self._producer = LaneProducer(KafkaClients(self._connection, TRANSACTION_TIMEOUT_MS), self._name)
+        self._producer = TransactionalProducer(KafkaClients(self._connection, TRANSACTION_TIMEOUT_MS), self._name)
 
     async def take_over(self) -> FileMark | None:
         """Abort what an earlier process has left open, and return the mark; None if there is none.

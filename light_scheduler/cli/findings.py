@@ -10,12 +10,15 @@ from rich.text import Text
 
 from light_scheduler.kafka.topic_admin import TopicFinding
 
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+"""Of the states of something that was checked."""
+
 
 def print_findings(console: Console, findings: Sequence[TopicFinding]) -> None:
-    """Print a table of what is wrong, and below it what to do: lines that can be copied."""
-    table = Table("Topic", "Problem")
+    """Print a table of what is wrong or could be better, and below it what to do: lines that can be copied."""
+    table = Table("Topic", "", "Problem")
     for finding in findings:
-        table.add_row(Text(finding.topic), Text(finding.problem))
+        table.add_row(Text(finding.topic), Text(finding.status, COLOURS[finding.status]), Text(finding.problem))
     console.print(table)
     console.print("To do:")
     for fix in dict.fromkeys(finding.fix for finding in findings):

@@ -22,7 +22,7 @@ from .schedule_output import ask
 from .verbosity import note
 
 if TYPE_CHECKING:
-    from light_scheduler.web.reader import ScheduleReader
+    from light_scheduler.web.schedule_client import ScheduleReader
     from light_scheduler.web.worker_http import Parameters
 
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 @click.option(
     "--changes",
     is_flag=True,
-    help="Show changes of tenants, tokens and delay rules, and commands that were redriven: all of them, or those of "
-    "--tenant. Needs the role admin.",
+    help="Show changes of tenants, tokens and delay rules, and redriven commands: all of them, or those of --tenant. "
+    "Needs the role admin.",
 )
 @tenant_option
 @click.option(

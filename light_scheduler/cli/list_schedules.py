@@ -22,7 +22,7 @@ from .verbosity import note
 
 if TYPE_CHECKING:
     from light_scheduler.web.documents import SchedulePage
-    from light_scheduler.web.reader import ScheduleReader
+    from light_scheduler.web.schedule_client import ScheduleReader
     from light_scheduler.web.worker_http import Parameters
 
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @tenant_option
 @click.option("--id-prefix", help="Only schedules whose id begins with this text.")
-@click.option("--id-contains", help="Only schedules whose id has this text somewhere.")
+@click.option("--id-contains", help="Only schedules whose id contains this text.")
 @click.option("--target-topic", help="Only schedules that deliver to this topic.")
 @click.option(
     "--partition",

@@ -34,7 +34,7 @@ async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Locati
 
     Raises ClientError if a worker answers and cannot tell, or if the topic takes no commands in headers.
     """
-    from light_scheduler.web.reader import ScheduleReader
+    from light_scheduler.web.schedule_client import ScheduleReader
 
     async with ScheduleReader(url, settings.web_token, settings.http_security) as reader:
         try:

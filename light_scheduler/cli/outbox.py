@@ -75,7 +75,7 @@ def command() -> None:
     metavar="DURATION",
     help="How long until another relay takes over the work of one that died.",
 )
-@click.option("--drain", is_flag=True, help="Send all commands that are booked, then end.")
+@click.option("--drain", is_flag=True, help="Send all booked commands, then exit.")
 @output_option()
 @settings_options("app_id", "broker", "log_level")
 def relay(
@@ -119,7 +119,7 @@ def relay(
     ),
 )
 @_DATABASE
-@click.option("--topic", required=True, metavar="TOPIC", help="Topic of Ajenda: its table is ajenda_TOPIC.")
+@click.option("--topic", required=True, metavar="TOPIC", help="Ajenda's topic: its table is ajenda_TOPIC.")
 @click.option("--target-topic", required=True, metavar="TOPIC", help="Kafka topic that the messages go to.")
 @click.option("--schema", default="public", show_default=True, metavar="NAME", help="Schema of Ajenda's tables.")
 @tenant_option

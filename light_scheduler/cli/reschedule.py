@@ -35,7 +35,7 @@ def command(
     expected_version: int | None,
     **rule: Any,
 ) -> None:
-    """Change when the schedule ID fires, or when all selected schedules fire. Print the answer of the scheduler.
+    """Change when the schedule ID fires, or when all selected schedules fire. Print the scheduler's answer.
 
     One of --at, --after, --every, --cron and --backoff is required. Nothing else about the schedule changes.
 

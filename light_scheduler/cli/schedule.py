@@ -69,7 +69,7 @@ def command(
     refused_path: Path | None,
     **given: Any,
 ) -> None:
-    """Schedule a message and print the answer of the scheduler.
+    """Schedule a message and print the scheduler's answer.
 
     Choose the time with one of --at, --after, --every, --cron and --backoff. Without any of them the message is
     delivered now. `light-scheduler preview` takes the same options and shows when a schedule fires.

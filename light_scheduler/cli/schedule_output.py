@@ -22,7 +22,7 @@ from .parameter_names import parameter_name
 
 if TYPE_CHECKING:
     from light_scheduler.web.documents import Content, DecodedView, TriggerView
-    from light_scheduler.web.reader import ScheduleReader
+    from light_scheduler.web.schedule_client import ScheduleReader
     from light_scheduler.web.worker_http import WorkerHttp
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _ANY_WIDTH = 100_000
 
 def ask(settings: Settings, url: str | None, question: Callable[[ScheduleReader], Awaitable[T]]) -> T:
     """Put a question to a worker. What it refuses is wrong use of the command."""
-    from light_scheduler.web.reader import ScheduleReader
+    from light_scheduler.web.schedule_client import ScheduleReader
 
     return ask_of(ScheduleReader, settings, url, question)
 

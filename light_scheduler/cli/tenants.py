@@ -97,7 +97,7 @@ def show(settings: Settings, tenant: str, output: Output) -> None:
     metavar="PATTERN",
     help="Topic that messages may go to; * stands for any characters. Can be repeated.",
 )
-@click.option("--default-target", metavar="TOPIC", help="Topic for commands that name none.")
+@click.option("--default-target", metavar="TOPIC", help="Topic for commands that name no topic.")
 @click.option(
     "--distribution",
     metavar="key|round-robin|partition:N|header:NAME",
@@ -123,7 +123,7 @@ def show(settings: Settings, tenant: str, output: Output) -> None:
 @output_option()
 @settings_options(*_SETTINGS)
 def set_rules(settings: Settings, tenant: str, lift: tuple[str, ...], output: Output, **given: Any) -> None:
-    """Change rules of TENANT. Rules that are not given stay as they are."""
+    """Change rules of TENANT. Other rules stay as they are."""
     from msgspec.structs import replace
 
     from light_scheduler.model.tenant_rules import OverRate
@@ -170,7 +170,7 @@ def resume(settings: Settings, tenant: str, output: Output) -> None:
 @output_option()
 @settings_options(*_SETTINGS)
 def delete(settings: Settings, tenant: str, yes: bool, output: Output) -> None:
-    """Delete TENANT with all of its schedules. Its commands are rejected from then on."""
+    """Delete TENANT with all its schedules. Its commands are rejected from then on."""
     if not yes:
         click.confirm(f"Remove all schedules of tenant {tenant}?", abort=True, err=True)
     _set_state(settings, tenant, "deleted", output)

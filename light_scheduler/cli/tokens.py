@@ -86,7 +86,7 @@ def create(
 @output_option()
 @settings_options(*_SETTINGS)
 def list_tokens(settings: Settings, output: Output) -> None:
-    """List the tokens, revoked ones included."""
+    """List the tokens, including revoked ones."""
     from light_scheduler.web.token_documents import TokenList
 
     now = SystemClock().now()

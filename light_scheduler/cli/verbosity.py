@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.status import Status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,7 +24,7 @@ _LOGGER = "light_scheduler"
 def verbosity_options(*, hidden: bool = False) -> list[click.Option]:
     """Return the options: the program has them, and each command as well, where help does not list them."""
     return [
-        _flag("-q", "--quiet", hidden=hidden, help="Print only data and errors: no notes, warnings and progress."),
+        _flag("-q", "--quiet", hidden=hidden, help="Print only data and errors: no notes, warnings or progress."),
         _flag("-v", "--verbose", hidden=hidden, help="Print each request and its address on standard error."),
     ]
 
@@ -40,6 +42,8 @@ def warn(text: str) -> None:
 
 def error_console() -> Console:
     """Return a console for progress: it prints nothing if quiet."""
+    from rich.console import Console
+
     return Console(stderr=True, quiet=is_quiet())
 
 

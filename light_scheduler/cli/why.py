@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def command(settings: Settings, id: str, tenant: str, since: str | None, url: str | None, output: Output) -> None:
     """Explain what happened to the schedule ID, and when it fires next or why it does not. Needs a running worker.
 
-    Each line is an event, the oldest first. The last line is the present state.
+    Each line is an event, oldest first. The last line is the current state.
 
     Exit code 1: ID is unknown, its partition does not answer, or no worker can be reached.
     """

@@ -16,7 +16,7 @@ import msgspec
 from confluent_kafka import KafkaException
 
 from light_scheduler.connection import Connection
-from light_scheduler.connection.renewed import Renewed
+from light_scheduler.connection.renewed_files import Renewed
 from light_scheduler.errors import BrokerError, ClientError
 from light_scheduler.kafka.connection import MAX_REQUEST_BYTES
 from light_scheduler.model import Result

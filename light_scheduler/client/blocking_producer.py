@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from light_scheduler.connection.renewed import Renewed
+from light_scheduler.connection.renewed_files import Renewed
 from light_scheduler.errors import BrokerError, ClientError
 
 from .commands import CommandToSend

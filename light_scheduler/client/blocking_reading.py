@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from light_scheduler.connection.renewed import Renewed
+from light_scheduler.connection.renewed_files import Renewed
 
 from .blocking_producer import SILENT
 from .librdkafka_errors import NO_ANSWER, failure, librdkafka_errors

@@ -26,7 +26,7 @@ class _Chunk:
         self._bytes = 0
 
     def add(self, request: ScheduleRequest) -> bool:
-        """Add a request; tell whether there is no room for more."""
+        """Add a request; return whether there is no room for more."""
         self._requests.append(request)
         payload = request.get("payload")
         self._bytes += len(payload) if isinstance(payload, bytes) else 0

@@ -22,7 +22,7 @@ from light_scheduler.wire.build import ANY
 from light_scheduler.wire.durations import parse_span
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.ids import FREE_BITS
-from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
+from light_scheduler.wire.json_commands import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.native import NATIVE, header_name
 
 from .options import (
@@ -330,10 +330,10 @@ def _user_headers(given: UserHeaders | None) -> Headers:
 
 def _user_header(name: str, value: bytes | str | None) -> tuple[str, bytes | None]:
     if name.startswith(CONTROL_PREFIX):
-        raise InvalidCommand(name, f"names of headers that begin with {CONTROL_PREFIX} are the scheduler's")
+        raise InvalidCommand(name, f"header names that begin with {CONTROL_PREFIX} are reserved for the scheduler")
     content = None if value is None else _bytes(value, name)
     if name == CONTENT_TYPE and is_json_command(content):
-        raise InvalidCommand(name, "is the one of commands in the JSON form, so it cannot be a message's")
+        raise InvalidCommand(name, "marks a command in the JSON form, so a message cannot have this value")
     return name, content
 
 

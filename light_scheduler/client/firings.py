@@ -90,11 +90,11 @@ def again(firing: Delivered, initial: int, factor: float, longest: int, attempts
 
 
 def check_backoff(factor: float, attempts: int) -> None:
-    """Raise InvalidCommand for what `again` cannot count with."""
+    """Raise InvalidCommand for a factor or a number of attempts that `again` cannot use."""
     if not isinstance(factor, int | float) or not 1 <= factor < math.inf:
         raise InvalidCommand("factor", f"is {factor}; it must be a number of at least 1")
     if not isinstance(attempts, int) or attempts < 0:
-        raise InvalidCommand("attempts", f"is {attempts}; it must be a whole number of at least 0: 0 is never again")
+        raise InvalidCommand("attempts", f"is {attempts}; it must be a whole number of at least 0 (0: never retry)")
 
 
 def _retry_id(origin: str, attempt: int) -> str:

@@ -109,7 +109,7 @@ def _is_async(function: Callable[..., object]) -> bool:
 
 
 async def _is_awaited(client: SchedulerClient, firing: Firing) -> bool:
-    """Extend a firing whose turn has come; tell whether the scheduler still waits for its completion.
+    """Extend a firing whose turn has come; return whether the scheduler still waits for its completion.
 
     Attempts of a backoff series, which have an original due time, cannot be extended.
     """

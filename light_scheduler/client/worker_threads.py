@@ -56,6 +56,6 @@ class WorkerThreads:
 
 
 def _is_cancelled() -> bool:
-    """Tell whether it is the caller who gave up."""
+    """Return whether it is the caller who gave up."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

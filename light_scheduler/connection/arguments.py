@@ -14,7 +14,7 @@ from .security import PLAINTEXT, KafkaSecurity
 if TYPE_CHECKING:
     import ssl
 
-    from .renewed import Renewed
+    from .renewed_files import Renewed
     from .tokens import ClientCredentials
 
 

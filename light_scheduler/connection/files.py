@@ -49,7 +49,8 @@ def unreadable(setting: str, path: Path, error: OSError) -> ConfigurationError:
 
 
 class SecretFile:
-    """A secret in a file, without the line break at its end; it is read again when the file changes."""
+    """A secret in a file, without the line break at its end and a byte order mark; it is read again when the file
+    changes."""
 
     def __init__(self, setting: str, path: Path) -> None:
         self._setting = setting
@@ -75,7 +76,7 @@ class SecretFile:
 
     def _read(self) -> Secret:
         try:
-            text = self._path.read_text(encoding="utf-8").rstrip("\r\n")
+            text = self._path.read_text(encoding="utf-8-sig").rstrip("\r\n")
         except OSError as error:
             raise unreadable(self._setting, self._path, error) from None
         except UnicodeDecodeError:  # its text would quote the secret

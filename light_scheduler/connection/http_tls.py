@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from .certificates import read_certificates
 from .http_security import HttpSecurity
-from .renewed import Renewed
+from .renewed_files import Renewed
 from .tls import OwnCertificate, RenewedContext, given, load_own, trusting
 
 _MODES = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}

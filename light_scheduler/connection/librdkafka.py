@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .logins import client_secret, password
-from .renewed import Renewed
+from .logins import client_login, password
+from .renewed_files import Renewed
 from .security import KafkaSecurity
 from .tls import given, key_password, own_certificate, tls_context
 
@@ -67,8 +67,9 @@ def _secured(security: KafkaSecurity) -> Iterator[tuple[str, str]]:
         return
     yield "sasl.oauthbearer.method", "oidc"
     yield "sasl.oauthbearer.token.endpoint.url", security.sasl_oauth_token_url or ""
-    yield "sasl.oauthbearer.client.id", security.sasl_oauth_client_id or ""
-    yield "sasl.oauthbearer.client.secret", client_secret(security)
+    login = client_login(security)  # librdkafka sends it as it is given
+    yield "sasl.oauthbearer.client.id", login[0]
+    yield "sasl.oauthbearer.client.secret", login[1]
     if security.sasl_oauth_scope:
         yield "sasl.oauthbearer.scope", security.sasl_oauth_scope
     if security.ssl_ca is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import quote_plus
 
 from .files import SecretFile
 from .secret import Secret
@@ -20,6 +21,15 @@ def client_secret(security: KafkaSecurity) -> str:
     return secret_of(
         "sasl_oauth_client_secret", security.sasl_oauth_client_secret, security.sasl_oauth_client_secret_file
     )
+
+
+def client_login(security: KafkaSecurity) -> tuple[str, str]:
+    """Return client id and secret as they are sent by HTTP's basic authentication.
+
+    OAuth has each encoded as in a form first (RFC 6749, section 2.3.1), so that an id may have a colon. Letters,
+    digits, `-`, `.`, `_` and `~` stay as they are. Raises ConfigurationError if the secret's file cannot be read.
+    """
+    return quote_plus(security.sasl_oauth_client_id or ""), quote_plus(client_secret(security))
 
 
 def secret_of(setting: str, value: Secret | None, file: Path | None) -> str:

@@ -137,9 +137,6 @@ def _of_oauth(security: KafkaSecurity) -> Iterator[Problem]:
         )
     if not security.sasl_oauth_client_id:
         yield "sasl_oauth_client_id", "is not set, and sasl_mechanism OAUTHBEARER needs it"
-    elif ":" in security.sasl_oauth_client_id:
-        reason = "must not have a colon in it: it ends the name in a login over HTTP (RFC 7617). Use another client"
-        yield "sasl_oauth_client_id", reason
     yield from _one_of(security, "sasl_oauth_client_secret", "sasl_mechanism OAUTHBEARER")
     for name in _given(security, _OF_LOGIN):
         yield name, "has no effect with sasl_mechanism OAUTHBEARER; use the settings sasl_oauth_..."

@@ -14,7 +14,7 @@ from light_scheduler.errors import ConfigurationError
 
 from .certificates import read_certificates, require_valid
 from .files import SecretFile, require_readable, unreadable
-from .renewed import Renewed
+from .renewed_files import Renewed
 from .secret import Secret
 from .security import KafkaSecurity
 

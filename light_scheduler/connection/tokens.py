@@ -18,7 +18,7 @@ import msgspec
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaConnectionError
 
-from .logins import client_secret
+from .logins import client_login
 from .security import KafkaSecurity
 
 TIMEOUT_S = 10.0
@@ -89,7 +89,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
         form = {"grant_type": "client_credentials"}
         if security.sasl_oauth_scope:
             form["scope"] = security.sasl_oauth_scope
-        login = aiohttp.encode_basic_auth(security.sasl_oauth_client_id or "", client_secret(security), "utf-8")
+        login = aiohttp.encode_basic_auth(*client_login(security), "utf-8")
         try:
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session,

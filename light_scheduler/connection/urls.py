@@ -15,10 +15,10 @@ def without_login(url: str) -> str:
 
 
 def has_login(url: str) -> bool:
-    """Tell whether there may be a user or a password in a URL."""
+    """Return whether there may be a user or a password in a URL."""
     return "@" in url
 
 
 def has_password(url: str) -> bool:
-    """Tell whether there is a password in the URL of a database: before its host, or as a parameter."""
+    """Return whether there is a password in the URL of a database: before its host, or as a parameter."""
     return _PASSWORD.search(url) is not None

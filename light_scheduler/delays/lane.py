@@ -27,11 +27,11 @@ from light_scheduler.errors import CycleTimeout, LaneError
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import Command, Unreadable
-from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.refusals import RecordsRefusedError, RecordTooLargeError
 from light_scheduler.kafka.supervision import Supervision
 from light_scheduler.kafka.targets import Targets
-from light_scheduler.lanes.life import LaneState
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
+from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.lanes.status import Lateness
 from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, DelayRule, TopicNames
 from light_scheduler.wire import encode_dead_letter
@@ -81,7 +81,7 @@ class DelayLane:
         self._services = services
         self._reason: str | None = None
         self._blocked = False
-        self._producer: LaneProducer | None = None
+        self._producer: TransactionalProducer | None = None
         self._source: Source | None = None
         self._topic_id = ""
         self._read: deque[Command] = deque()
@@ -149,10 +149,10 @@ class DelayLane:
         await self._supervision.confirm(lambda: self._services.confirm(self.tp))
         return True
 
-    async def _take_over(self) -> tuple[LaneProducer, Source]:
+    async def _take_over(self) -> tuple[TransactionalProducer, Source]:
         """0. Fence, then read the position, then open the source there."""
         services, rule, tp = self._services, self.rule, self.tp
-        self._producer = producer = LaneProducer(
+        self._producer = producer = TransactionalProducer(
             services.clients,
             f"{services.names.app_id}-delays/{rule.name}/{tp.topic}/{tp.partition}",
         )
@@ -202,7 +202,7 @@ class DelayLane:
 
     # -- work ---------------------------------------------------------------------------------------------------------
 
-    async def _cycle(self, producer: LaneProducer, source: Source) -> None:
+    async def _cycle(self, producer: TransactionalProducer, source: Source) -> None:
         """Steps 1 and 2, or a wait."""
         if not self._read:
             self._read.extend(await source.read(READ_WAIT_S))
@@ -230,7 +230,7 @@ class DelayLane:
         self._done(count, dead_letters, now)
 
     async def _is_blocked(self) -> bool:
-        """Tell whether the target cannot be written now; said once, until it can."""
+        """Return whether the target cannot be written now; said once, until it can."""
         names, targets = self._services.names, self._services.targets
         topics = {self.rule.source, self.rule.target, names.dead_letters, names.delay_positions}
         await targets.resolve(topics)
@@ -336,7 +336,7 @@ class DelayLane:
         self._reason = None
 
     def _narrow_down(self, error: BaseException) -> bool:
-        """Note what a refusal says about records; tell whether it was one."""
+        """Note what a refusal says about records; return whether it was one."""
         if not isinstance(error, _RefusedError) or not error.is_of_records(self.rule.target):
             return False
         if error.count == 1:

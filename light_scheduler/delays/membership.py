@@ -54,7 +54,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
         self._changed()
 
     async def confirm(self, tp: TopicPartition) -> bool:
-        """Send a heartbeat; tell whether it was accepted, and the partition is ours after it. False during a join."""
+        """Send a heartbeat; return whether it was accepted, and the partition is ours after it. False during a join."""
         consumer = self._consumer
         if consumer is None or tp not in self.assigned:
             return False

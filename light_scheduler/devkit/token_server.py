@@ -7,7 +7,7 @@ import http.server
 import json
 import threading
 from typing import Any, Self
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote_plus
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
@@ -34,6 +34,7 @@ class TokenServer(http.server.ThreadingHTTPServer):
         self.life_s = life_s
         self.issuer = "https://tokens.test"
         self.asked: list[dict[str, list[str]]] = []
+        self.issued_to: list[str] = []
         self.answers = threading.Event()
         self.answers.set()
         self._key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
@@ -93,11 +94,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.server.asked.append(form)
         self.server.answers.wait(30)
         kind, _, encoded = self.headers.get("Authorization", "").partition(" ")
-        client, _, secret = base64.b64decode(encoded).decode().partition(":")
+        login = base64.b64decode(encoded).decode().partition(":")
+        client, secret = unquote_plus(login[0]), unquote_plus(login[2])  # RFC 6749, section 2.3.1
         if kind != "Basic" or self.server.clients.get(client) != secret:
             self._answer(401, {"error": "invalid_client", "error_description": "unknown client or wrong secret"})
         else:
             token = self.server.token(client)
+            self.server.issued_to.append(client)
             self._answer(200, {"access_token": token, "token_type": "Bearer", "expires_in": self.server.life_s})
 
     def _answer(self, status: int, document: object) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 from light_scheduler.access import AccessBook
-from light_scheduler.access.book import access_book
+from light_scheduler.access.accepted_tokens import access_book
 from light_scheduler.clock import Clock
 from light_scheduler.connection.certificates import read_certificates
 from light_scheduler.errors import BrokerError, ConfigurationError

@@ -61,7 +61,7 @@ def check_application_topics(settings: Settings, hidden: Set[str] = frozenset())
     if not findings and hidden & {finding.topic for finding in found}:
         return
     for finding in findings:
-        yield Check("topics", "fail", f"{finding.topic} {finding.problem}", finding.fix)
+        yield Check("topics", finding.status, f"{finding.topic} {finding.problem}", finding.fix)
     if not findings:
         yield Check("topics", "ok", f"{len(topic_plan(settings))} topics of {settings.app_id}: no problem found")
 

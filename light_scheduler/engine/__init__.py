@@ -4,38 +4,39 @@ The same functions run in the worker, in test doubles, in dry runs and in audits
 """
 
 from .bulk import check_bulk, concerns, decide_bulk, event_of, result_of
+from .command_rates import CommandRates
 from .commands import decide
 from .decision import Decision
 from .distribution import distributed
 from .fairness import FairQueue
 from .firing import Skipped, Turn, is_plain_turn, take_turn
-from .firing_rules import FiringRules, next_try
+from .firing_rates import FiringRates
+from .firing_rules import FiringRules
 from .limits import Limits
 from .plain import plain_id, task_due
 from .plain_series import plain_step
-from .preview import due_times, first_due_times, preview
-from .progress import why_finished
+from .preview import deliveries, first_due_times, preview
 from .rate_lending import RateDemand
-from .tenants import CommandRates, check_tenant, refusal_of, share_of, shares_under, with_default_target
-from .throttle import Throttle
+from .refused_firings import next_try
+from .tenants import check_tenant, refusal_of, share_of, shares_under, with_default_target
 
 __all__ = [
     "CommandRates",
     "Decision",
     "FairQueue",
+    "FiringRates",
     "FiringRules",
     "Limits",
     "RateDemand",
     "Skipped",
-    "Throttle",
     "Turn",
     "check_bulk",
     "check_tenant",
     "concerns",
     "decide",
     "decide_bulk",
+    "deliveries",
     "distributed",
-    "due_times",
     "event_of",
     "first_due_times",
     "is_plain_turn",
@@ -49,6 +50,5 @@ __all__ = [
     "shares_under",
     "take_turn",
     "task_due",
-    "why_finished",
     "with_default_target",
 ]

@@ -47,7 +47,7 @@ def check_bulk(command: BulkCommand, now: int, limits: Limits) -> None:
 
 
 def concerns(part: BulkPart, entry: Entry) -> bool:
-    """Tell whether a part has still to deal with a pending schedule."""
+    """Return whether a part has still to deal with a pending schedule."""
     schedule, progress, command = entry.schedule, entry.progress, part.command
     if schedule.tenant != command.tenant or schedule.id <= part.after:
         return False
@@ -55,7 +55,7 @@ def concerns(part: BulkPart, entry: Entry) -> bool:
 
 
 def is_selected(entry: Entry, selection: Selection) -> bool:
-    """Tell whether a schedule is one of those that a selection selects."""
+    """Return whether a schedule is one of those that a selection selects."""
     labels, wanted = entry.schedule.labels or {}, selection.labels or {}
     return entry.schedule.id.startswith(selection.id_prefix) and all(
         labels.get(name) == value for name, value in wanted.items()

@@ -31,12 +31,12 @@ from light_scheduler.model import (
 from .completion import acknowledgement_of, complete, extend
 from .decision import Decision
 from .limits import Limits
-from .progress import planned_for, standing
+from .overlap import MOST_AWAITED
+from .progress import is_exhausted, planned_for, standing
 from .recurrence import is_planned, next_of, within
 from .timing import begin
 
-MOST_TRIGGERED = 1_000
-"""Firings of a schedule that were asked for and wait, while its target refuses them."""
+_ALL_DELIVERED = "its new times have been delivered"
 
 replace = msgspec.structs.replace
 
@@ -108,12 +108,14 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
         entry = Entry(schedule, progress)
     if current is None:
         return Decision(Outcome.SCHEDULED, entry, EventType.SCHEDULED, entry)
-    subject = entry or Entry(schedule, progress)
-    return Decision(Outcome.UPDATED, entry, EventType.UPDATED, subject, finished=entry is None)
+    if entry is not None:
+        return Decision(Outcome.UPDATED, entry, EventType.UPDATED, entry)
+    subject, reason = Entry(schedule, progress), "its times have passed with those of the schedule that it replaces"
+    return Decision(Outcome.UPDATED, None, EventType.UPDATED, subject, reason, finished=reason)
 
 
 def _begins_before_the_last_firing(trigger: Trigger, planned: int, current: Entry) -> TypeGuard[FixedRate | Cron]:
-    """Tell whether a new series begins at a time of the clock up to which the old one has fired.
+    """Return whether a new series begins at a time of the clock up to which the old one has fired.
 
     One that fires once, or counts from its command, asks for another firing.
     """
@@ -121,7 +123,7 @@ def _begins_before_the_last_firing(trigger: Trigger, planned: int, current: Entr
 
 
 def _is_owed(trigger: FixedRate | Cron, planned: int, current: Entry) -> bool:
-    """Tell whether a new series has one time only up to what was delivered, which the old one did not have."""
+    """Return whether a new series has one time only up to what was delivered, which the old one did not have."""
     following, delivered = next_of(trigger, planned), _latest_delivered(current)
     had = planned == delivered or is_planned(current.schedule.trigger, planned)
     return not had and (following is None or following > delivered)
@@ -130,7 +132,9 @@ def _is_owed(trigger: FixedRate | Cron, planned: int, current: Entry) -> bool:
 def _paused(current: Entry, outcome: Outcome, event: EventType, *, paused: bool) -> Decision:
     if current.progress.paused is paused:
         return Decision(outcome, current, subject=current)
-    entry = standing(current.schedule, replace(current.progress, paused=paused))
+    # Another firing may be the next one, which nobody has refused.
+    progress = replace(current.progress, paused=paused, refusals=0, retry_at=None)
+    entry = standing(current.schedule, progress)
     return Decision(outcome, entry, event, entry)
 
 
@@ -138,26 +142,43 @@ def _triggered(current: Entry, now: int) -> Decision:
     """Fire now: a one-shot in place of its time, a series besides its times, even one that is paused."""
     schedule, progress = current.schedule, current.progress
     if isinstance(schedule.trigger, Once) and progress.due == NEVER:
-        return _triggered_again(current)
-    if len(progress.triggered) >= MOST_TRIGGERED:
-        reason = f"{MOST_TRIGGERED} firings that were asked for wait already"
+        return _triggered_again(current, now)
+    if (reason := _why_no_more(schedule, progress)) is not None:
         return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
-    asked = replace(progress, retry_at=None)  # it is a reason to try again what was refused
+    asked = _tried_at_once(progress, now)
     if isinstance(schedule.trigger, Once):
-        asked = replace(asked, due=NEVER, planned=None, refusals=0)
+        asked = replace(asked, due=NEVER, planned=None, refusals=0, retry_at=None)
     asked = replace(asked, triggered=tuple(sorted((*asked.triggered, _free_instant(schedule, asked, now)))))
+    if is_exhausted(schedule, asked):  # it takes the place of the last planned one
+        asked = replace(asked, due=NEVER, planned=None, refusals=0, retry_at=None)
     entry = standing(schedule, asked)
     return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, "triggered: fires at once")
 
 
-def _triggered_again(current: Entry) -> Decision:
+def _why_no_more(schedule: Schedule, progress: Progress) -> str | None:
+    """Say why no further firing may be asked for; None if one may."""
+    if len(progress.awaited) + len(progress.triggered) >= MOST_AWAITED:
+        return f"{MOST_AWAITED} firings wait already to be delivered or completed"
+    if is_exhausted(schedule, progress):
+        return "with those that wait already, it has its maximum number of firings"
+    return None
+
+
+def _tried_at_once(progress: Progress, now: int) -> Progress:
+    """Have what was refused tried at once, besides the retries that it has left."""
+    if progress.retry_at is None or progress.retry_at <= now:
+        return progress
+    return replace(progress, retry_at=now, refusals=max(0, progress.refusals - 1))
+
+
+def _triggered_again(current: Entry, now: int) -> Decision:
     """A one-shot fires once, however often it is asked to, and however many of these commands one cycle takes."""
     progress = current.progress
     if not progress.triggered:
         return Decision(Outcome.NOT_FOUND, current, reason="it was delivered, and waits to be completed")
-    if progress.retry_at is None:
+    if progress.retry_at is None or progress.retry_at <= now:
         return Decision(Outcome.TRIGGERED, current, subject=current, reason="was triggered before: fires once, at once")
-    entry = standing(current.schedule, replace(progress, retry_at=None))
+    entry = standing(current.schedule, _tried_at_once(progress, now))
     return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, "triggered: fires at once")
 
 
@@ -188,13 +209,24 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
     else:
         progress = planned_for(schedule, progress, following, delivered + 1)
     entry = standing(schedule, progress)
-    reason = "rescheduled" if following is not None else "rescheduled: its new times have been delivered"
-    subject = entry or Entry(schedule, progress)
-    return Decision(Outcome.RESCHEDULED, entry, EventType.UPDATED, subject, reason, finished=entry is None)
+    reason = "rescheduled" if following is not None else f"rescheduled: {_ALL_DELIVERED}"
+    if entry is not None:
+        return Decision(Outcome.RESCHEDULED, entry, EventType.UPDATED, entry, reason)
+    subject = Entry(schedule, progress)
+    return Decision(Outcome.RESCHEDULED, None, EventType.UPDATED, subject, reason, finished=_ALL_DELIVERED)
 
 
 def _latest_delivered(current: Entry) -> int:
-    return max((current.progress.delivered, *(each.due for each in current.progress.awaited)))
+    """Return when the last planned firing was due that was delivered; what was triggered is none.
+
+    Progress of earlier versions names it only as long as it waits for its completion.
+    """
+    schedule, progress = current.schedule, current.progress
+    if progress.delivered:
+        return progress.delivered
+    is_told = isinstance(schedule.trigger, Cron | FixedRate) and (schedule.bounds is None or not schedule.bounds.jitter)
+    dues = (each.due for each in progress.awaited)
+    return max((due for due in dues if not is_told or is_planned(schedule.trigger, due)), default=0)
 
 
 def _first_after(delivered: int, trigger: Trigger, planned: int, bounds: Bounds | None) -> int | None:
@@ -203,8 +235,10 @@ def _first_after(delivered: int, trigger: Trigger, planned: int, bounds: Bounds 
     A command counts from when it was recorded. What became due and was delivered before it was carried out would have
     a time in the new plan too, and be delivered again.
     """
-    if planned > delivered or isinstance(trigger, FixedDelay | Backoff):
+    if planned > delivered:
         return planned
+    if isinstance(trigger, FixedDelay | Backoff):  # they count from their command, and are moved behind it
+        return None if within(bounds, delivered + 1) is None else planned
     return None if isinstance(trigger, Once) else within(bounds, next_of(trigger, delivered))
 
 
@@ -212,15 +246,16 @@ def _carried_over(current: Entry, schedule: Schedule, progress: Progress, *, has
     """Keep what a series owes besides its times: what was asked for, and what was delivered and not completed.
 
     What fires once has one firing, and that is the one that gets another time, if that is still to come; a backoff
-    series has one piece of work.
+    series has one piece of work. What becomes one of them has nothing to deliver but that, for the first time.
     """
-    is_one = isinstance(current.schedule.trigger, Once | Backoff) or isinstance(schedule.trigger, Backoff)
-    if is_one and has_times:
+    was_one = isinstance(current.schedule.trigger, Once | Backoff)
+    if has_times and (was_one or isinstance(schedule.trigger, Backoff)):
         return progress
-    progress = replace(progress, triggered=current.progress.triggered)
-    if acknowledgement_of(schedule) is None:
-        return progress
-    return replace(progress, awaited=current.progress.awaited, queued=current.progress.queued)
+    if acknowledgement_of(schedule) is not None:
+        progress = replace(progress, awaited=current.progress.awaited, queued=current.progress.queued)
+    if has_times and isinstance(schedule.trigger, Once):
+        return replace(progress, queued=None)
+    return replace(progress, triggered=current.progress.triggered)
 
 
 def _version_conflict(command: Command, current: Entry | None) -> Decision | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from light_scheduler.model import (
+    LATEST_INSTANT,
     Acknowledgement,
     Awaited,
     Backoff,
@@ -16,14 +17,13 @@ from light_scheduler.model import (
     EventType,
     ExtendCommand,
     FixedDelay,
-    Once,
     Outcome,
     Progress,
     Schedule,
 )
 
 from .decision import Decision
-from .progress import run_ended, standing
+from .progress import release_of, run_ended, standing, why_finished
 
 DEFAULT_TIMEOUT_MS = 300_000
 """How long a fixed-delay series that says nothing else waits for a completion before it goes on."""
@@ -38,6 +38,19 @@ def acknowledgement_of(schedule: Schedule) -> Acknowledgement | None:
     return None if isinstance(schedule.trigger, Backoff) else schedule.acknowledgement
 
 
+def timeout_end(now: int, timeout: int) -> int:
+    """Return when a time-out (ms) that begins at an instant is over: never after the last instant there is."""
+    return min(now + timeout, LATEST_INSTANT)
+
+
+def next_again(schedule: Schedule, progress: Progress, now: int) -> Awaited | None:
+    """Return the firing that is to be delivered once more at an instant, unless something else is next."""
+    firing = min(progress.awaited, key=_until, default=None)
+    if firing is None or progress.paused:
+        return None
+    return firing if firing.until <= min((now, release_of(schedule, progress), *progress.triggered)) else None
+
+
 def complete(command: CompleteCommand, current: Entry, now: int) -> Decision:
     """Decide a completion at an instant (UTC epoch ms).
 
@@ -48,20 +61,20 @@ def complete(command: CompleteCommand, current: Entry, now: int) -> Decision:
         return firing
     schedule, progress = current.schedule, current.progress
     subject = _subject(current, firing)
-    if command.succeeded:
-        entry = _succeeded(schedule, progress, firing, command, now)
-        reason = None
-    else:
-        entry = _failed(schedule, progress, firing, command, now)
-        reason = "failure"
-    finished = entry is None and not isinstance(schedule.trigger, Once)
+    if command.succeeded and isinstance(schedule.trigger, Backoff):
+        return Decision(Outcome.COMPLETED, None, EventType.COMPLETED, subject, finished="it was completed")
+    decided = _ended if command.succeeded else _failed
+    after = decided(schedule, progress, firing, command, now)
+    entry = standing(schedule, after)
+    finished = why_finished(schedule, after) if entry is None else None
+    reason = None if command.succeeded else "failure"
     return Decision(Outcome.COMPLETED, entry, EventType.COMPLETED, subject, reason, finished)
 
 
 def extend(command: ExtendCommand, current: Entry, now: int) -> Decision:
-    """Decide at an instant (UTC epoch ms) that a firing is still being processed: its time-out begins anew.
+    """Decide at an instant (UTC epoch ms) on a report that a firing is still being processed: its time-out restarts.
 
-    It is fenced as a completion is, and never brings the end of the time-out nearer. What was recorded in time counts,
+    It is fenced like a completion, and never ends the time-out sooner. A report that was recorded in time counts,
     however late a worker reads it, unless the firing has been delivered again.
     """
     firing = _named(command, current)
@@ -76,8 +89,8 @@ def extend(command: ExtendCommand, current: Entry, now: int) -> Decision:
     if sent_at >= firing.until:
         reason = f"the time-out of attempt {firing.attempt} was over {sent_at - firing.until} ms before"
         return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
-    until = max(firing.until, now + (waits.timeout if command.timeout is None else command.timeout))
-    if firing.until <= now:
+    until = max(firing.until, timeout_end(now, waits.timeout if command.timeout is None else command.timeout))
+    if firing is next_again(schedule, progress, now):
         progress = replace(progress, refusals=0, retry_at=None)  # what was refused may be its next delivery
     awaited = tuple(replace(each, until=until) if each is firing else each for each in progress.awaited)
     entry = standing(schedule, replace(progress, awaited=awaited))
@@ -111,31 +124,26 @@ def _overtaken(command: CompleteCommand | ExtendCommand, current: Entry, latest:
     return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
 
 
-def _succeeded(
-    schedule: Schedule, progress: Progress, firing: Awaited, command: CompleteCommand, now: int
-) -> Entry | None:
+def _failed(schedule: Schedule, progress: Progress, firing: Awaited, command: CompleteCommand, now: int) -> Progress:
     if isinstance(schedule.trigger, Backoff):
-        return None
-    return standing(schedule, _ended(schedule, progress, firing, command, now))
-
-
-def _failed(
-    schedule: Schedule, progress: Progress, firing: Awaited, command: CompleteCommand, now: int
-) -> Entry | None:
-    if isinstance(schedule.trigger, Backoff):
-        return standing(schedule, progress)  # the next attempt has its time
+        return progress  # the next attempt has its time
     waits = acknowledgement_of(schedule)
     if isinstance(schedule.trigger, FixedDelay) and waits is not None and waits.max_attempts == 1:
-        return standing(schedule, _ended(schedule, progress, firing, command, now))
-    awaited = tuple(replace(each, until=now) if each is firing else each for each in progress.awaited)
-    return standing(schedule, replace(progress, awaited=awaited))
+        return _ended(schedule, progress, firing, command, now)
+    until = min(firing.until, now)  # what is overdue keeps its place
+    awaited = tuple(replace(each, until=until) if each is firing else each for each in progress.awaited)
+    return replace(progress, awaited=awaited)
 
 
 def _ended(schedule: Schedule, progress: Progress, firing: Awaited, command: CompleteCommand, now: int) -> Progress:
     done = replace(progress, awaited=tuple(each for each in progress.awaited if each is not firing))
-    if firing.until <= now:
-        done = replace(done, refusals=0, retry_at=None)  # it was to be delivered again: what was refused may be that
+    if firing is next_again(schedule, progress, now) or (done.queued is not None and not done.awaited):
+        done = replace(done, refusals=0, retry_at=None)  # something else is next than what was refused
     # When it was completed, as far as the sender's clock can be trusted: after the firing, and not in the future.
     recorded_at = min(command.recorded_at, now) if command.recorded_at > 0 else now
     completed_at = max(firing.fired_at, recorded_at)
     return run_ended(schedule, done, completed_at)
+
+
+def _until(awaited: Awaited) -> int:
+    return awaited.until

@@ -11,8 +11,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """The decision on a command.
 
     `entry` is the pending schedule afterwards (None: there is none). `event` is the history event; without one, nothing
-    has changed. `subject` is the schedule that the answer is about, as it was at the event. If `finished`, the history
-    also records the end of the series.
+    has changed. `subject` is the schedule that the answer is about, as it was at the event. `finished` says why the
+    series has ended, which the history also records (None: it has not).
     """
 
     outcome: Outcome
@@ -20,4 +20,4 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     event: EventType | None = None
     subject: Entry | None = None
     reason: str | None = None
-    finished: bool = False
+    finished: str | None = None

@@ -1,4 +1,4 @@
-"""Who is served next when there is more to do for several tenants than can be done at once.
+"""Fair sharing: which tenant is served next when several have more work than can be done at once.
 
 Start-time fair queuing (Goyal, Vin, Cheng: SIGCOMM 1996). A tenant's virtual time is what has been done for it, divided
 by its weight; the tenant with the least is served next. One that comes back after a pause starts at the virtual time of

@@ -14,6 +14,7 @@ import msgspec
 from light_scheduler.model import (
     NEVER,
     NO_BOUNDS,
+    NONE_PLANNED,
     Awaited,
     Backoff,
     DeadLetterCause,
@@ -24,11 +25,22 @@ from light_scheduler.model import (
     Schedule,
 )
 
-from .completion import acknowledgement_of
-from .firing_rules import FiringRules, next_try
+from .completion import acknowledgement_of, next_again, timeout_end
+from .expiry import why_expired
+from .firing_rules import FiringRules
 from .misfire import catch_up
 from .overlap import QUEUED, may_not_overlap
-from .progress import after_planned, counted, is_wanted_late, release_of, run_ended, standing, window_end
+from .progress import (
+    after_planned,
+    counted,
+    is_wanted_late,
+    release_of,
+    run_ended,
+    standing,
+    why_finished,
+    window_end,
+)
+from .refused_firings import set_aside
 
 replace = msgspec.structs.replace
 
@@ -46,8 +58,8 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
 
     `subject` is the schedule as this turn's firing sees it: its progress has due time, sequence and attempt. `entry` is
     the pending schedule afterwards (None: there is none). The history records the `skipped` firings, then the `event`
-    (None: nothing happened), then that the schedule is `finished`. With `dead_letter`, the message goes to the dead
-    letters. `steps` is the cost of the decision: the number of firings passed over one by one.
+    (None: nothing happened), then why the series is `finished` (None: it is not). With `dead_letter`, the message goes
+    to the dead letters. `steps` is the cost of the decision: the number of firings passed over one by one.
     """
 
     subject: Entry
@@ -56,7 +68,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
     dead_letter: DeadLetterCause | None = None
     skipped: Skipped | None = None
-    finished: bool = False
+    finished: str | None = None
     steps: int = 0
 
     @property
@@ -75,21 +87,19 @@ class _Conditions(NamedTuple):
 def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = None) -> Turn:
     """Decide on a schedule that wakes at an instant; `refusal` says why its target refuses the message.
 
-    Firings are taken in the order of their due times. A firing past its time to live is dropped in any case: nobody
-    wants it.
+    Firings are taken in the order in which they may be delivered, so a refused firing stays the next one. A firing past
+    its time to live expires, whatever else holds.
     """
     schedule, progress = entry.schedule, entry.progress
     if refusal is None and is_plain_turn(schedule, progress, now, rules):
         return Turn(entry)
     conditions = _Conditions(now, rules, refusal)
     if not progress.paused:
-        release = release_of(schedule, progress)
-        overdue = min(progress.awaited, key=_until, default=None)
-        if overdue is not None and overdue.until <= min(now, release):
+        if (overdue := next_again(schedule, progress, now)) is not None:
             return _deliver_again(entry, overdue, conditions)
         if progress.queued is not None and not progress.awaited:
             return _deliver_queued(entry, progress.queued, conditions)
-        if release <= now and (not progress.triggered or progress.due <= progress.triggered[0]):
+        if release_of(schedule, progress) <= min((now, *progress.triggered)):
             return _deliver_planned(entry, conditions)
     if progress.triggered and progress.triggered[0] <= now:
         return _deliver_triggered(entry, conditions)
@@ -97,7 +107,7 @@ def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = 
 
 
 def is_plain_turn(schedule: Schedule, progress: Progress, now: int, rules: FiringRules) -> bool:
-    """Tell whether there is nothing to a firing but to deliver it and forget its schedule, as with most of them."""
+    """Return whether there is nothing to a firing but to deliver it and forget its schedule, as with most of them."""
     return (
         type(schedule.trigger) is Once
         and progress.due <= now
@@ -124,16 +134,15 @@ def _deliver_planned(entry: Entry, conditions: _Conditions) -> Turn:
     if release_of(schedule, progress) > now:
         turn = _turn(entry, progress, event=None)
     elif (why := may_not_overlap(schedule, progress)) is not None:
-        following = after_planned(schedule, progress, now, counts=False)
         if why == QUEUED:
-            turn = _turn(entry, replace(following, queued=progress.due), event=None)
+            progress = replace(progress, queued=progress.due)
         else:
             skipped = Skipped(progress, 1, why) if skipped is None else replace(skipped, count=skipped.count + 1)
-            turn = _turn(entry, following, event=None)
+        turn = _turn(entry, after_planned(schedule, progress, now, counts=False), event=None)
     else:
         done = after_planned(schedule, progress, now)
         since = now if is_wanted_late(schedule) else window_end(schedule, progress)
-        turn = _deliver(entry, progress, done, since, conditions)
+        turn = _deliver(Entry(schedule, progress), progress, done, since, conditions)
     return replace(turn, skipped=skipped, steps=caught_up.steps) if skipped is not None else turn
 
 
@@ -156,19 +165,19 @@ def _deliver_triggered(entry: Entry, conditions: _Conditions) -> Turn:
 def _deliver(entry: Entry, firing: Progress, done: Progress, waits_since: int, conditions: _Conditions) -> Turn:
     """Deliver a firing for the first time; `done` is the schedule's progress once that has been dealt with.
 
-    `waits_since` is when only the scheduler was in its way any more: what lies before the lookback is missed.
+    `waits_since` is since when nothing but the scheduler held it up. If that is before the lookback, it is missed.
     """
     schedule, due, (now, rules, refusal) = entry.schedule, firing.due, conditions
     if firing.first_due is None and isinstance(schedule.trigger, Backoff):
         firing = replace(firing, first_due=due)
     subject = Entry(schedule, firing)
-    if (expired := _expired(schedule, due, now)) is not None:
+    if (expired := why_expired(schedule, due, now)) is not None:
         return _turn(subject, run_ended(schedule, done, now), EventType.EXPIRED, expired)
     if rules.beyond == "dead-letter" and not rules.reaches(waits_since, now):
         reason = f"due {now - due} ms ago, before the lookback of {rules.lookback_minutes} minutes"
         return _turn(subject, run_ended(schedule, done, now), EventType.MISSED, reason, DeadLetterCause.MISSED)
     if refusal is not None:
-        if (retry := _set_aside(entry, waits_since, now, rules)) is not None:
+        if (retry := set_aside(entry, waits_since, now, rules)) is not None:
             return _turn(subject, retry, EventType.RETRIED, refusal)
         done = run_ended(schedule, done, now)
         return _turn(subject, done, EventType.DEAD_LETTERED, refusal, DeadLetterCause.REFUSED)
@@ -178,10 +187,9 @@ def _deliver(entry: Entry, firing: Progress, done: Progress, waits_since: int, c
         others = awaited if done.attempt == entry.progress.attempt else ()
         awaited = (*others, Awaited(due, firing.sequence, firing.attempt, NEVER, now))
     elif (waits := acknowledgement_of(schedule)) is not None:
-        awaited = (*awaited, Awaited(due, firing.sequence, 1, now + waits.timeout, now))
-    delivered = done.delivered
-    if due > delivered and (due not in entry.progress.triggered or isinstance(schedule.trigger, Once)):
-        delivered = due
+        awaited = (*awaited, Awaited(due, firing.sequence, 1, timeout_end(now, waits.timeout), now))
+    is_planned = due not in entry.progress.triggered or isinstance(schedule.trigger, Once)
+    delivered = max(done.delivered, due if is_planned else NONE_PLANNED)
     return _turn(subject, replace(done, awaited=awaited, delivered=delivered), EventType.FIRED)
 
 
@@ -193,7 +201,7 @@ def _deliver_again(entry: Entry, overdue: Awaited, conditions: _Conditions) -> T
     again = Entry(schedule, replace(named, attempt=attempt))
     others = tuple(each for each in progress.awaited if each is not overdue)
     given_up = run_ended(schedule, replace(progress, awaited=others, refusals=0, retry_at=None), overdue.until)
-    if (expired := _expired(schedule, overdue.due, now)) is not None:
+    if (expired := why_expired(schedule, overdue.due, now)) is not None:
         return _turn(again, given_up, EventType.EXPIRED, expired)
     waits = acknowledgement_of(schedule)
     if waits is None or overdue.attempt >= waits.max_attempts:
@@ -201,10 +209,10 @@ def _deliver_again(entry: Entry, overdue: Awaited, conditions: _Conditions) -> T
         reason = f"not completed after {overdue.attempt} attempt{'s' if overdue.attempt > 1 else ''}"
         return _turn(last, given_up, EventType.DEAD_LETTERED, reason, DeadLetterCause.UNACKNOWLEDGED)
     if refusal is not None:
-        if (retry := _set_aside(entry, overdue.until, now, rules)) is not None:
+        if (retry := set_aside(entry, overdue.until, now, rules)) is not None:
             return _turn(again, retry, EventType.RETRIED, refusal)
         return _turn(again, given_up, EventType.DEAD_LETTERED, refusal, DeadLetterCause.REFUSED)
-    delivered = Awaited(overdue.due, overdue.sequence, attempt, now + waits.timeout, now)
+    delivered = Awaited(overdue.due, overdue.sequence, attempt, timeout_end(now, waits.timeout), now)
     done = replace(progress, awaited=(*others, delivered), refusals=0, retry_at=None)
     return _turn(again, done, EventType.FIRED, f"attempt {overdue.attempt} was not completed")
 
@@ -217,24 +225,5 @@ def _turn(
     dead_letter: DeadLetterCause | None = None,
 ) -> Turn:
     entry = standing(subject.schedule, progress)
-    finished = entry is None and not isinstance(subject.schedule.trigger, Once)
+    finished = why_finished(subject.schedule, progress) if entry is None else None
     return Turn(subject, entry, event, reason, dead_letter, finished=finished)
-
-
-def _expired(schedule: Schedule, due: int, now: int) -> str | None:
-    ttl = schedule.ttl
-    if ttl is None or now <= due + ttl:
-        return None
-    return f"{now - due} ms after due; its time to live was {ttl} ms"
-
-
-def _set_aside(entry: Entry, waits_since: int, now: int, rules: FiringRules) -> Progress | None:
-    """Return the progress of a schedule whose target refused a firing, or None if it is not to be tried again."""
-    retry_at = next_try(now)
-    if entry.progress.refusals >= rules.retries or not rules.reaches(waits_since, retry_at):
-        return None
-    return replace(entry.progress, refusals=entry.progress.refusals + 1, retry_at=retry_at)
-
-
-def _until(awaited: Awaited) -> int:
-    return awaited.until

@@ -1,4 +1,4 @@
-"""Settings that apply to every firing: how far back the lookback reaches, and when a refused firing is retried."""
+"""Settings that apply to every firing: the lookback, and how often a refused one is retried."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ MINUTE_MS = 60_000
 class FiringRules:
     """Settings that apply to every firing.
 
-    `lookback_minutes` is how far back a tick looks for due firings (None: without limit), `beyond` what it does with
-    older ones. A firing that its target refuses is retried `retries` times, each time in the next minute.
+    A firing is on time for the lookback if it was due in the current minute or the `lookback_minutes` before it (None:
+    without limit); `beyond` says what happens to an older one. A firing that its target refuses is retried `retries`
+    times, each time in the next minute.
     """
 
     lookback_minutes: int | None = None
@@ -21,10 +22,5 @@ class FiringRules:
     retries: int = 1
 
     def reaches(self, due: int, now: int) -> bool:
-        """Tell whether an instant lies in the current minute or one of the past minutes that are scanned."""
+        """Return whether an instant lies in the current minute or in the minutes of the lookback before it."""
         return self.lookback_minutes is None or now // MINUTE_MS - due // MINUTE_MS <= self.lookback_minutes
-
-
-def next_try(now: int) -> int:
-    """Return when what a target refuses at an instant is tried again: in the next minute."""
-    return (now // MINUTE_MS + 1) * MINUTE_MS

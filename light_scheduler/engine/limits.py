@@ -22,7 +22,7 @@ class Limits:
     answers_only: frozenset[str] = frozenset()
 
     def may_aim_at(self, topic: str) -> bool:
-        """Tell whether firings may go to a topic."""
+        """Return whether firings may go to a topic."""
         return topic not in self.refused
 
     @cached_property

@@ -41,7 +41,8 @@ def catch_up(schedule: Schedule, progress: Progress, now: int) -> CaughtUp:
     one is due: it stands for all that were missed. If none is, `coalesce` fires the latest misfire.
     """
     bounds = schedule.bounds or NO_BOUNDS
-    if not is_misfire(schedule, progress, now) or progress.refusals or bounds.misfire == "all":
+    was_refused = progress.refusals > 0 or progress.retry_at is not None  # a trigger has the latter alone
+    if not is_misfire(schedule, progress, now) or was_refused or bounds.misfire == "all":
         return CaughtUp(progress)
     if isinstance(schedule.trigger, Once | FixedDelay | Backoff):
         return CaughtUp(progress)  # neither has more than one firing waiting

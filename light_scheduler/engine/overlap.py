@@ -7,7 +7,9 @@ from light_scheduler.model import Progress, Schedule
 from .completion import acknowledgement_of
 
 MOST_AWAITED = 1_000
-"""Firings of a schedule that wait for their completion at a time: its progress, which holds them, is kept with each."""
+"""Firings of a schedule that were asked for or wait for their completion: its progress, which is kept with each, holds
+them.
+"""
 
 QUEUED = "waits for the firing before it to be completed"
 

@@ -45,7 +45,7 @@ def plain_step(schedule: Schedule, progress: Progress, now: int, rules: FiringRu
 
 
 def _is_plain(progress: Progress) -> bool:
-    """Tell whether a series waits for its next planned firing, as it was planned, and for nothing else."""
+    """Return whether a series waits for its next planned firing, as it was planned, and for nothing else."""
     return (
         progress.wake is None
         and progress.planned is None

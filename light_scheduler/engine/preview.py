@@ -9,7 +9,7 @@ from light_scheduler.model import NEVER, Entry, ScheduleCommand
 
 from .commands import decide
 from .limits import NO_LIMITS
-from .progress import after_planned, run_ended
+from .progress import after_planned, release_of, run_ended
 
 
 def preview(command: ScheduleCommand, count: int) -> list[int]:
@@ -37,3 +37,16 @@ def due_times(entry: Entry) -> Iterator[int]:
     while (due := progress.due) != NEVER:
         yield due
         progress = run_ended(schedule, after_planned(schedule, progress, due), due)
+
+
+def deliveries(entry: Entry, since: int) -> Iterator[tuple[int, int]]:
+    """Yield when a pending schedule's planned firings are due, and when each is delivered, from an instant on.
+
+    That is in its window, and not before an earlier firing. Every run of a fixed-delay series is taken to be completed
+    at once.
+    """
+    schedule, progress, at = entry.schedule, entry.progress, since
+    while progress.due != NEVER:
+        at = max(at, release_of(schedule, progress))
+        yield progress.due, at
+        progress = run_ended(schedule, after_planned(schedule, progress, at), at)

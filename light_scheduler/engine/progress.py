@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
-from light_scheduler.model import NEVER, NO_BOUNDS, Backoff, Entry, FixedDelay, Once, Progress, Schedule
+from light_scheduler.model import (
+    LATEST_INSTANT,
+    NEVER,
+    NO_BOUNDS,
+    Backoff,
+    Cron,
+    Entry,
+    FixedDelay,
+    Once,
+    Progress,
+    Schedule,
+)
 
-from .recurrence import next_planned, within
+from .recurrence import is_last_attempt, next_planned, within
 from .spread import offset_of
 
 replace = msgspec.structs.replace
@@ -20,12 +31,13 @@ def planned_at(progress: Progress) -> int:
 def release_of(schedule: Schedule, progress: Progress) -> int:
     """Return when the next planned firing may be delivered: when it is due, or within its window after that.
 
-    A window ends with the time to live.
+    A window ends with the time to live, and with time itself.
     """
     bounds = schedule.bounds
     if bounds is None or bounds.window == 0 or progress.due == NEVER:
         return progress.due
     window = bounds.window if schedule.ttl is None else min(bounds.window, schedule.ttl)
+    window = min(window, LATEST_INSTANT - progress.due)
     return progress.due + offset_of("window", schedule.tenant, schedule.id, planned_at(progress), window)
 
 
@@ -35,29 +47,32 @@ def window_end(schedule: Schedule, progress: Progress) -> int:
 
 
 def is_wanted_late(schedule: Schedule) -> bool:
-    """Tell whether a schedule's firing is delivered however late it is: its sender said so."""
+    """Return whether a schedule's firing is delivered however late it is: its sender said so."""
     return isinstance(schedule.trigger, Once) and schedule.trigger.late
 
 
 def is_misfire(schedule: Schedule, progress: Progress, now: int) -> bool:
-    """Tell whether the next planned firing is later than its grace."""
+    """Return whether the next planned firing is later than its grace."""
     return now - window_end(schedule, progress) > (schedule.bounds or NO_BOUNDS).misfire_grace
 
 
 def planned_for(schedule: Schedule, progress: Progress, planned: int | None, earliest: int = 0) -> Progress:
     """Return a schedule's progress with its next firing planned for an instant (None: no firing is left).
 
-    Jitter moves it to later, but not past the schedule's end; nothing is due before `earliest`, so that firings of one
-    schedule keep their order.
+    Jitter moves it to later, but not past the schedule's end or the last instant there is; nothing is due before
+    `earliest`, so that firings of one schedule keep their order. One that this moves past the end is none.
     """
     bounds = schedule.bounds or NO_BOUNDS
     planned = within(bounds, planned)
     if planned is None or is_exhausted(schedule, progress):
         return replace(progress, due=NEVER, planned=None)
-    jitter = bounds.jitter if bounds.end is None else min(bounds.jitter, bounds.end - planned)
+    end = LATEST_INSTANT if bounds.end is None else bounds.end
+    jitter = min(bounds.jitter, end - planned)
     due = max(planned + offset_of("jitter", schedule.tenant, schedule.id, planned, jitter), earliest)
-    while due in progress.triggered:  # two firings never share an instant: it is what names them
-        due += 1
+    while due in progress.triggered or any(each.due == due for each in progress.awaited):
+        due += 1  # two firings never share an instant: it is what names them
+    if due > end:
+        return replace(progress, due=NEVER, planned=None)
     return replace(progress, due=due, planned=None if due == planned else planned)
 
 
@@ -86,7 +101,8 @@ def counted(schedule: Schedule, progress: Progress) -> Progress:
 
 def run_ended(schedule: Schedule, progress: Progress, ended_at: int) -> Progress:
     """Return the progress after a run has ended: if it is one of a fixed-delay series, its delay begins."""
-    if isinstance(schedule.trigger, FixedDelay) and progress.due == NEVER and not progress.awaited:
+    is_over = not progress.awaited and progress.queued is None
+    if isinstance(schedule.trigger, FixedDelay) and progress.due == NEVER and is_over:
         start = (schedule.bounds or NO_BOUNDS).start or 0
         return planned_for(schedule, progress, max(ended_at + schedule.trigger.delay, start))
     return progress
@@ -103,22 +119,27 @@ def standing(schedule: Schedule, progress: Progress) -> Entry | None:
 
 
 def is_exhausted(schedule: Schedule, progress: Progress) -> bool:
-    """Tell whether a schedule has had all the firings that it may have."""
+    """Return whether a schedule has had all the firings that it may have, with those that wait already."""
     most = None if schedule.bounds is None else schedule.bounds.max_firings
-    return most is not None and progress.sequence > most
+    if most is None:
+        return False
+    return progress.sequence + len(progress.triggered) + (progress.queued is not None) > most
 
 
-def why_finished(last: Entry, *, counts: bool = True) -> str | None:
-    """Say which bound leaves a series no firing after the `last`, which its progress names; None: neither does.
-
-    `counts` tells whether that took up a sequence number.
-    """
-    bounds = last.schedule.bounds
-    if bounds is None or isinstance(last.schedule.trigger, Backoff):
+def why_finished(schedule: Schedule, progress: Progress) -> str | None:
+    """Say why nothing follows the last firing of a series, after which its progress stands; None: it is no series."""
+    trigger, bounds = schedule.trigger, schedule.bounds or NO_BOUNDS
+    if isinstance(trigger, Once):
         return None
-    if counts and is_exhausted(last.schedule, replace(last.progress, sequence=last.progress.sequence + 1)):
+    if is_exhausted(schedule, progress):
         return f"it has had its maximum number of firings, {bounds.max_firings}"
-    return None if bounds.end is None else "no firing is left before its end"
+    if isinstance(trigger, Backoff) and is_last_attempt(trigger, progress.attempt - 1):
+        return f"it has had its last attempt, number {progress.attempt - 1}"
+    if bounds.end is not None:
+        return "no firing is left before its end"
+    if isinstance(trigger, Cron):
+        return "its cron expression has no later time"
+    return "its next time is after the year 9999"
 
 
 def _is_awaiting(progress: Progress) -> bool:

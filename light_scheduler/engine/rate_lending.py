@@ -21,7 +21,7 @@ from light_scheduler.model.place import Place
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateName
 
 MEMORY_MS = 1_000
-"""What was carried out counts for less and less: after so long for a 1/e."""
+"""Time constant of the measured use: after this time, what was carried out counts for 1/e."""
 
 ROUND_MS = 200
 """Between two rounds in which a lane asks for tokens of one rate."""
@@ -30,22 +30,22 @@ HELD_MS = 500
 """A need that was not felt for so long is over."""
 
 MOST_WANTED_S = 0.4
-"""What a lane asks for in a round at most, in seconds of the whole rate: two rounds' worth, more if they are slow."""
+"""Most tokens to ask for in a round, in seconds of the whole rate: two rounds' worth, more if they are slow."""
 
 FIRST_WANTED_S = 0.1
-"""What it asks for at first, in seconds of its part of the rate; and one token more."""
+"""Tokens that it asks for at first, in seconds of its part of the rate; and one token more."""
 
 EARNED_S = 1.0
-"""What buckets hold that are not asked, in seconds of their rate: more runs over."""
+"""Capacity of the buckets of lanes that are not asked, in seconds of their rate: more overflows."""
 
 LOW_S = 0.25
-"""When tokens for less than so many seconds of what it uses are left, a lane asks ahead, where nothing can wait."""
+"""A lane whose commands cannot wait asks ahead when fewer tokens are left than it uses in this time (s)."""
 
 KEPT_S = 0.5
-"""What a lane keeps for itself when it lends, in seconds of what it uses; all of its own if it had to hold back."""
+"""Tokens that a lane keeps when it lends, in seconds of its use; all of its own if it had to hold back."""
 
 MARGIN = 1.25
-"""It asks each for so many times as much as it is to give on average: some have less."""
+"""It asks each lane for this times the average that each has to give, because some have less."""
 
 FIRST_PAUSE_MS, LAST_PAUSE_MS = 500, 4_000
 """One that has nothing to lend is left alone for so long, longer each time; one that does not answer, for longest."""
@@ -110,7 +110,7 @@ class Demand:
         self._needed_at, self._needed_in = now, cycle
 
     def is_low(self, tokens: int, now: int) -> bool:
-        """Tell whether the tokens of a lane may not last until others have answered."""
+        """Return whether the tokens of a lane may not last until others have answered."""
         return tokens < self._use_at(now) * LOW_S
 
     def kept(self, now: int) -> float:
@@ -158,7 +158,7 @@ class Demand:
         return max(self.asked_at + ROUND_MS, self._first_ready_at(part, now))
 
     def is_at_rest(self, now: int) -> bool:
-        """Tell whether nothing would be lost with it."""
+        """Return whether nothing would be lost with it."""
         return max(self._held_at, self._used_at, self.asked_at) < now - REST_MS
 
     def _wanted(self, rate: float, share: float, now: int) -> float:
@@ -178,7 +178,7 @@ class Demand:
         return sorted(ready, key=lambda each: self._others[each].asked_at)
 
     def _may_ask(self, place: Place, now: int) -> bool:
-        """Tell whether it is time to ask another one. A clock that was set back makes nobody wait for it."""
+        """Return whether it is time to ask another one. A clock that was set back makes nobody wait for it."""
         ask_at = self._others[place].ask_at
         return ask_at <= now or ask_at > now + LAST_PAUSE_MS
 

@@ -70,7 +70,7 @@ def next_of(trigger: FixedRate | Cron, after: int) -> int | None:
 
 
 def is_planned(trigger: Trigger, instant: int) -> bool:
-    """Tell whether a trigger has an occurrence at an instant, as far as it alone says; one of every ms never does."""
+    """Return whether a trigger has an occurrence at an instant, as far as it alone says; one of every ms never does."""
     if isinstance(trigger, Cron):
         return _matching(trigger, instant - 1) == instant
     if not isinstance(trigger, FixedRate) or trigger.interval == 1:
@@ -104,7 +104,7 @@ def backoff_interval(trigger: Backoff, attempt: int) -> int:
 
 
 def is_last_attempt(trigger: Backoff, attempt: int) -> bool:
-    """Tell whether no attempt follows one."""
+    """Return whether no attempt follows one."""
     attempts = len(trigger.intervals) or trigger.attempts
     return attempts is not None and attempt >= attempts
 

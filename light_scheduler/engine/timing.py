@@ -13,10 +13,13 @@ from light_scheduler.model import (
     NO_BOUNDS,
     REJECT_PAST,
     After,
+    Backoff,
+    Bounds,
     Cron,
     Once,
     RescheduleCommand,
     ScheduleCommand,
+    Series,
     Trigger,
 )
 
@@ -71,11 +74,16 @@ def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
     except CronError as error:
         raise InvalidCommand(f"schedule-{error.field}", str(error)) from None
     if planned is None:
-        raise InvalidCommand(
-            "schedule-end" if bounds.end is not None else "schedule-cron",
-            "leaves no instant at which the schedule could fire",
-        )
+        raise _never_fires(trigger, bounds)
     return Begun(trigger, planned)
+
+
+def _never_fires(trigger: Series, bounds: Bounds) -> InvalidCommand:
+    if bounds.end is None and not isinstance(trigger, Cron):
+        field = "schedule-backoff" if isinstance(trigger, Backoff) else "schedule-every"
+        return InvalidCommand(field, "first fires after the year 9999")
+    field = "schedule-cron" if bounds.end is None else "schedule-end"
+    return InvalidCommand(field, "leaves no instant at which the schedule could fire")
 
 
 def _check_size(cron: Cron) -> None:

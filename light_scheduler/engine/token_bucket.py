@@ -8,10 +8,10 @@ SAVED_S = 0.25
 """Capacity of a bucket, in seconds of its rate: the burst that can go out after a pause."""
 
 SPARE_S = 0.75
-"""What it keeps beyond that for other lanes only, in seconds of its rate."""
+"""Tokens beyond that, for other lanes only, in seconds of its rate."""
 
 BORROWED_MS = 500
-"""After so long borrowed tokens only fill the bucket up: they are for what waits now, not for a burst later."""
+"""After this time, borrowed tokens only fill the bucket up: they are for what waits now, not for a burst later."""
 
 MIN_REFILL_S = 0.1
 """Tokens to wait for before throttled firings go on, in seconds of the rate. Avoids a transaction for each firing."""
@@ -94,7 +94,7 @@ class TokenBucket:
         return self._at + (math.ceil((enough - self._all) * 1_000 / self._earned) if self._earned else NOTHING_MS)
 
     def is_full(self, now: int) -> bool:
-        """Tell whether it is as good as a new one."""
+        """Return whether it is as good as a new one."""
         self.available(now)
         return self._tokens >= self._capacity
 

@@ -6,7 +6,7 @@ import socket
 
 
 def takes_connections(host: str, port: int, *, timeout: float) -> bool:
-    """Tell whether a server reacts to a connection that ends without a request: a program that hangs does nothing.
+    """Return whether a server reacts to a connection that ends without a request: a program that hangs does nothing.
 
     One that is at its limits refuses it, which tells as much. Blocks for at most `timeout` seconds at each step.
     """

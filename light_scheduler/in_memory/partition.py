@@ -8,8 +8,8 @@ from light_scheduler.kafka.targets import Targets
 from light_scheduler.lanes.budget import NOTHING_DUE, TurnBudget
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.cycles import MAX_BULK, MAX_FIRING_BYTES
 from light_scheduler.lanes.pace import MOST
-from light_scheduler.lanes.work import MAX_BULK, MAX_FIRING_BYTES
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import CommandRecord
 
@@ -38,7 +38,7 @@ class MemoryPartition:
         return self._table
 
     def has_work(self, now: int) -> bool:
-        """Tell whether a cycle at an instant (UTC epoch ms) has something to do."""
+        """Return whether a cycle at an instant (UTC epoch ms) has something to do."""
         is_due = self.next_due is not None and self.next_due <= now
         return is_due or self._is_bulk_at_work or self._position < self._broker.end(self._place)
 
@@ -63,7 +63,7 @@ class MemoryPartition:
             self._broker.append_batch(place, build, count)
         overlay.apply(changelog_offset=self._broker.end(self._context.changelog), complete_at=now)
         after = Overlay(self._table)
-        self._is_bulk_at_work = bool((has_commands or is_bulk_at_work) and after.bulk_parts())
+        self._is_bulk_at_work = bool((has_commands or is_bulk_at_work) and after.others.bulk_parts())
         self.next_due = after.next_due()
 
     def _take_commands(self) -> list[CommandRecord]:

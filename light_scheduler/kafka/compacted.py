@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import ProducerFenced
+from aiokafka.errors import KafkaError, ProducerFenced
 
 from light_scheduler.connection import Address, Connection, connection_to
 from light_scheduler.errors import BrokerError, ChangeUnconfirmed
@@ -43,6 +43,9 @@ class Change(NamedTuple):
 class _Commit:
     """How far the commit of a change has come: from its begin on the change may be stored."""
 
+    last: Record | None = None  # of its records
+    offset: int = -1  # of that
+    is_read: bool = False  # by who follows the topic
     is_begun: bool = False
     is_done: bool = False
 
@@ -66,6 +69,11 @@ class ChangingEntries(Entries, Protocol):
     async def change(self, make: Callable[[], Change]) -> None: ...
 
 
+def change_id(topic: str) -> str:
+    """Return the transactional id under which entries of a compacted topic are changed."""
+    return f"{topic}-change"
+
+
 class CompactedTopic:
     """The last value of each key, in the order in which they were last written: the same for every reader.
 
@@ -82,6 +90,7 @@ class CompactedTopic:
         self._moved = asyncio.Event()
         self.is_loaded = False
         self._ends: LogEnds | None = None
+        self._sought: dict[int, _Commit] = {}  # by offset: what is being committed
 
     @property
     def entries(self) -> Mapping[bytes, bytes]:
@@ -140,6 +149,8 @@ class CompactedTopic:
                 self._moved.set()
                 changed()
             for record in (await consumer.getmany(timeout_ms=1_000)).get(self._place, ()):
+                if (sought := self._sought.get(record.offset)) is not None:
+                    sought.is_read = (record.key, record.value) == sought.last
                 entries.pop(record.key, None)
                 if record.key is not None and record.value is not None:
                     entries[record.key] = record.value
@@ -175,48 +186,79 @@ class CompactedTopic:
         try:
             with broker_errors(f"changing {self._place.topic}"):
                 async with asyncio.timeout(WRITE_TIMEOUT_S):
-                    offset = await self._written(make, commit)
-                    while self._reached <= offset:
+                    await self._written(make, commit)
+                    while self._reached <= commit.offset:
                         await self._next_move()
         except BrokerError as error:
             if commit.is_begun:
                 raise ChangeUnconfirmed(str(error), is_stored=commit.is_done) from error
             raise
+        finally:
+            self._sought.pop(commit.offset, None)
 
-    async def _written(self, make: Callable[[], Change], commit: _Commit) -> int:
-        """Return the offset of the last value, once no other change has come in between."""
+    async def _written(self, make: Callable[[], Change], commit: _Commit) -> None:
+        """Return once a change is stored, and no other one has come in between."""
+        has_failed = False
         while True:
             try:
-                return await self._written_alone(make, commit)
-            except ProducerFenced:
-                with suppress(TimeoutError):
-                    # Not all at the same moment: who is fenced fences the next one.
-                    async with asyncio.timeout(OTHER_CHANGE_S * random.uniform(1, 2)):  # nosec B311
-                        await self._next_move()
+                await self._written_alone(make, commit)
+                return
+            except KafkaError as error:
+                is_fenced, was_begun = isinstance(error, ProducerFenced), commit.is_begun
+                if was_begun and await self._is_stored(commit):
+                    return
+                if not is_fenced and (has_failed or not was_begun):
+                    raise
+                has_failed = has_failed or not is_fenced
+                await self._other_change()
 
-    async def _written_alone(self, make: Callable[[], Change], commit: _Commit) -> int:
-        """Return the offset of the last value. Raises ProducerFenced if another change was begun."""
-        producer = QuietProducer(
-            **self._connection.aiokafka(),
-            transactional_id=f"{self._place.topic}-change",
-            transaction_timeout_ms=int(WRITE_TIMEOUT_S * 1_000),
-        )
-        try:
-            await producer.start()
-            await self.catch_up()
+    async def _other_change(self) -> None:
+        """Wait a while for the record of somebody else, who has fenced this change."""
+        with suppress(TimeoutError):
+            # Not all at the same moment: who is fenced fences the next one.
+            async with asyncio.timeout(OTHER_CHANGE_S * random.uniform(1, 2)):  # nosec B311
+                await self._next_move()
+
+    async def _written_alone(self, make: Callable[[], Change], commit: _Commit) -> None:
+        """Try to store a change. Raises ProducerFenced if another change was begun."""
+        async with self._changing() as producer:
             change = make()
             if change.event is not None:
                 await self._look_up_history(producer)
             await producer.begin_transaction()
             try:
-                offset = await self._write(producer, change)
+                self._sought.pop(commit.offset, None)
+                commit.last, commit.offset = await self._write(producer, change)
+                commit.is_read, self._sought[commit.offset] = False, commit
                 commit.is_begun = True
                 await producer.commit_transaction()
                 commit.is_done = True
             except BaseException:
                 await ended(producer.abort_transaction())  # a topic that takes nothing holds an abort up, too
                 raise
-            return offset
+
+    async def _is_stored(self, commit: _Commit) -> bool:
+        """Return whether a change is stored whose commit has failed, and note it in `commit`.
+
+        Kafka may have carried it out all the same. When another change begins at that moment, it may answer with an
+        error of its own (UNKNOWN_SERVER_ERROR) and carry out nothing.
+        """
+        async with self._changing():
+            commit.is_done = commit.is_begun = commit.is_read
+            return commit.is_read
+
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[QuietProducer]:
+        """Yield the producer of a change. What was changed under its id before has ended then, and is known."""
+        producer = QuietProducer(
+            **self._connection.aiokafka(),
+            transactional_id=change_id(self._place.topic),
+            transaction_timeout_ms=int(WRITE_TIMEOUT_S * 1_000),
+        )
+        try:
+            await producer.start()
+            await self.catch_up()
+            yield producer
         finally:
             await stop_producer(producer)
 
@@ -225,13 +267,14 @@ class CompactedTopic:
         assert self._history is not None, "who tells of changes names the history"
         await partitions_of(producer, self._history, WRITE_TIMEOUT_S / 2)
 
-    async def _write(self, producer: AIOKafkaProducer, change: Change) -> int:
+    async def _write(self, producer: AIOKafkaProducer, change: Change) -> tuple[Record, int]:
+        """Return the last of the entries and its offset."""
         for key, value in change.entries:
             sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
         if change.event is not None:
-            key, event = change.event
-            await producer.send_and_wait(self._history, event, key=key, partition=CHANGES_PARTITION)
-        return int(sent.offset)
+            told, event = change.event
+            await producer.send_and_wait(self._history, event, key=told, partition=CHANGES_PARTITION)
+        return (key, value), int(sent.offset)
 
     def _doubt(self, following: int, reached: int) -> None:
         """Begin anew if the log went on at an offset before what was read then: that is of another log."""

@@ -155,7 +155,7 @@ async def end_fetches(consumer: AIOKafkaConsumer) -> None:
 
 
 async def ended(closing: Coroutine[Any, Any, None]) -> bool:
-    """Tell whether a close came to its end, in a bounded time.
+    """Return whether a close came to its end, in a bounded time.
 
     It runs as a task of its own, because aiokafka lets the cancellation of its inner tasks out as if it were ours.
     """

@@ -54,7 +54,7 @@ def check_coordination(consumer: AIOKafkaConsumer) -> None:
 
 
 async def is_member(consumer: AIOKafkaConsumer) -> bool:
-    """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in.
+    """Send a heartbeat; return whether the coordinator took it, in the generation that we believe in.
 
     A member that joins is none until it has joined. Nothing is sent then: a broker answers the requests of a connection
     in order, so a heartbeat would wait behind the join, and end it by its time-out. Raises KafkaError.

@@ -51,8 +51,9 @@ def _import(settings: Settings, targets: Collection[str]) -> list[Right]:
     ]
 
 
-def _changelogs_only(settings: Settings, _: Collection[str]) -> list[Right]:
-    return [*_topics(_changelogs(settings), "Read"), READERS]
+def _snapshots(settings: Settings, _: Collection[str]) -> list[Right]:
+    """What `export` and `forecast` need, which read the same in the same way."""
+    return [*_topics(_changelogs(settings), "Read", "DescribeConfigs"), READERS]
 
 
 def _archive(settings: Settings, _: Collection[str]) -> list[Right]:
@@ -76,11 +77,11 @@ def _report(settings: Settings, _: Collection[str]) -> list[Right]:
 _RIGHTS: Mapping[Job, Callable[[Settings, Collection[str]], list[Right]]] = {
     "load": _load,
     "import": _import,
-    "export": _changelogs_only,
+    "export": _snapshots,
     "archive": _archive,
     "audit": _audit,
     "report": _report,
-    "forecast": _changelogs_only,
+    "forecast": _snapshots,
 }
 
 

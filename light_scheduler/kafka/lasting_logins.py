@@ -109,12 +109,12 @@ class _Logins:
 
 
 def _lasts(conn: Any) -> bool:
-    """Tell whether a connection that is to be replaced can be used for the moment."""
+    """Return whether a connection that is to be replaced can be used for the moment."""
     return conn is not None and conn.connected() and conn.left_s() > 0
 
 
 def _ends_soon(conn: Any) -> bool:
-    """Tell whether most of the time of a login is over."""
+    """Return whether most of the time of a login is over."""
     if not isinstance(conn, LoggedIn) or conn.session is None:
         return False
     return conn.left_s() <= (1 - FIRST_USED) * conn.session.lasts_s

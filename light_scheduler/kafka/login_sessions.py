@@ -99,7 +99,7 @@ class Renewals:
             log.warning(text, node, str(error) or repr(error))
 
     def _is_used(self, place: Place, conn: LoggedIn) -> bool:
-        """Tell whether a connection is the one in its place; end it if it is idle."""
+        """Return whether a connection is the one in its place; end it if it is idle."""
         idle_ms = (time.monotonic() - conn._last_action) * 1_000
         if not conn._requests and idle_ms >= self._client._connections_max_idle_ms:
             conn.close(reason=CloseReason.IDLE_DROP)

@@ -15,6 +15,7 @@ from light_scheduler.model import DelayRule
 from light_scheduler.settings import Settings
 from light_scheduler.wire.dialects.karafka_state import states_topic
 
+from .compacted import change_id
 from .fencing import ids_of
 from .id_rights import denied_ids
 from .rights import Operation, Right
@@ -139,11 +140,17 @@ def _on_group(admin: AdminClient, group: str, needed: Collection[Operation], tim
 
 
 def _on_ids(settings: Settings, timeout: float, *, has_rules: bool) -> list[MissingRight]:
-    """Try the ids of one partition of each commands topic, with their spares, and one of the probes'."""
+    """Try the ids of one partition of each commands topic, with their spares, one of the probes', and those under which
+    workers write what is asked for over HTTP."""
     app_id, names = settings.app_id, settings.topics
     lanes = [ids_of(names.transactional_id(source.name, 0)) for source in settings.inputs]
     probe, delay = f"{app_id}-probe-00000000", f"{names.delays}/-"
-    wanted = [one for ids in lanes for one in ids] + [probe, delay]
+    over_http = {
+        change_id(names.tenants): "tenants and tokens cannot be changed over HTTP",
+        change_id(names.delays): "delay rules cannot be changed over HTTP",
+        f"{names.redrives}-": "dead letters cannot be redriven",
+    }
+    wanted = [one for ids in lanes for one in ids] + [probe, delay, *over_http]
     denied = asyncio.run(denied_ids(settings.connection, wanted, timeout))
     right = Right("transactional-id", app_id, ("Write",), "prefixed")
     missing = [MissingRight(problem, right) for ids in lanes if (problem := problem_of_ids(ids, denied)) is not None]
@@ -156,7 +163,11 @@ def _on_ids(settings: Settings, timeout: float, *, has_rules: bool) -> list[Miss
         missing.append(
             MissingRight(f"no right WRITE on transactional ids {names.delays}/...: delay rules need them", right)
         )
-    return missing
+    return missing + [
+        MissingRight(f"no right WRITE on transactional id {id.replace('/-', '/...')}: {effect}", right)
+        for id, effect in over_http.items()
+        if id in denied
+    ]
 
 
 def problem_of_ids(ids: Sequence[str], denied: Collection[str]) -> str | None:

@@ -56,7 +56,7 @@ class QuietProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka is not 
         self._txn_manager.wait_for_transaction_end().add_done_callback(retrieve)
 
     def is_throttled(self, place: Place) -> bool:
-        """Tell whether the leader of a partition has told this producer to wait."""
+        """Return whether the leader of a partition has told this producer to wait."""
         leader = self.client.cluster.leader_for_partition(TopicPartition(*place))
         return is_throttled(self.client._conns.get((leader, ConnectionGroup.DEFAULT)))
 

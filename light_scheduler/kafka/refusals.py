@@ -1,4 +1,4 @@
-"""What topics refuse of a transaction's records, and partitions that do not answer in time: whom it concerns."""
+"""Records of a transaction that topics refuse, and partitions that do not answer in time; and whose they are."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Supervision:
         self._task: asyncio.Task[None] | None = None
 
     def is_stopping(self) -> bool:
-        """Tell whether it is to end."""
+        """Return whether it is to end."""
         return self._stopping.is_set()
 
     def start(self, work: Work, failed: Failed, fail: Fail, predecessor: asyncio.Task[None] | None) -> None:
@@ -62,7 +62,7 @@ class Supervision:
         self._stopping.set()
 
     async def end(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
-        """Let the work end by itself within a bound, else cancel it; tell whether it ended by itself."""
+        """Let the work end by itself within a bound, else cancel it; return whether it ended by itself."""
         self.stop()
         if self._task is None:
             return True

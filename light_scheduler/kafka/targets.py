@@ -26,6 +26,7 @@ from light_scheduler.log_fields import without_log_fields
 from light_scheduler.model.place import Place
 from light_scheduler.model.topic_configuration import CONFIGURATION_NAMES, TopicConfiguration, configuration_of
 
+from .half_open import Trials
 from .promptness import ANSWER_S, Promptness
 from .target_outages import WHOLE_TOPIC, Outages
 from .target_probe import Probe
@@ -41,7 +42,6 @@ from .topic_facts import (
     topic_of,
     unknown,
 )
-from .trials import Trials
 
 __all__ = ["TargetTopic", "Targets", "refusal_of"]
 
@@ -272,7 +272,7 @@ class Targets:
                 )
 
     def _is_awaited(self, name: str, known: TargetTopic | None, now: float) -> bool:
-        """Tell whether a topic that is missing was there a moment ago: somebody may be making it anew."""
+        """Return whether a topic that is missing was there a moment ago: somebody may be making it anew."""
         was_there = known is not None and known.refusal is None
         return was_there and name not in self._own and now - self._gone.setdefault(name, now) < GONE_S
 

@@ -38,7 +38,7 @@ def follow(conn: Any) -> None:
 
 
 def is_throttled(conn: Any) -> bool:
-    """Tell whether a broker does not read from a connection just now, for it has said so."""
+    """Return whether a broker does not read from a connection just now, for it has said so."""
     return conn is not None and conn in _waits and time.monotonic() < _waits[conn].until
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -56,12 +56,16 @@ class TopicsReport:
 
 @dataclass(frozen=True)
 class TopicFinding:
-    """A topic that is not as it has to be, what is wrong with it, and what to do."""
+    """A topic that is not as it has to be, what is wrong with it, and what to do.
+
+    With the status `warn` it is advice: workers run all the same.
+    """
 
     topic: str
-    kind: Literal["missing", "partitions", "cleanup.policy", "max.message.bytes"]
+    kind: Literal["missing", "partitions", "cleanup.policy", "max.message.bytes", "min.compaction.lag.ms"]
     problem: str
     fix: str
+    status: Literal["fail", "warn"] = "fail"
 
 
 def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsReport:
@@ -251,7 +255,6 @@ def _mismatches(
     settings: Settings, spec: TopicSpec, partitions: int, config: TopicConfiguration | None
 ) -> list[TopicFinding]:
     findings = []
-    tools = f"--bootstrap-server {settings.bootstrap_servers} --alter --topic {spec.name}"
     for source in settings.inputs:
         if spec.name == settings.topics.changelog(source.name) and partitions < spec.partitions:
             fix = f"light-scheduler topics grow --partitions {spec.partitions} --commands-topic {source.name}"
@@ -261,17 +264,28 @@ def _mismatches(
             fix = f"light-scheduler topics grow --partitions {partitions} --commands-topic {source.name}"
             problem = f"has {partitions} partitions, more than {source.name} with {spec.partitions}"
             findings.append(TopicFinding(spec.name, "partitions", problem, fix))
-    if config is None:  # the right to read them is missing
-        return findings
+    if config is not None:  # else the right to read them is missing
+        findings += _configuration_findings(settings, spec, config)
+    return findings
+
+
+def _configuration_findings(settings: Settings, spec: TopicSpec, config: TopicConfiguration) -> Iterator[TopicFinding]:
+    tools = f"--bootstrap-server {settings.bootstrap_servers} --alter --topic {spec.name}"
     if config.cleanup_policy != spec.cleanup_policy and not spec.any_policy:
         fix = f"kafka-configs.sh {tools} --add-config cleanup.policy={spec.cleanup_policy}"
         problem = f"cleanup.policy is {config.cleanup_policy}; it must be {spec.cleanup_policy}"
-        findings.append(TopicFinding(spec.name, "cleanup.policy", problem, fix))
+        yield TopicFinding(spec.name, "cleanup.policy", problem, fix)
     if spec.largest_record is not None and config.max_message_bytes < spec.largest_record:
         fix = f"kafka-configs.sh {tools} --add-config max.message.bytes={spec.largest_record}"
         problem = f"max.message.bytes is {config.max_message_bytes}; it must be at least {spec.largest_record}"
-        findings.append(TopicFinding(spec.name, "max.message.bytes", problem, fix))
-    return findings
+        yield TopicFinding(spec.name, "max.message.bytes", problem, fix)
+    if config.min_compaction_lag_ms < spec.compaction_lag_ms:
+        fix = f"kafka-configs.sh {tools} --add-config min.compaction.lag.ms={spec.compaction_lag_ms}"
+        problem = (
+            f"min.compaction.lag.ms is {config.min_compaction_lag_ms}; `topics create` sets {spec.compaction_lag_ms}. "
+            "With less, `pipeline export` can take longer while workers run, and fail"
+        )
+        yield TopicFinding(spec.name, "min.compaction.lag.ms", problem, fix, status="warn")
 
 
 def awaited(future: Future[T], timeout: float, doing: str) -> T:
@@ -288,7 +302,7 @@ def awaited(future: Future[T], timeout: float, doing: str) -> T:
 
 
 def is_caused_by(error: BrokerError, code: int) -> bool:
-    """Tell whether it is an answer of the broker with that code."""
+    """Return whether it is an answer of the broker with that code."""
     cause = error.__cause__
     return isinstance(cause, KafkaException) and cause.args[0].code() == code
 

@@ -78,17 +78,17 @@ def refusal_in(described: Mapping[str, Any]) -> str | None:
 
 
 def is_missing(described: Mapping[str, Any]) -> bool:
-    """Tell whether the cluster has no such topic."""
+    """Return whether the cluster has no such topic."""
     return bool(described["error_code"] == UnknownTopicOrPartitionError.errno)
 
 
 def is_denied(described: Mapping[str, Any]) -> bool:
-    """Tell whether a right is missing to be told of a topic."""
+    """Return whether a right is missing to be told of a topic."""
     return bool(described["error_code"] == TopicAuthorizationFailedError.errno)
 
 
 def is_there(described: Mapping[str, Any]) -> bool:
-    """Tell whether the metadata name a topic's partitions."""
+    """Return whether the metadata name a topic's partitions."""
     return described["error_code"] == 0 and bool(described["partitions"])
 
 

@@ -18,6 +18,7 @@ _HOUR_MS = 60 * _MINUTE_MS
 _DAY_MS = 24 * _HOUR_MS
 
 _LARGEST = "max.message.bytes"
+_COMPACTION_LAG = "min.compaction.lag.ms"
 
 CleanupPolicy = Literal["delete", "compact"]
 
@@ -51,6 +52,11 @@ class TopicSpec:
         """Its `max.message.bytes`; None for the broker's own."""
         largest = self.config_values().get(_LARGEST)
         return None if largest is None else int(largest)
+
+    @property
+    def compaction_lag_ms(self) -> int:
+        """Its `min.compaction.lag.ms`; 0 if compaction may begin at once."""
+        return int(self.config_values().get(_COMPACTION_LAG, 0))
 
     def config_values(self) -> dict[str, str]:
         """Return the configurations as Kafka takes them."""
@@ -114,7 +120,7 @@ def _changelog(settings: Settings, name: str, commands: str, partitions: int, co
         ),
         TopicConfig("segment.ms", str(_HOUR_MS), "Old records are cleaned up even with little traffic."),
         TopicConfig(
-            "min.compaction.lag.ms",
+            _COMPACTION_LAG,
             str(CHANGELOG_LAG_MS),
             "`pipeline export` reads beside workers, and finds the last record of each key at one instant.",
         ),

@@ -11,8 +11,8 @@ from light_scheduler.wire import CommandRecord, encode_result, history_key, part
 from light_scheduler.wire.lane_marks import Origin
 
 from .context import Refusals, origin_key
-from .outages import Holding
-from .transaction import Transaction
+from .held_firings import Holding
+from .transaction_writes import Transaction
 
 
 class Answers:
@@ -65,11 +65,17 @@ class Answers:
     def add_bulk(self, total: BulkTotal) -> None:
         """Record and answer a bulk command that all partitions have carried out."""
         command, event, result = total.command, event_of(total, self._transaction.now), result_of(total)
-        self._transaction.outcomes[result.outcome] += 1
         with self._transaction.history.asked_for_by(total.requester):
             self._transaction.history.add(history_key(event.tenant, event.id), event)
+        self._transaction.outcomes[result.outcome] += 1
         if command.reply_to is not None:
             self.add(command.reply_to, command.key, result)
+
+    def add_unrecorded(self, total: BulkTotal) -> None:
+        """Answer a bulk command whose end cannot be recorded."""
+        command = total.command
+        if command.reply_to is not None:
+            self.add(command.reply_to, command.key, result_of(total))
 
     def send(self, refusals: Refusals, holding: Holding | None = None) -> int:
         """Add all answers to the transaction; return how many have nowhere to go."""

@@ -18,7 +18,7 @@ from light_scheduler.tables.standby import Standby
 from light_scheduler.tables.status import StandbyStatus
 
 from .lane import Lane
-from .life import LaneState
+from .lane_state import LaneState
 from .status import LaneStatus, TargetStatus
 from .tenant_firings import TenantFirings
 from .topic_totals import TopicTotals

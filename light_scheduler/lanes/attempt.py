@@ -1,4 +1,4 @@
-"""The transaction that a lane is sending, kept for the case that it fails."""
+"""The transaction that a lane is sending, to learn from it if it fails."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from light_scheduler.kafka.batches import RecordBatches, Written
 from light_scheduler.model.place import Place
 
-from .caution import Work
+from .bisection import Work
 
 
 @dataclass

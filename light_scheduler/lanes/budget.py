@@ -1,4 +1,4 @@
-"""How much a cycle of a lane may hold, and what of it is due: by pace, tenants' shares and rate caps."""
+"""The size of a lane's cycle, and the due schedules in it: by pace, tenants' shares and rate caps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from light_scheduler.tables.due_scan import Waits
 
 from .context import LaneContext
 from .intake import Intake
-from .isolation import Isolation
 from .pace import MOST, Pace
+from .refused_record import Isolation
 
 MAX_ISOLATED = 200
-"""Commands, or firings, in a cycle while a refused record is sought."""
+"""Maximum number of commands, or firings, in a cycle while the lane looks for a refused record."""
 
 NOTHING_DUE = DueScan([], None)
 
@@ -47,24 +47,24 @@ class Budget:
         self._isolation = isolation
         self._waits = waits
         self._fair = FairQueue(context.shares.weights)
-        self._throttle = context.throttle
+        self._firing_rates = context.firing_rates
         self._pace = Pace()
         self._tenants = NO_TENANTS
 
     def follow_tenants(self, now: int) -> None:
-        """Have the weights, caps and stops hold that tenants' rules have now, and the number of partitions."""
-        self._throttle.earn(self._context.rate_part, now)
+        """Apply the current rules of tenants (weights, caps, pauses) and the current number of partitions."""
+        self._firing_rates.earn(self._context.rate_part, now)
         book = self._context.tenants.book
         if book is not self._tenants:
             self._tenants = book
             shares = shares_under(self._context.shares, book)
             self._fair.weights = shares.weights
-            self._throttle.change(shares)
+            self._firing_rates.change(shares)
 
     @property
     def has_caps(self) -> bool:
         """Whether the firings of anybody are capped."""
-        return self._throttle.has_caps
+        return self._firing_rates.has_caps
 
     def most(self, table: ScheduleTable) -> int:
         """Commands, and firings, that a cycle may hold: with several tenants one must not wait long for another."""
@@ -74,7 +74,7 @@ class Budget:
 
     def turns(self, now: int, most: int, max_bytes: int) -> TurnBudget:
         """Return what the cap of all together leaves of a cycle."""
-        total = self._throttle.total(now)
+        total = self._firing_rates.total(now)
         if total is None or total > most:
             return TurnBudget(most, max_bytes)
         return TurnBudget(total, max_bytes, is_capped=True)
@@ -83,13 +83,13 @@ class Budget:
         """Return what is due now, as far as a cycle may hold it."""
         if not self._intake.backlog_taken:  # a command that waited in the log may cancel what is due
             return NOTHING_DUE
-        throttle, stopped = self._throttle, self._tenants.stopped
+        firing_rates, stopped = self._firing_rates, self._tenants.stopped
         due = overlay.due(
             now,
             turns.most,
             turns.max_bytes,
             self._fair,
-            lambda tenant: 0 if tenant in stopped else throttle.allowed(tenant, now),
+            lambda tenant: 0 if tenant in stopped else firing_rates.allowed(tenant, now),
             self._waits(),
         )
         self.next_due = min(filter(None, (due.next_due, *due.held.values())), default=None)
@@ -113,17 +113,17 @@ class Budget:
 
     def held(self, due: DueScan) -> dict[str, float]:
         """Return who has to wait for a cap, and for which."""
-        caps = {tenant: self._throttle.cap_of(tenant) for tenant in due.held.keys() - self._tenants.stopped}
+        caps = {tenant: self._firing_rates.cap_of(tenant) for tenant in due.held.keys() - self._tenants.stopped}
         return {tenant: cap for tenant, cap in caps.items() if cap is not None}
 
     def next_turn(self, due: DueScan, now: int) -> int | None:
         """Note who has to wait for a cap; return when (ms) there is something to fire, None: not before a command."""
-        resumes = self._throttle.hold(due.held.keys() - self._tenants.stopped, now)
+        resumes = self._firing_rates.hold(due.held.keys() - self._tenants.stopped, now)
         return min(filter(None, (due.next_due, due.probe_due, resumes)), default=None)
 
     def charge(self, delivered: list[Entry], now: int) -> int:
-        """Use up what was delivered of the caps; return how many had waited for one."""
-        return self._throttle.charge(delivered, now)
+        """Charge delivered firings to the caps; return how many had waited for one."""
+        return self._firing_rates.charge(delivered, now)
 
     def observe(self, size: int, took_ms: int) -> None:
         """Learn how long a cycle of a size took."""

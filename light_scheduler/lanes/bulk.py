@@ -1,18 +1,18 @@
 """Bulk commands: those for many schedules, as a cycle carries them out.
 
-    1. The lane that a bulk command arrives at copies it to all other partitions, begins a total, and the part of
-       its own partition. A lane that receives a copy begins a part.
-    2. From the next cycle on, each deals with a slice of the selected schedules, and keeps how far it has come. What
-       happens to a schedule in the meantime happens after the command: the schedule is dealt with first (`catch_up`).
+    1. The lane that reads a bulk command copies it to all other partitions. It begins a total, and a part for its own
+       partition. A lane that reads a copy begins a part.
+    2. From the next cycle on, each part changes a slice of the selected schedules per cycle, and stores its position;
+       tenants have equal parts of a slice. If anything else is to happen to a schedule first, the part changes it
+       before that (`catch_up`).
     3. A part that is done reports its count to the partition that the command was sent to.
-    4. When all have reported, the total is the answer; or after a day without a report (see `awaited`). The answer
-       names the partitions that are not known to have carried the command out.
+    4. When all have reported, or after a day (see `bulk_overdue`), the total becomes the answer. It names the
+       partitions that have not reported.
 
-While a topic grows, schedules move, so that a part for each partition could miss some and meet others twice. Then only
-the partitions that there were before get copies of 1. Each of them copies the command to all partitions that its
-schedules may move to, behind the last one that it has handed over before, and has a total for itself and these. A part
-deals with schedules of one former partition only (`Governing`): those that it still had when it read the command are
-dealt with there, before they move; those that it had handed over by then, where they are.
+While a topic grows, schedules move, so a part for each partition could miss some of them and change others twice. Then
+only the former partitions get the copies of step 1. Each of them begins a sub-total, and copies the command to all
+partitions that its schedules may have moved to. A part changes only schedules of one former partition (`bulk_growth`):
+those that this still had when it read the command are changed there, before they move; the others where they are.
 
 Each step is part of a lane's transaction: nothing is done or counted twice, whatever is killed in between.
 """
@@ -20,9 +20,7 @@ Each step is part of a lane's transaction: nothing is done or counted twice, wha
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Mapping
-from functools import cached_property
+from collections import defaultdict
 
 import msgspec
 
@@ -30,12 +28,12 @@ from light_scheduler.engine import concerns, decide_bulk
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import BulkCommand, BulkPart, BulkTotal, Entry, EventType
-from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal, lacking
+from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal
+from light_scheduler.model.tenant_rules import QUOTA
 from light_scheduler.wire import CommandRecord
-from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM, Count, Origin, ReachKind
+from light_scheduler.wire.lane_marks import FORWARDED_FROM, Count, Origin, ReachKind
 from light_scheduler.wire.state import (
     bulk_part_key,
-    bulk_total_key,
     encode_bulk_part,
     encode_bulk_total,
     id_in,
@@ -43,16 +41,23 @@ from light_scheduler.wire.state import (
 )
 
 from .answers import Answers
-from .awaited import Awaited
-from .condemned import NO_FAULT_OF_WORK
+from .bulk_growth import Governing
+from .bulk_overdue import OverdueTotals
+from .bulk_parts import BulkParts
+from .bulk_totals import BulkTotals
 from .delayed_commands import longest_delay
-from .forwarding import Forwarding
-from .governing import Governing
+from .failing_work import NO_FAULT_OF_WORK, enduring
+from .partition_writes import PartitionWrites
 from .recording import record_decision
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 replace = msgspec.structs.replace
+
 log = logging.getLogger(__name__)
+
+MOST_AT_WORK = 1_000
+"""Bulk commands of a tenant that are at work in a partition, or wait for reports there: each cycle reads all of them,
+and each schedule of the tenant that a command names, or that is due, is brought up to date with all of them."""
 
 TOO_LARGE = "with its labels, key and time rule the command is too large to be kept in the changelog"
 
@@ -60,11 +65,11 @@ TOO_LARGE = "with its labels, key and time rule the command is too large to be k
 class BulkCommands:
     """The bulk commands that are at work in a partition, for the length of one cycle."""
 
-    def __init__(self, transaction: Transaction, forwarding: Forwarding, answers: Answers) -> None:
-        self._governing = Governing(forwarding.partitioning, transaction.context.partition)
+    def __init__(self, transaction: Transaction, writes: PartitionWrites, answers: Answers) -> None:
+        self._governing = Governing(writes.partitioning, transaction.context.partition)
         context = transaction.context
         self._transaction = transaction
-        self._forwarding = forwarding
+        self._writes = writes
         self._answers = answers
         self._history = transaction.history
         self._overlay = transaction.overlay
@@ -73,25 +78,21 @@ class BulkCommands:
         self._new_token = context.new_token
         room = context.targets[context.changelog[0]].max_message_bytes
         self._room = room - context.limits.max_id_bytes  # a part is to note the last id that was dealt with
-        self._before = self._overlay.bulk_parts()
-        self._at_work = {part.command.offset: part for part in self._before}
+        self._before = self._overlay.others.bulk_parts()
+        self._at_work = BulkParts(self._before)
         self.offset = -1
-        """That of the bulk command that `advance` or `end_overdue` is at, or was at last; -1: of none yet."""
+        """The offset of the bulk command that is being carried on, ended or given up, or was last; -1: of none yet."""
         self.dealing_with = -1
-        """The offset of the one that is carried out on a schedule, or was last."""
+        """The offset of the bulk command that is being carried out on a schedule, or was last."""
+        self.has_given_up = False
+        """Whether one was given up, and nothing else done for any."""
         self._moved: set[int] = set()
-        self._totals: dict[int, BulkTotal | None] = {}
-        self._awaited: Counter[str] | None = None  # how many totals wait here, by tenant, once that was asked for
+        self._totals = BulkTotals(self._overlay)
 
     @property
     def any_at_work(self) -> bool:
         """Whether a schedule may have to catch up."""
         return bool(self._at_work)
-
-    @property
-    def any_before(self) -> bool:
-        """Whether any were at work before this cycle: `advance` carries those on."""
-        return bool(self._before)
 
     @property
     def any_awaited(self) -> bool:
@@ -100,37 +101,22 @@ class BulkCommands:
         It may be that of a command that was copied before this lane heard of the growth: others follow schedules all
         the same.
         """
-        return self._waiting.total() > 0
+        return bool(self._totals)
 
     def awaits(self, tenant: str) -> bool:
-        """Tell whether a total of a tenant's command waits here: only for its schedules does the order matter."""
-        return self._waiting[tenant] > 0
+        """Return whether a total of a tenant's command waits here: only for its schedules does the order matter."""
+        return self._totals.any_of(tenant)
 
-    @property
-    def _waiting(self) -> Counter[str]:
-        if self._awaited is None:
-            totals = {**self._totals_before, **self._totals} if self._totals else self._totals_before
-            self._awaited = Counter(total.command.tenant for total in totals.values() if total is not None)
-        return self._awaited
-
-    def _total(self, number: int) -> BulkTotal | None:
-        return self._totals[number] if number in self._totals else self._totals_before.get(number)
-
-    def _put(self, number: int, total: BulkTotal) -> None:
-        """Keep a total, which may be new."""
-        if self._awaited is not None and self._total(number) is None:
-            self._awaited[total.command.tenant] += 1
-        self._totals[number] = total
-
-    def _drop(self, number: int, total: BulkTotal) -> None:
-        """Keep a total no longer."""
-        if self._awaited is not None:
-            self._awaited[total.command.tenant] -= 1
-        self._totals[number] = None
-
-    @cached_property
-    def _totals_before(self) -> Mapping[int, BulkTotal]:
-        return self._overlay.bulk_totals()
+    def check_room(self, tenant: str) -> None:
+        """Raise InvalidCommand if a tenant has as many bulk commands here as it may have; it is counted."""
+        if max(self._at_work.count_of(tenant), self._totals.count_of(tenant)) < MOST_AT_WORK:
+            return
+        self._transaction.over_quota += 1
+        raise InvalidCommand(
+            f"{QUOTA}bulk_commands",
+            f"{MOST_AT_WORK} bulk commands of tenant {tenant} are at work in this partition, which is the limit: wait "
+            "for the answers of earlier ones, then send it again",
+        )
 
     def begin(
         self, record: CommandRecord, command: BulkCommand, origin: Origin | None, *, are_moving: bool = False
@@ -139,7 +125,7 @@ class BulkCommands:
         if origin is None:
             self._begin_all(record, command, are_moving=are_moving)
         elif not origin.token:
-            raise InvalidCommand(FORWARDED_FROM, "is not that of a bulk command: no worker has written it")
+            raise InvalidCommand(FORWARDED_FROM, "has no token: only workers copy bulk commands")
         elif origin.reach is not None and origin.reach.kind == "part":
             number, former = SUB_TOTAL + origin.offset, origin.partition
             self._begin_part(ScopedPart(command, former, number, token=origin.token, former=former))
@@ -150,7 +136,7 @@ class BulkCommands:
 
     def _begin_all(self, record: CommandRecord, command: BulkCommand, *, are_moving: bool) -> None:
         token = self._new_token()
-        others = [each for each in self._forwarding.others if not are_moving or self._governing.was_there(each)]
+        others = [each for each in self._writes.others if not are_moving or self._governing.was_there(each)]
         is_own = not are_moving or self._governing.was_there(self._partition)
         awaited = (self._partition, *others) if is_own else tuple(others)
         kind = SubTotal if are_moving else BulkTotal
@@ -162,7 +148,7 @@ class BulkCommands:
         elif is_own:
             self._begin_part(BulkPart(command, self._partition, command.offset, token=token))
         self._copy(record, others, token, self._governing.reach(is_tree=are_moving))
-        self._put(command.offset, total)
+        self._totals.put(command.offset, total)
 
     def _spread(self, record: CommandRecord, command: BulkCommand, parent: Origin) -> None:
         """1. Begin a part here, and others wherever schedules of this partition may be by now."""
@@ -173,95 +159,143 @@ class BulkCommands:
             raise InvalidCommand("schedule-id", TOO_LARGE)
         self._begin_part(ScopedPart(command, self._partition, number, token=token, former=self._partition))
         self._copy(record, homes, token, "part")
-        self._put(number, total)
+        self._totals.put(number, total)
 
     def _begin_part(self, part: BulkPart) -> None:
         part = replace(part, requester=self._history.requester)
         if len(encode_bulk_part(part)) > self._room:
             raise InvalidCommand("schedule-id", TOO_LARGE)
-        self._at_work[part.command.offset] = part
+        self._at_work.put(part)
         self._moved.add(part.command.offset)
 
     def _copy(self, record: CommandRecord, partitions: list[int], token: str, kind: ReachKind | None) -> None:
         try:
             for partition in partitions:
                 if kind is None:
-                    self._forwarding.copy(record, partition, token)
+                    self._writes.copy(record, partition, token)
                 else:
-                    self._forwarding.spread(record, partition, token, kind)
+                    self._writes.spread(record, partition, token, kind)
         except RecordTooLargeError as error:
-            self._at_work.pop(record.offset, None)
+            self._at_work.pop(record.offset)
             raise InvalidCommand("payload", f"is too large to be forwarded to all partitions: {error}") from error
 
     def report_none(self, origin: Origin) -> None:
-        """1. Report nothing of a copy that is not understood here, in case a total waits for it.
+        """1. Report that a copy changed nothing because it is not understood here, in case a total waits for it.
 
-        So it would be of one that a worker of another version has made.
+        A worker of another version may have made it.
         """
         if origin.token:
             is_part = origin.reach is not None and origin.reach.kind == "part"
             number = SUB_TOTAL + origin.offset if is_part else origin.offset
             count = Count(number, self._partition, 0, origin.token, missing=(self._partition,))
-            self._forwarding.report(count, origin.partition)
+            self._writes.report(count, origin.partition)
 
     def catch_up(self, name: bytes, entry: Entry) -> Entry | None:
         """2. Deal with a schedule before something else happens to it; return how it stands then."""
         current: Entry | None = entry
-        for offset, part in list(self._at_work.items()):
+        for part in self._at_work.of(entry.schedule.tenant):
+            self.dealing_with = offset = part.command.offset
             if current is not None and self._concerns(part, current):
                 current = self._deal_with(offset, name, current)
         return current
 
-    def give_up(self, offset: int, reason: str) -> None:
+    def give_up(self, offset: int, reason: str | None) -> None:
         """End a bulk command that cannot be carried out where it stands, and record why, if it is at work.
 
-        If only its totals wait here, those end without an answer; one that reports to a total above it, with a report.
+        Its part is reported as missing. If only its totals wait here, they end with what was reported to them. Without
+        a `reason`, it ends in silence: a transaction that tells of it fails.
         """
-        part = self._at_work.get(offset)
+        self.offset, self.has_given_up = offset, True
+        part = self._at_work.pop(offset)
         if part is None:
             self._give_totals_up(offset, reason)
             return
         self._before = [other for other in self._before if other.command.offset != offset]
-        self._end(offset, missing=(self._partition,))
-        reason = f"the scheduler fails to carry it out: {reason}; {part.changed} schedules were changed before"
-        with self._history.asked_for_by(part.requester):
-            self._history.record_command(EventType.REJECTED, part.command.tenant, part.command.id, reason)
+        self._moved.add(offset)
+        self._tell_failed(part, "carry it out", reason)
+        count = Count(part.origin_offset, self._partition, part.changed, part.token, (self._partition,))
+        self._report_given_up(count, part.origin_partition, reason)
 
-    def _give_totals_up(self, offset: int, reason: str) -> None:
+    def _give_totals_up(self, offset: int, reason: str | None) -> None:
         for number in (offset, SUB_TOTAL + offset):
-            total = self._total(number)
+            total = self._totals.get(number)
             if total is not None and self._partition not in total.awaited:
-                self._drop(number, total)
-                told = f"the scheduler fails to answer it: {reason}; {total.changed} schedules were changed before"
-                with self._history.asked_for_by(total.requester):
-                    self._history.record_command(EventType.REJECTED, total.command.tenant, total.command.id, told)
-                if isinstance(total, SubTotal) and total.parent_token:
-                    self._try_to_report(total)
+                self._tell_failed(total, "answer it", reason)
+                self._finish_given_up(number, total, reason)
 
-    def _try_to_report(self, total: SubTotal) -> None:
-        """Report a total that is given up. If even that fails, the total above ends by its age."""
+    def _finish_given_up(self, number: int, total: BulkTotal, reason: str | None) -> None:
+        """Report a total to the one above it, or answer, whatever fails."""
+        self._totals.drop(number, total)
+        if isinstance(total, SubTotal) and total.parent_token:
+            self._report_given_up(_count_of(total, self._partition), total.parent_partition, reason)
+        elif reason is not None:
+            self._answer_given_up(total)
+
+    def _report_given_up(self, count: Count, to: int, reason: str | None) -> None:
+        """Report something that is given up. If a total elsewhere cannot be told, it ends by its age."""
+        if to != self._partition:
+            with enduring(f"the bulk command at offset {self.offset} cannot be reported to partition {to}"):
+                self._writes.report(count, to)
+            return
+        number, total = self._totals.add(count)
+        if not total.awaited:
+            self._finish_given_up(number, total, reason)
+
+    def _answer_given_up(self, total: BulkTotal) -> None:
+        offset = total.command.offset
         try:
-            self._report_total(total)
+            self._answers.add_bulk(total)
         except NO_FAULT_OF_WORK:
             raise
         except Exception:
-            log.exception("the total of the bulk command at offset %d cannot be reported", total.command.offset)
+            log.exception("the end of the bulk command at offset %d cannot be recorded", offset)
+            with enduring(f"the bulk command at offset {offset} cannot be answered"):
+                self._answers.add_unrecorded(total)
+
+    def _tell_failed(self, given_up: BulkPart | BulkTotal, what: str, reason: str | None) -> None:
+        """Record that the scheduler fails to do something about a bulk command, unless it is to be in silence."""
+        if reason is None:
+            return
+        command = given_up.command
+        told = f"the scheduler fails to {what}: {reason}; {given_up.changed} schedules were changed before"
+        with (
+            enduring(f"the failure of the bulk command at offset {command.offset} cannot be recorded"),
+            self._history.asked_for_by(given_up.requester),
+        ):
+            self._history.record_command(EventType.REJECTED, command.tenant, command.id, told)
 
     def advance(self, limit: int, max_bytes: int) -> bool:
-        """2. Deal with the next `limit` schedules, or `max_bytes` of payload; tell whether anything was at work.
+        """2. Deal with the next `limit` schedules, or `max_bytes` of payload; return whether anything was at work.
 
         It goes through what the table had before this cycle: that is all there was when a bulk command of an
-        earlier cycle arrived.
+        earlier cycle arrived. Tenants have equal parts of that; the commands of one come one after the other. Another
+        tenant is the first each time: alone with a limit of one, what makes transactions fail is found.
         """
+        parts: defaultdict[str, list[BulkPart]] = defaultdict(list)
         for part in self._before:
+            parts[part.command.tenant].append(part)
+        if not parts:
+            return False
+        share, tenants = max(1, limit // len(parts)), list(parts)
+        first = self._transaction.now % len(parts)
+        for tenant in tenants[first:] + tenants[:first]:
+            if limit <= 0:
+                break
+            limit -= self._advance(parts[tenant], share, max_bytes // len(parts))
+        return True
+
+    def _advance(self, parts: list[BulkPart], limit: int, max_bytes: int) -> int:
+        """Deal with the next schedules of a tenant; return how many that were."""
+        dealt = 0
+        for part in parts:
             self.offset = offset = part.command.offset
             tenant, after = part.command.tenant, part.after
             for name in self._overlay.stored(identity(tenant, part.selection.id_prefix), identity(tenant, after)):
-                if limit <= 0 or max_bytes < 0:
-                    self._at_work[offset] = replace(self._at_work[offset], after=after)
+                if dealt >= limit or max_bytes < 0:
+                    self._at_work.put(replace(self._at_work[offset], after=after))
                     self._moved.add(offset)
-                    return True
-                limit -= 1
+                    return dealt
+                dealt += 1
                 after = id_in(name)
                 entry = self._overlay.get(name)
                 if entry is not None:
@@ -269,28 +303,23 @@ class BulkCommands:
                     if self._concerns(part, entry):
                         self._deal_with(offset, name, entry)
             self._end(offset)
-        return bool(self._before)
+        return dealt
 
     def add_count(self, count: Count) -> None:
         """3. Add what another partition has counted. Raises InvalidCommand for a report that nobody waits for."""
-        number, total = self._awaiting(count)
-        awaited = tuple(partition for partition in total.awaited if partition != count.partition)
-        total = replace(total, awaited=awaited, changed=total.changed + count.changed)
-        if count.missing:
-            total = lacking(total, count.missing)
-        self._put(number, total)
-        if not awaited:
+        number, total = self._totals.add(count)
+        if not total.awaited:
             self._finish(number, total)
 
-    def end_overdue(self, awaited: Awaited) -> bool:
-        """4. Answer what has waited for reports for too long, with what was reported; tell whether there was any."""
+    def end_overdue(self, overdue_totals: OverdueTotals) -> bool:
+        """4. Answer what has waited for reports for too long, with what was reported; return whether there was any."""
         transaction = self._transaction
         tenants, share = transaction.tenants, transaction.context.rate_part.share
-        overdue = awaited.overdue(
-            self._totals_before, transaction.now, lambda tenant: longest_delay(tenants.get(tenant), share)
+        overdue = overdue_totals.overdue(
+            self._totals.before, transaction.now, lambda tenant: longest_delay(tenants.get(tenant), share)
         )
         for number in overdue:
-            total = self._total(number)
+            total = self._totals.get(number)
             if total is not None and self._partition not in total.awaited:  # the part here goes on
                 self.offset = total.command.offset
                 transaction.unreported.append(total)
@@ -299,24 +328,11 @@ class BulkCommands:
 
     def _finish(self, number: int, total: BulkTotal) -> None:
         """3. or 4. Report a total to the one above it, or answer."""
-        self._drop(number, total)
+        self._totals.drop(number, total)
         if isinstance(total, SubTotal) and total.parent_token:
-            self._report_total(total)  # 3.
+            self._report(_count_of(total, self._partition), total.parent_partition)  # 3.
         else:
             self._answers.add_bulk(total)  # 4.
-
-    def _report_total(self, total: SubTotal) -> None:
-        count = Count(total.parent_offset, self._partition, total.changed, total.parent_token, total.without)
-        self._report(count, total.parent_partition)
-
-    def _awaiting(self, count: Count) -> tuple[int, BulkTotal]:
-        """Return the total that waits for a report, and its number. Raises InvalidCommand if none does."""
-        for number in (count.offset, SUB_TOTAL + count.offset):  # an older worker refuses a part by its offset alone
-            total = self._totals[number] if number in self._totals else self._overlay.bulk_total(number)
-            if total is not None and count.partition in total.awaited and count.token == total.token:
-                return number, total
-        reason = "is not expected: no bulk command waits for this report. Only workers may set this header"
-        raise InvalidCommand(BULK_COUNT, reason)
 
     def keep(self) -> None:
         """Store what has moved; nothing moves after that."""
@@ -324,9 +340,7 @@ class BulkCommands:
         for offset in self._moved:
             part = self._at_work.get(offset)
             records[bulk_part_key(offset)] = None if part is None else encode_bulk_part(part)
-        for offset, total in self._totals.items():
-            records[bulk_total_key(offset)] = None if total is None else encode_bulk_total(total)
-        for key, record in records.items():
+        for key, record in (records | self._totals.records()).items():
             self._transaction.store_record(key, record)
 
     def _deal_with(self, offset: int, name: bytes, entry: Entry) -> Entry | None:
@@ -339,23 +353,29 @@ class BulkCommands:
         except InvalidCommand:  # with its new rule it is too large to be kept: it stays as it is
             return entry
         if decision.event is not None:
-            self._at_work[offset] = replace(part, changed=part.changed + 1)
+            self._at_work.put(replace(part, changed=part.changed + 1))
             self._moved.add(offset)
         return decision.entry
 
-    def _end(self, offset: int, missing: tuple[int, ...] = ()) -> None:
+    def _end(self, offset: int) -> None:
         part = self._at_work.pop(offset)
+        assert part is not None, "it has just been carried on"
         self._moved.add(offset)
-        count = Count(part.origin_offset, self._partition, part.changed, part.token, missing)
+        count = Count(part.origin_offset, self._partition, part.changed, part.token)
         self._report(count, part.origin_partition)
 
     def _report(self, count: Count, to: int) -> None:
         if to == self._partition:
             self.add_count(count)
         else:
-            self._forwarding.report(count, to)
+            self._writes.report(count, to)
 
     def _concerns(self, part: BulkPart, entry: Entry) -> bool:
         if not concerns(part, entry):
             return False
         return not isinstance(part, ScopedPart) or self._governing.of(entry) == part.former
+
+
+def _count_of(total: SubTotal, partition: int) -> Count:
+    """Return the report of a sub-total of a partition to the total above it."""
+    return Count(total.parent_offset, partition, total.changed, total.parent_token, total.without)

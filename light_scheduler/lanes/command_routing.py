@@ -10,22 +10,22 @@ from light_scheduler.model import Command, Entry, EventType
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.lane_marks import Origin, mark_of
 
-from .forwarding import Forwarding
 from .moving import Moving
-from .transaction import Transaction
+from .partition_writes import PartitionWrites
+from .transaction_writes import Transaction
 
 
 class CommandRouting:
-    """Of one cycle: `forwarding` writes to other partitions, `moving` decides while schedules move between them."""
+    """Of one cycle: `writes` are those to other partitions; `moving` decides while schedules move between them."""
 
-    def __init__(self, transaction: Transaction, forwarding: Forwarding, moving: Moving) -> None:
-        self.forwarding = forwarding
+    def __init__(self, transaction: Transaction, writes: PartitionWrites, moving: Moving) -> None:
+        self.writes = writes
         self.moving = moving
         self._transaction = transaction
         self._forwards = transaction.context.dialect.forwards
 
     def pass_on(self, record: CommandRecord, command: Command, name: bytes, current: Entry | None) -> bool:
-        """Pass a command on that was sent to this partition, if it is for another one; tell whether it was."""
+        """Pass a command on that was sent to this partition, if it is for another one; return whether it was."""
         if self.moving.is_active:
             return self.moving.pass_on(record, command, name, current, None)
         return current is None and self._copy_home(record, command)
@@ -35,7 +35,7 @@ class CommandRouting:
         with suppress(InvalidCommand):
             mark = mark_of(record) if self._forwards else None
             if isinstance(mark, Origin):
-                self.forwarding.require_passed_on(record, mark)
+                self.writes.require_passed_on(record, mark)
                 return mark
         return None
 
@@ -43,11 +43,11 @@ class CommandRouting:
         """Copy a command for a schedule that is not here to the partition of its key, if that is another one."""
         key = command.key if record.key is None else record.key
         key = command.id.encode() if key is None else key
-        if not self._forwards or self.forwarding.is_home(key):
+        if not self._forwards or self.writes.is_home(key):
             return False
-        home = self.forwarding.home_of(key)
+        home = self.writes.home_of(key)
         try:
-            self.forwarding.copy(record, home)
+            self.writes.copy(record, home)
         except RecordTooLargeError:
             return False
         self._transaction.forwarded += 1

@@ -19,21 +19,21 @@ from light_scheduler.wire.state import identity
 
 from .admission import Admission
 from .answers import Answers
+from .bisection import Kind, Work
 from .bulk import BulkCommands
-from .caution import Kind, Work
 from .command_routing import CommandRouting
-from .condemned import NO_FAULT_OF_WORK, Condemned, blaming
+from .failing_work import NO_FAULT_OF_WORK, Condemned, blaming
 from .plain_commands import PlainCommands
 from .plain_tasks import PlainTasks
 from .probing import Probing
 from .recording import record_decision
 from .rejection import reject, reject_silently
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 WHILE_MOVING = (
-    "of many schedules, while some move to partitions that were added and workers of an earlier version run, which "
-    "would miss those that have moved: send it again when all workers run this version, or when "
-    "`light-scheduler topics grow` says that all have moved"
+    "selects many schedules. Some are moving to added partitions, and a worker of an earlier version would miss those: "
+    "send the command again when all workers run this version, or when `light-scheduler topics grow` reports that all "
+    "have moved"
 )
 
 log = logging.getLogger(__name__)
@@ -54,9 +54,9 @@ class Commands:
         context = transaction.context
         self._transaction = transaction
         self._routing = routing
-        self._forwarding, self._moving = routing.forwarding, routing.moving
+        self._writes, self._moving = routing.writes, routing.moving
         self._admission = admission
-        self._quotas, self._lending, self._delaying = admission.quotas, admission.lending, admission.delaying
+        self._quotas, self._lending, self._delaying = admission.quotas, admission.room_lending, admission.delaying
         self._answers = answers
         self._bulk = bulk
         self._condemned = condemned
@@ -72,7 +72,7 @@ class Commands:
         if context.dialect.has_tasks:
             self._plain = PlainTasks(transaction, self._delaying)
         else:
-            self._plain = PlainCommands(transaction, self._forwarding, self._delaying)
+            self._plain = PlainCommands(transaction, self._writes, self._delaying)
         self._forwards = context.dialect.forwards
         self._decode = context.dialect.decode
         self._history = transaction.history
@@ -153,7 +153,7 @@ class Commands:
                 self._admission.lend(record, mark)
                 return
             if mark is not None:
-                self._forwarding.require_passed_on(record, mark)
+                self._writes.require_passed_on(record, mark)
                 origin, record = mark, as_sent(record, mark)
                 if origin.is_elsewhere:
                     self._moving.returned_for_nothing(record, origin)
@@ -192,7 +192,7 @@ class Commands:
             self._bulk.report_none(origin)
 
     def _delays(self, read: CommandRecord, command: Command, origin: Origin | None) -> bool:
-        """Delay a command if it has to wait; tell whether it was. Others may go on first. Raises InvalidCommand."""
+        """Delay a command if it has to wait; return whether it was. Others may go on first. Raises InvalidCommand."""
         delaying = self._delaying
         while delaying.taken < self._most_delayed and delaying.taken_bytes <= self._most_delayed_bytes:
             if (waiting := delaying.first_before(command)) is None:
@@ -220,12 +220,14 @@ class Commands:
 
     def _begin(self, record: CommandRecord, command: BulkCommand, origin: Origin | None) -> None:
         if not self._forwards:
-            raise InvalidCommand("schedule-id", "of many schedules: send it to a topic of the dialect native or json")
+            reason = "selects many schedules: send it to a topic of the dialect native or json"
+            raise InvalidCommand("schedule-id", reason)
         are_moving = self._moving.may_move
         if origin is None:
             check_bulk(command, self._now, self._limits)
             if are_moving and not self._moving.partitioning.all_follow:
                 raise InvalidCommand("schedule-id", WHILE_MOVING)
+            self._bulk.check_room(command.tenant)
             if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
                 self._quotas.take(command, tenant)
         self._bulk.begin(record, command, origin, are_moving=are_moving)

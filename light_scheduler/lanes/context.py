@@ -1,4 +1,4 @@
-"""The context that the cycles of a lane share, and their names for refused records."""
+"""What the cycles of a lane share: its topic, settings, targets and rules; and the keys of refused records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from light_scheduler.engine import CommandRates, FiringRules, Limits, RateDemand, Throttle
+from light_scheduler.engine import CommandRates, FiringRates, FiringRules, Limits, RateDemand
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.refusals import UserRecord
@@ -20,7 +20,7 @@ from light_scheduler.wire.lane_marks import new_token
 from light_scheduler.wire.probe import is_of_probe
 from light_scheduler.wire.state import identity
 
-from .awaited import Awaited
+from .bulk_overdue import OverdueTotals
 from .partitionings import Partitionings
 from .probe import LaneProbe
 from .queue_ends import QueueEnds
@@ -38,7 +38,7 @@ Refusals = dict[OriginKey, str]
 
 
 def origin_key(origin: UserRecord) -> OriginKey:
-    """Name a schedule's next firing, or a command's answer, over several tries of a cycle."""
+    """Return the key of a schedule's next firing, or of a command's answer: the same in every try of a cycle."""
     if isinstance(origin, Entry):
         schedule = origin.schedule  # another version may be due at the same instant, and be nothing to refuse
         return schedule.tenant, schedule.id, origin.progress.due, schedule.version
@@ -61,16 +61,16 @@ class LaneContext:
     new_token: Callable[[], str] = new_token
     secret: Callable[[], bytes | None] = lambda: None
     """Key with which workers sign who sent a command over HTTP."""
-    rates: CommandRates = field(default_factory=CommandRates)
+    command_rates: CommandRates = field(default_factory=CommandRates)
     """Rates of the rate-limited commands that this lane has carried out."""
     demand: RateDemand = field(default_factory=RateDemand)
-    """How much of rates this lane needs, and whom it asks for it."""
+    """The tokens of rates that this lane needs, and the lanes that it asks for them."""
     rate_post: RatePost = field(default_factory=NoPost)
-    """The way to lanes that this one shares no log with, and rates with."""
+    """The way to lanes that this one shares rates with, but no log."""
     tenants: Tenancy = field(default_factory=FixedTenancy)
 
-    short_ways: bool = True
-    """Whether plain commands and firings go the short way, which comes to the same as the general one."""
+    plain_paths: bool = True
+    """Whether plain commands and firings take the short path, which has the same result as the general one."""
 
     partitionings: Partitionings | None = None
     """How many partitions keys belong to; None: as many as there are, and the topic never grows."""
@@ -78,20 +78,20 @@ class LaneContext:
     queue_ends: QueueEnds = field(default_factory=QueueEnds)
     """Delayed commands that a growth of the topic waits for."""
 
-    awaited: Awaited = field(default_factory=Awaited)
+    overdue_totals: OverdueTotals = field(default_factory=OverdueTotals)
     """For how long totals of bulk commands have waited for reports here."""
 
     probe: LaneProbe = field(default_factory=LaneProbe)
     """The probes of the partition."""
 
     tenant_firings: TenantFirings = field(default_factory=TenantFirings)
-    """What this worker has delivered of each tenant, in all of its lanes."""
+    """The number of firings of each tenant that this worker has delivered, in all of its lanes."""
 
     topic_totals: TopicTotals = field(default_factory=TopicTotals)
-    """What this worker has done of the commands topic, in all of its lanes."""
+    """Totals of this worker for the commands topic, over all of its lanes."""
 
     tracing: Tracing | None = None
-    """Who is told of commands and firings that belong to traces; None: nobody."""
+    """Receives the commands and firings that belong to traces; None: tracing is off."""
 
     @property
     def partitioning(self) -> Partitioning:
@@ -112,9 +112,9 @@ class LaneContext:
         return self.dialect.forwards and bool(self.partitioning.secret)
 
     @cached_property
-    def throttle(self) -> Throttle:
+    def firing_rates(self) -> FiringRates:
         """The caps of this lane's firings."""
-        return Throttle(self.shares, self.demand)
+        return FiringRates(self.shares, self.demand)
 
     @cached_property
     def changelog(self) -> tuple[str, int]:
@@ -144,7 +144,7 @@ class LaneContext:
         return frozenset((self.commands_topic, self.changelog[0], self.names.history, self.names.dead_letters))
 
     def concerns(self, record: CommandRecord, schedules: Collection[bytes]) -> bool:
-        """Tell whether a command may change one of these schedules, which go by their identity (`wire.state`).
+        """Return whether a command may change one of these schedules, which go by their identity (`wire.state`).
 
         One that is not plainly about another schedule may.
         """

@@ -1,7 +1,7 @@
-"""One lane cycle in the making: commands and due schedules become state changes and records.
+"""One cycle of a lane: commands and due schedules become state changes and records.
 
-It decides nothing (the engine does) and sends nothing (the lane does): it turns the one's decisions into the other's
-batches, by way of a `Transaction`. A cycle that is dropped leaves no trace.
+The engine decides, and the lane sends: a cycle turns decisions into batches, in a `Transaction`. A cycle that is
+dropped leaves no trace.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from light_scheduler.wire import CommandRecord
 
 from .admission import Admission
 from .answers import Answers
+from .bisection import Kind, Work
 from .budget import TurnBudget
 from .bulk import BulkCommands
-from .caution import Kind, Work
 from .command_routing import CommandRouting
 from .commands import Commands
-from .condemned import Condemned, blaming
 from .context import LaneContext, OriginKey, Refusals, origin_key
+from .failing_work import Condemned, blaming
 from .firing_order import Turns
 from .firings import Firings
-from .forwarding import Forwarding
+from .held_firings import Holding
 from .moving import Moving
-from .outages import Holding
+from .partition_writes import PartitionWrites
 from .restrictions import UNRESTRICTED, Restrictions
 from .tracing import TracedEvent
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 
 class Cycle:
-    """Collects what follows from commands, bulk commands and due schedules."""
+    """Collects the effects of commands, bulk commands and due schedules."""
 
     def __init__(
         self,
@@ -47,14 +47,15 @@ class Cycle:
         restrictions: Restrictions = UNRESTRICTED,
     ) -> None:
         self.transaction = transaction = Transaction(context, overlay, batches, now)
-        self._condemned = Condemned(restrictions.condemned)
+        self._condemned = Condemned(restrictions.condemned, restrictions.silenced)
         self._answers = Answers(transaction)
-        forwarding = Forwarding(transaction)
-        self._bulk = BulkCommands(transaction, forwarding, self._answers)
+        writes = PartitionWrites(transaction)
+        self._bulk = BulkCommands(transaction, writes, self._answers)
         admission = Admission.to(transaction, restrictions)
-        self.lending, self.delaying, self.rates = admission.lending, admission.delaying, admission.rates
-        self.moving = Moving(transaction, forwarding, self._bulk, self.delaying)
-        routing = CommandRouting(transaction, forwarding, self.moving)
+        self.delaying = admission.delaying
+        self.room_lending, self.rate_lending = admission.room_lending, admission.rate_lending
+        self.moving = Moving(transaction, writes, self._bulk, self.delaying)
+        routing = CommandRouting(transaction, writes, self.moving)
         self._commands = Commands(transaction, routing, admission, self._answers, self._bulk, self._condemned)
         self.tried: set[OriginKey] = set()
         """Firings that the cycle tried to deliver, if `fire_due` was asked to trace them."""
@@ -129,16 +130,19 @@ class Cycle:
         self._commands.take(record)
 
     def advance_bulk(self, limit: int, max_bytes: int) -> bool:
-        """Carry bulk commands on, by `limit` schedules or `max_bytes` of payload; tell whether there were any.
+        """Carry bulk commands on, by `limit` schedules or `max_bytes` of payload; return whether there were any.
 
+        Or give one up that is condemned, and nothing else, so that it is known what fails, should that fail as well.
         Raises WorkFailedError as `take_all` does.
         """
-        awaited = self.transaction.context.awaited
+        overdue_totals = self.transaction.context.overdue_totals
         for work in self._condemned:
             if work.kind is Kind.BULK and isinstance(work.key, int):
-                self._bulk.give_up(work.key, self._condemned.meet(work) or "")
+                reason = self._condemned.meet(work)
+                self._bulk.give_up(work.key, None if self._condemned.is_silenced(work) else reason)
+                return True
         with blaming(lambda: Work(Kind.BULK, self._bulk.offset) if self._bulk.offset >= 0 else None):
-            has_ended = awaited.is_due(self.transaction.now) and self._bulk.end_overdue(awaited)
+            has_ended = overdue_totals.is_due(self.transaction.now) and self._bulk.end_overdue(overdue_totals)
             return self._bulk.advance(limit, max_bytes) or has_ended
 
     def fire_due(
@@ -168,7 +172,7 @@ class Cycle:
         return self._answers.send(refusals, holding)
 
     def keep_bulk(self) -> None:
-        """Note how far bulk commands have come, after all that may move them on."""
+        """Store how far bulk commands have come; nothing may carry them on after that."""
         self._bulk.keep()
 
     def moved_to(self, position: int) -> None:

@@ -33,10 +33,10 @@ from light_scheduler.wire.delayed_state import (
 )
 from light_scheduler.wire.lane_marks import Origin
 
-from .lending import RoomLending
-from .quotas import Quotas
+from .command_quotas import CommandQuotas
 from .readable import CanRead, all_can_be_read
-from .transaction import Transaction
+from .room_lending import RoomLending
+from .transaction_writes import Transaction
 
 MOST_DELAYED = 100_000
 MOST_DELAYED_BYTES = 256 << 20
@@ -68,7 +68,7 @@ class Delaying:
     def __init__(
         self,
         transaction: Transaction,
-        quotas: Quotas,
+        quotas: CommandQuotas,
         lending: RoomLending,
         can_read: CanRead = all_can_be_read,
     ) -> None:
@@ -78,7 +78,7 @@ class Delaying:
         self._lending = lending
         self._can_read = can_read
         self._held: set[str] = set()
-        self._queues = self._overlay.delayed()
+        self._queues = self._overlay.others.delayed()
         self.goes_on_at: int | None = None
         """When (UTC epoch ms) the first of the tenants goes on that were asked for and have to wait."""
         self.taken = self.taken_bytes = 0
@@ -100,7 +100,7 @@ class Delaying:
         return {name: queue.end for name, queue in self._queues.items()}
 
     def waits_before(self, ends: Mapping[str, int]) -> bool:
-        """Tell whether a command waits that did so when queues ended there; one that began anew counts from 0."""
+        """Return whether a command waits that did so when queues ended there; one that began anew counts from 0."""
         return any(
             (queue := self._queues.get(name)) is not None and queue.first < end <= queue.end
             for name, end in ends.items()
@@ -112,7 +112,7 @@ class Delaying:
         return 0 if queue is None else queue.waiting
 
     def takes(self, record: CommandRecord, command: Command | BulkCommand, origin: Origin | None) -> bool:
-        """1. Keep a command as it was read, if it has to wait; tell whether it was. Raises InvalidCommand."""
+        """1. Keep a command as it was read, if it has to wait; return whether it was. Raises InvalidCommand."""
         if isinstance(command, CompleteCommand | ExtendCommand):
             return False
         tenant = self._transaction.tenants.get(command.tenant)
@@ -160,14 +160,14 @@ class Delaying:
         return None if self._waits_for_room(tenant) else self._first(name)
 
     def drop_first(self, name: str) -> bool:
-        """2. Take the first command of a tenant out of its queue, unless it has to wait on; tell whether it was."""
+        """2. Take the first command of a tenant out of its queue, unless it has to wait on; return whether it was."""
         if name in self._held:
             self._held.discard(name)
             self._waits_on(name)
             return False
         queue = self._queues[name]
         key = delayed_key(name, queue.first)
-        size = len(self._overlay.kept(key) or b"")
+        size = len(self._overlay.others.get(key) or b"")
         self._transaction.store_record(key, None)
         self.taken += 1
         self.taken_bytes += size
@@ -175,7 +175,7 @@ class Delaying:
         return True
 
     def _first(self, name: str) -> DelayedCommand | None:
-        command = decode_delayed(self._overlay.kept(delayed_key(name, self._queues[name].first)) or b"")
+        command = decode_delayed(self._overlay.others.get(delayed_key(name, self._queues[name].first)) or b"")
         return command if self._can_read(command) else None
 
     def _waits_on(self, name: str) -> bool:
@@ -196,7 +196,7 @@ class Delaying:
         self.goes_on_at = at if self.goes_on_at is None else min(at, self.goes_on_at)
 
     def _rejects(self, tenant: Tenant) -> bool:
-        """Tell whether the rules have changed: what came before waits, and what comes is rejected."""
+        """Return whether the rules have changed: what came before waits, and what comes is rejected."""
         return self._quotas.may_reject(tenant) and self._quotas.goes_on_at(tenant) is not None
 
     def _add(self, record: CommandRecord, name: str, times: float = 1) -> None:

@@ -12,14 +12,14 @@ from light_scheduler.tables.layout import Order
 
 from .budget import TurnBudget
 from .firings import Firings
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 
 class Turns:
-    """Has schedules fire in order, as far as a budget goes; of its bytes, it counts what wakes again at once.
+    """Fires schedules in order until the budget is used up; its bytes count schedules that wake again at once.
 
-    The rest is left for another cycle; so is the rest of a tenant that has had the turns it is allowed, and what
-    `waits` for its target.
+    The rest is left for another cycle. So are schedules of a tenant that has had all its turns, and those that `waits`
+    holds back for their targets.
     """
 
     def __init__(

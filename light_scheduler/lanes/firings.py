@@ -1,27 +1,27 @@
-"""Carrying out the turns of schedules that wake: what is delivered, and how the schedule stands afterwards."""
+"""Carries out the turns of schedules that wake: delivers messages, and stores the next state of each schedule."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 
-from light_scheduler.engine import Turn, refusal_of, take_turn, why_finished
+from light_scheduler.engine import Turn, refusal_of, take_turn
 from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import DeadLetterCause, Entry, EventType
 from light_scheduler.model.probe import PROBE_TENANT
 from light_scheduler.wire.state import identity_of
 
+from .bisection import Kind, Work
 from .bulk import BulkCommands
-from .caution import Kind, Work
-from .condemned import NO_FAULT_OF_WORK, Condemned
 from .context import OriginKey, Refusals, origin_key
+from .failing_work import NO_FAULT_OF_WORK, Condemned
 from .log_subject import about
 from .plain_firings import PlainFirings
 from .plain_messages import PlainMessages
+from .plain_paths import may_be_short
 from .plain_series import PlainSeries
 from .probing import Probing
-from .short_ways import may_be_short
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Firings:
         self._plain: list[PlainFirings | PlainSeries] = []
         self._fire_one_shot: Callable[[Entry], bool | None] = _leave
         self._fire_series: Callable[[Entry], Entry | None] = _leave
-        if context.short_ways and not (traced or refusals or condemned or bulk.any_at_work):
+        if context.plain_paths and not (traced or refusals or condemned or bulk.any_at_work):
             messages = PlainMessages(transaction)
             series = PlainSeries(transaction, messages)
             self._fire_series = series.fire
@@ -113,9 +113,8 @@ class Firings:
             self._record(EventType.SKIPPED, name, skipped, turn.skipped.reason, turn.skipped.count)
         if turn.event is not None:
             self._record(turn.event, name, turn.subject, turn.reason)
-        if turn.finished:
-            reason = why_finished(turn.subject, counts=turn.event is not None)
-            self._record(EventType.FINISHED, name, turn.subject, reason)
+        if turn.finished is not None:
+            self._record(EventType.FINISHED, name, turn.subject, turn.finished)
         if turn.dead_letter is not None:
             self._transaction.dead_letters.add_firing(turn, turn.dead_letter)
         return turn.entry

@@ -56,9 +56,13 @@ class HandoverPass:
         self._ends: Mapping[str, int] | None = None  # where queues ended when all had been gone through once
 
     def is_due(self, moving: Moving, now: int) -> bool:
-        """Tell whether there may be something to hand over at an instant (UTC epoch ms)."""
+        """Return whether there may be something to hand over at an instant (UTC epoch ms).
+
+        Not in a cycle that gives a bulk command up: another one may fail on what would be handed over, and that the
+        first is given up would never be committed.
+        """
         partitioning = moving.partitioning
-        if not moving.is_active or not partitioning.all_run or moving.has_handed_over():
+        if not moving.is_active or not partitioning.all_run or moving.has_handed_over() or moving.has_given_up:
             return False
         if partitioning.partitions != self._partitions:
             self._partitions = partitioning.partitions

@@ -34,15 +34,14 @@ class History:
         self._place = context.own_place(context.names.history)
         self.events: Counter[EventType] = Counter()
         self.requester: Requester | None = None
-        """Who asked over HTTP for what is recorded just now."""
-        """Events that their topic is too small for."""
+        """The sender over HTTP of the command whose events are being recorded; None: it came another way."""
         self.traced: list[TracedEvent] | None = None if context.tracing is None else []
         """Events of schedules whose commands belong to traces; None: nobody is to be told."""
 
     def record(
         self, event: EventType, name: bytes, entry: Entry, reason: str | None = None, count: int | UnsetType = UNSET
     ) -> None:
-        """Record what happened to a schedule, which stands as `entry` says; `name` is its identity."""
+        """Record an event of a schedule; `entry` is its state in the event, and `name` its identity."""
         schedule, progress = entry.schedule, entry.progress
         if self.traced is not None and (parent := sampled_parent(entry)) is not None:
             self.traced.append(TracedEvent(event, entry, parent, reason))
@@ -65,7 +64,7 @@ class History:
         )
 
     def record_command(self, event: EventType, tenant: str, id: str | None, reason: str) -> None:
-        """Record what became of a command that no schedule here is concerned by."""
+        """Record the outcome of a command that changes no schedule here."""
         self.add(
             history_key(tenant, id),
             HistoryEvent(
@@ -84,7 +83,7 @@ class History:
         )
 
     def add(self, key: bytes, event: HistoryEvent) -> None:
-        """Add an event; one that is too large for the topic has less of its reason, or is lost."""
+        """Add an event. If it is too large for the topic, its reason is shortened; if it still is, it is dropped."""
         self.events[event.event] += 1
         if self.requester is not None:
             event = msgspec.structs.replace(event, by=self.requester.by, address=self.requester.address)
@@ -99,7 +98,7 @@ class History:
 
     @contextmanager
     def asked_for_by(self, requester: Requester | None) -> Iterator[None]:
-        """Have what is recorded meanwhile name who asked for it."""
+        """Name the sender in all events that are recorded in the block."""
         before, self.requester = self.requester, requester
         try:
             yield
@@ -108,5 +107,5 @@ class History:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text of at most so many characters, with an ellipsis in place of the rest."""
+    """Return the first `longest` characters of a text, with an ellipsis for the rest."""
     return text if len(text) <= longest else f"{text[:longest]}..."

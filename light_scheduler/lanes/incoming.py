@@ -19,5 +19,5 @@ class Incoming(NamedTuple):
     position: InputPosition
 
     def take(self, most: int) -> list[CommandRecord]:
-        """Take at most so many of those that can be read, in order. Raises LaneError if the log has lost some."""
+        """Take the next commands that can be read, at most `most`. Raises LaneError if the log has lost some."""
         return self.intake.take(self.readable.count(self.intake.waiting(), most))

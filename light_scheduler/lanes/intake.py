@@ -10,15 +10,15 @@ from light_scheduler.errors import LaneError
 from light_scheduler.wire.record import CommandRecord
 
 MAX_WAITING_BATCHES = 8
-"""Batches (of at most a fetch each) that may wait; more are left in the broker."""
+"""Maximum number of batches that wait, each at most one fetch; further commands stay in the broker."""
 
 
 class Intake:
     """Where fetched batches arrive.
 
-    A batch that does not start where the last one ended is refused: the fetcher then seeks to `next_offset`. `epoch`
-    changes when everything that was fetched before has become void. `wake` tells the lane that something has arrived,
-    `make_room` the fetcher that there is room again.
+    A batch that does not start where the last one ended is refused: the fetch loop then seeks to `next_offset`. A new
+    `epoch` makes everything that was fetched before void. `wake` wakes the lane when a batch has arrived, `make_room`
+    wakes the fetch loop when there is room again.
     """
 
     def __init__(self, wake: Callable[[], None], make_room: Callable[[], None]) -> None:
@@ -78,7 +78,7 @@ class Intake:
                 self._wake()
 
     def lose(self, offset: int) -> None:
-        """Note that the log does not have an offset that is to be read: the lane has to look what became of it."""
+        """Note that the log no longer has an offset that is to be read: the lane has to find out why."""
         self._lost = LaneError(f"the commands topic no longer has offset {offset}")
         self._wake()
 

@@ -1,10 +1,10 @@
 """A lane: the data path of one partition of a commands topic, from the first command to the last firing.
 
-Here is its life; its cycles are in `work`. The commit protocol, by the numbers that stand in the code:
+Here is its life; its cycles are in `cycles`. The commit protocol, by the numbers that stand in the code:
 
-    0. Before anything is read: become the owner of the partition's transactional id (`TopicNames`), which
-       aborts older owners' transactions and fences them. Then bring the table up to the changelog's last stable offset,
-       take the input position from it, and read commands from there on.
+    0. Before anything is read: fence all transactional ids of the partition (`kafka.fencing`), which aborts the open
+       transactions of older owners and locks them out. Then bring the table up to the end of the changelog, take the
+       input position from it, and read commands from there on.
     1. Take commands and what is due: one cycle is one transaction for both.
     2. Run the engine; its changes are collected in an overlay, its records in batches.
     3. Send the batches and await every answer; then send the input offsets to the transaction; then commit.
@@ -12,7 +12,7 @@ Here is its life; its cycles are in `work`. The commit protocol, by the numbers 
     5. On any error or deadline: drop the overlay and the producer, make sure that the partition is still ours, and
        start again at 0.
     6. On revocation nothing happens until the next assignment: lanes that stay go on; those that went elsewhere are
-       closed under a deadline (see `lanes.Lanes`).
+       closed under a deadline (see `assigned_lanes`).
 
 A crash between 3 and 4 is healed at 0, by applying the changelog from the offset that the table has. So is one after 4,
 which can take away the last writes to the table (see `tables.rocks`).
@@ -44,9 +44,9 @@ from light_scheduler.errors import (
 from light_scheduler.kafka.clients import no_stray_cancellation
 from light_scheduler.kafka.continuity import Continuity
 from light_scheduler.kafka.fencing import Fencing
-from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.supervision import FIRST_RETRY_S, Supervision
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.changelog import PartitionLogs, is_untouched, nothing_counts
@@ -54,17 +54,17 @@ from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.services import LaneServices
 
 from .alarm import Alarm
-from .caution import WorkFailedError
+from .bisection import WorkFailedError
 from .context import LaneContext
+from .cycles import LaneCycles
 from .incoming import Incoming
 from .input_position import InputPosition
 from .intake import Intake
-from .life import LaneState
+from .lane_state import NOT_YET_USED, RULES_UNREAD, LaneState
 from .readable import Readable
-from .work import LaneWork
 
 TENANTS_RETRY_S = 0.5
-"""So often a lane that waits for the rules of tenants looks whether it is to close."""
+"""How often a lane that waits for the rules of tenants checks whether it has to close."""
 
 OUTAGE_RETRY_S = 1.0
 """How long a lane waits at most between attempts while it is the broker that fails: from its return on firings are
@@ -89,11 +89,11 @@ class Lane:
         self.copy = LocalCopy(PartitionLogs(self.tp, changelog), state_path, services, self.is_closing, is_lane=True)
         self.input = InputPosition(self.tp, context.names.app_id, changelog.topic, time.monotonic)
         self._services = services
-        self._producer: LaneProducer | None = None
+        self._producer: TransactionalProducer | None = None
         self._alarm = Alarm(services.new_timer)
         self.intake = Intake(self._alarm.ring, services.make_room)
         self.readable = Readable(context.dialect, services.schema_registry, self._alarm.ring)
-        self._work = LaneWork(
+        self._cycles = LaneCycles(
             context,
             services,
             incoming=Incoming(self.intake, self.readable, self.input),
@@ -101,7 +101,7 @@ class Lane:
             is_closing=self.is_closing,
             reason=lambda: self.reason,
         )
-        self.counters, self.skew = self._work.counters, self._work.skew
+        self.counters, self.skew = self._cycles.counters, self._cycles.skew
         self._fencing = Fencing(context.names.transactional_id(*self.tp), services.clients.fence)
         self._listeners = [context.targets.outages.changed, context.tenants.changed]
         if context.partitionings is not None:
@@ -122,15 +122,15 @@ class Lane:
     @property
     def next_due(self) -> int | None:
         """When the next pending firing is due, UTC epoch ms."""
-        return self._work.next_due
+        return self._cycles.next_due
 
     @property
     def is_committing(self) -> bool:
-        """Whether there may be readers by now of what the table does not have yet."""
+        """Whether consumers may already read a transaction that the table does not have yet."""
         return self._producer is not None and self._producer.is_committing
 
     async def applied(self) -> None:
-        """Return when what is being committed is in the table, or the lane starts again."""
+        """Wait until the transaction that is being committed is in the table, or the lane starts again."""
         if self._producer is not None:
             await self._producer.rests()
 
@@ -148,7 +148,7 @@ class Lane:
         self._supervision.start(self._live, self._failed, self._services.fail, predecessor)
 
     async def close(self) -> None:
-        """Stop taking commands, let the open cycle end within a bound, then let go of the producer and the table."""
+        """Stop taking commands, give the open cycle a limited time to end, then close the producer and the table."""
         self._move(LaneState.CLOSING)
         self.intake.close()
         self.readable.close()
@@ -177,13 +177,13 @@ class Lane:
             self._supervision.went_well()
 
     async def _cycle(self) -> None:
-        """A cycle; what raises an error as it is carried out is refused in the next, and nothing else is lost by it."""
+        """Run a cycle. Work that raises an error is refused in the next cycle; all other work is done again."""
         if self.copy.table is None or self._producer is None:
             return  # closed meanwhile
         try:
-            await self._work.cycle(self.copy.table, self._producer)
+            await self._cycles.cycle(self.copy.table, self._producer)
         except WorkFailedError as failed:
-            self._work.lessons.condemn(failed)
+            self._cycles.failures.condemn(failed)
             if self.copy.table is not None and not self.is_closing():  # what the cycle took is read again
                 self.intake.open(self.copy.table.checkpoint.position, self._backlog_end)
 
@@ -205,7 +205,7 @@ class Lane:
                 if isinstance(error, TargetsStalledError):
                     await self._set_aside(error)
                 elif isinstance(error, RecordsRefusedError) and error.of_users:
-                    await self._work.lessons.refused(error)
+                    await self._cycles.failures.refused(error)
                     await self._recover(error)
                     await self._confirm()
                 else:
@@ -218,7 +218,7 @@ class Lane:
     async def _start_again(self, error: Exception) -> None:
         self._supervision.log_restart(error)
         may_count = self._producer is None or self._producer.is_committing
-        is_soon = self._work.lessons.failed(error, may_count=may_count)
+        is_soon = self._cycles.failures.failed(error, may_count=may_count)
         if isinstance(error, TransactionStuck):
             self._abandon_producer()
         await self._recover(error)
@@ -230,7 +230,7 @@ class Lane:
     async def _set_aside(self, stalled: TargetsStalledError) -> None:
         """Go on without what does not answer: what is due there waits, and is charged no attempt."""
         log.warning("lane %s-%d continues without the targets that do not answer: %s", *self.tp, stalled)
-        suspects = self._work.lessons.stalled(stalled)
+        suspects = self._cycles.failures.stalled(stalled)
         self._abandon_producer()
         await asyncio.gather(self.context.targets.suspect(suspects, "it does not answer"), self._recover(stalled))
         await self._confirm()
@@ -240,7 +240,7 @@ class Lane:
 
     async def _take_over(self) -> None:
         """0. Fence, restore, and read on from the position that the restored state holds."""
-        producer = LaneProducer(self._services.clients, await self._fencing.take_over())
+        producer = TransactionalProducer(self._services.clients, await self._fencing.take_over())
         self._producer = producer
         await producer.fence()
         self.fenced.set()
@@ -260,7 +260,7 @@ class Lane:
             return
         changelog = self.context.changelog
         place = self._services.clients, TopicPartition(*changelog)
-        await self._work.decide(partial(nothing_counts, *place))
+        await self._cycles.decide(partial(nothing_counts, *place))
         producer.continuity = Continuity(changelog, restored.end, partial(is_untouched, *place))
         table.checkpoint = self.input.place(table.checkpoint, commands_id, restored.backlog_begin, restored.backlog_end)
         position = table.checkpoint.position
@@ -285,7 +285,7 @@ class Lane:
                 async with asyncio.timeout(TENANTS_RETRY_S):
                     await self.context.tenants.loaded()
                     return
-            self.reason = "the rules of the tenants have not been read yet"
+            self.reason = RULES_UNREAD
 
     async def _await_use(self) -> None:
         """Learn how many partitions keys belong to, and wait until this is one of them."""
@@ -296,7 +296,7 @@ class Lane:
             await partitionings.refresh(*self.tp)
             if (partitioning := self.partitioning) is not None and self.tp.partition < partitioning.partitions:
                 return
-            self.reason = "it was added: it is used when its changelog has it too, and earlier moves are over"
+            self.reason = NOT_YET_USED
             await asyncio.sleep(PARTITIONING_POLL_S)
 
     async def _recover(self, error: BaseException) -> None:
@@ -317,7 +317,7 @@ class Lane:
             self.copy.condemn()
 
     def _abandon_producer(self) -> None:
-        """Let go of a producer whose transaction cannot be aborted in good time: fencing does that."""
+        """Drop a producer whose transaction cannot be aborted in time: fencing aborts it."""
         producer, self._producer = self._producer, None
         if producer is not None:
             self._abandoned = [task for task in self._abandoned if not task.done()]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
 from light_scheduler.errors import LaneError
-from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.refusals import OF_PRODUCER
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.model.place import Place
 
 from .context import LaneContext
@@ -49,7 +49,7 @@ class _Touched:
     has_written_since: bool = False
 
     def lacks_commit(self, stable_end: int) -> bool:
-        """Tell whether the one that counts can be missing its marker, by where what is committed in the place ends.
+        """Return whether the one that counts can be missing its marker, by where what is committed in the place ends.
 
         What is committed ends before its end then; which others, who have something open there, may cause as well. To
         commit once more does no harm, unless records of something aborted came after it: then that is what is open.
@@ -74,7 +74,7 @@ class Markers:
         return bool(self._missing)
 
     def holds(self, place: Place) -> bool:
-        """Tell whether nothing may be sent to a place until it is settled; what is refused there is refused."""
+        """Return whether nothing may be sent to a place until it is settled; what is refused there is refused."""
         return place in self._missing and not self._context.targets[place[0]].is_denied
 
     @property
@@ -116,7 +116,7 @@ class Markers:
                 if until - RECENT_S < touched.at <= until:
                     self._missing.setdefault(place, set()).add(transactional_id)
 
-    async def settle(self, producer: LaneProducer) -> None:
+    async def settle(self, producer: TransactionalProducer) -> None:
         """Write what may be missing, where that is possible by now.
 
         What goes wrong with a place is that place's matter: it is left alone, and tried again later. Raises what leaves
@@ -171,8 +171,8 @@ class Markers:
                 self._set_aside(place, end)
         return ends
 
-    async def _end(self, places: Collection[Place], producer: LaneProducer, *, commits: bool) -> None:
-        """End what is open in places; see `LaneProducer.settle`."""
+    async def _end(self, places: Collection[Place], producer: TransactionalProducer, *, commits: bool) -> None:
+        """End what is open in places; see `TransactionalProducer.settle`."""
         try:
             await producer.settle(places, commits=commits)
         except TopicAuthorizationFailedError as error:

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from light_scheduler.engine.transplant import transplanted
+from light_scheduler.engine.another_log import in_another_log
 from light_scheduler.errors import InvalidCommand, LaneError
 from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import Command, Entry, EventType
@@ -45,12 +45,12 @@ from light_scheduler.wire.state import (
     lent_key,
 )
 
+from .bisection import Kind, Work
 from .bulk import BulkCommands
-from .caution import Kind, Work
-from .condemned import blaming
 from .delayed_commands import Delaying
-from .forwarding import Forwarding
-from .transaction import Transaction
+from .failing_work import blaming
+from .partition_writes import PartitionWrites
+from .transaction_writes import Transaction
 
 replace = msgspec.structs.replace
 
@@ -59,25 +59,25 @@ class Moving:
     """Moves schedules and passes commands on. `is_active` while schedules are left to be moved from here or to here."""
 
     def __init__(
-        self, transaction: Transaction, forwarding: Forwarding, bulk: BulkCommands, delaying: Delaying
+        self, transaction: Transaction, writes: PartitionWrites, bulk: BulkCommands, delaying: Delaying
     ) -> None:
         context = transaction.context
         self._transaction = transaction
-        self._forwarding = forwarding
+        self._writes = writes
         self._bulk = bulk
         self._delaying = delaying
         self._overlay = transaction.overlay
         self._dialect = context.dialect
         self._partition = context.partition
         self._queue_ends = context.queue_ends
-        self.partitioning = partitioning = forwarding.partitioning
+        self.partitioning = partitioning = writes.partitioning
         self._has_grown = partitioning.former is not None and context.dialect.forwards
         self._has_lent = False
         self.is_active = self._has_grown and context.partition not in partitioning.settled
 
     def adopt(self, record: CommandRecord) -> None:
         """Take over the schedule of a record. Raises InvalidCommand, FormatTooNew."""
-        entry = transplanted(adopted_entry(record, self.partitioning.secret), bulk_offset=record.offset)
+        entry = in_another_log(adopted_entry(record, self.partitioning.secret), bulk_offset=record.offset)
         name = identity_of(entry)
         key = entry.schedule.key
         if key is not None and self.belongs_elsewhere(key) and not (self.is_active and self.leaves(key)):
@@ -119,7 +119,7 @@ class Moving:
 
     def send_back(self, record: CommandRecord, origin: Origin) -> None:
         """2. Give a question back to who asked, who carries the command out, or rejects it."""
-        self._forwarding.relay(record, origin, origin.partition)
+        self._writes.relay(record, origin, origin.partition)
 
     def answer_who_asked(
         self, record: CommandRecord, command: Command, origin: Origin, place: int | None = None
@@ -132,12 +132,12 @@ class Moving:
         if origin.asks and origin.partition not in (place, self._partition):
             key = self._key_of(record, command, None)
             if key is not None and self._home_of(key) == origin.partition:
-                self._forwarding.relay(record, origin, origin.partition, is_elsewhere=True)
+                self._writes.relay(record, origin, origin.partition, is_elsewhere=True)
 
     def pass_on(
         self, record: CommandRecord, command: Command, name: bytes, current: Entry | None, origin: Origin | None
     ) -> bool:
-        """Pass a command on if it is not for this partition to carry out, or not yet; tell whether it was.
+        """Pass a command on if it is not for this partition to carry out, or not yet; return whether it was.
 
         Raises InvalidCommand if its copy would be too large, LaneError if this lane does not know enough.
         """
@@ -157,7 +157,7 @@ class Moving:
             if home != self._partition:
                 return self._pass_home(record, command, current, origin, key)
             if origin is None and former != home and (self._may_have(former, command) or self._lent(name) > 0):
-                self._forwarding.relay(record, None, former, asks=True)
+                self._writes.relay(record, None, former, asks=True)
                 self._lend(name, self._lent(name) + 1)
                 self._transaction.relayed += 1
                 return True
@@ -178,7 +178,7 @@ class Moving:
                 return False
         elif former not in (self._partition, home) and self._may_have(former, command):
             home, asks = former, True
-        self._forwarding.relay(record, origin, home, asks=asks)
+        self._writes.relay(record, origin, home, asks=asks)
         if origin is not None and not asks:
             self.answer_who_asked(record, command, origin, home)
         self._transaction.relayed += 1
@@ -190,7 +190,7 @@ class Moving:
             entry = Entry(replace(entry.schedule, home_key=key), entry.progress)
         home = self._home_of(key)
         try:
-            self._forwarding.hand_over(key, encode_entry(entry), home)
+            self._writes.hand_over(key, encode_entry(entry), home)
         except RecordTooLargeError:
             return False
         self._transaction.remove(name)
@@ -200,14 +200,14 @@ class Moving:
         return True
 
     def is_settled(self) -> bool:
-        """5. Tell whether nothing is left to be moved here, to here, or to come back; as it was before this cycle."""
+        """5. Return whether nothing is left to be moved here, to here, or to come back; as it was before this cycle."""
         if self._has_been_settled:
             return True
         former = self.partitioning.former or 0
         ends = self._queue_ends.ends(self.partitioning.partitions)
         if ends is None or self._delaying.waits_before(ends) or not all(map(self._is_emptied, range(former))):
             return False
-        return not (self._overlay.any_lent or self._has_lent or self._bulk.any_awaited)
+        return not (self._overlay.others.any_lent or self._has_lent or self._bulk.any_awaited)
 
     def note_waits(self) -> None:
         """5. Note which delayed commands wait when nothing more is to be moved here: bulk commands may be for all.
@@ -227,25 +227,30 @@ class Moving:
         return self.is_active and not self.is_settled()
 
     def has_handed_over(self) -> bool:
-        """Tell whether this partition has handed over everything."""
+        """Return whether this partition has handed over everything."""
         return self._is_emptied(self._partition)
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether this cycle has given a bulk command up."""
+        return self._bulk.has_given_up
 
     def delayed_ends(self) -> dict[str, int]:
         """4. Return where the queues of delayed commands end, by tenant; some of those may be to be passed on."""
         return self._delaying.ends
 
     def waits_before(self, ends: Mapping[str, int]) -> bool:
-        """4. Tell whether a command waits that did so when queues ended there."""
+        """4. Return whether a command waits that did so when queues ended there."""
         return self._delaying.waits_before(ends)
 
     def finish(self) -> None:
         """4. Note, and tell all others, that this partition has handed over everything."""
         key = emptied_key(self.partitioning.partitions, self._partition)
         self._transaction.store_record(key, encode_emptied())
-        self._forwarding.report_emptied()
+        self._writes.report_emptied()
 
     def move_caught_up(self, name: bytes, entry: Entry, key: bytes) -> bool:
-        """4. Hand a schedule over after the bulk commands at work have dealt with it; tell whether it is gone."""
+        """4. Hand a schedule over after the bulk commands at work have dealt with it; return whether it is gone."""
         left: Entry | None = entry
         if self._bulk.any_at_work:
             with blaming(lambda: Work(Kind.BULK, self._bulk.dealing_with)):
@@ -253,11 +258,11 @@ class Moving:
         return left is None or self.move(name, left, key)
 
     def belongs_elsewhere(self, key: bytes) -> bool:
-        """Tell whether a key belongs to another partition."""
+        """Return whether a key belongs to another partition."""
         return self._home_of(key) != self._partition
 
     def leaves(self, key: bytes) -> bool:
-        """Tell whether a schedule of a key is handed over: it belongs elsewhere, and belonged to this partition.
+        """Return whether a schedule of a key is handed over: it belongs elsewhere, and belonged to this partition.
 
         Another one is here since a sender chose the partition, and stays: nobody looked for it elsewhere before, and
         the order of its commands is that of this log.
@@ -286,10 +291,10 @@ class Moving:
         former = self.partitioning.former
         if former is None or partition >= former or not self.is_active:
             return True
-        return self._overlay.kept(emptied_key(self.partitioning.partitions, partition)) is not None
+        return self._overlay.others.get(emptied_key(self.partitioning.partitions, partition)) is not None
 
     def _may_have(self, former: int, command: Command) -> bool:
-        """Tell whether a partition is to be asked first, since it has schedules, or is to hear of a bulk command.
+        """Return whether a partition is to be asked first, since it has schedules, or is to hear of a bulk command.
 
         A command behind a bulk command of its tenant takes the same way, so as not to overtake it.
         """
@@ -304,7 +309,7 @@ class Moving:
         return not origin.asks and origin.partitions > 0 and origin.partition == self._partition
 
     def _lent(self, name: bytes) -> int:
-        record = self._overlay.kept(lent_key(name))
+        record = self._overlay.others.get(lent_key(name))
         return 0 if record is None else decode_lent(record)
 
     def _lend(self, name: bytes, count: int) -> None:

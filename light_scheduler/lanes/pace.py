@@ -19,7 +19,7 @@ class Pace:
         self.limit = MOST
 
     def observe(self, events: int, took_ms: int) -> None:
-        """Learn from a cycle of so many events. One that was nearly empty tells nothing."""
+        """Learn from the duration of a cycle with this many events; a nearly empty cycle is ignored."""
         if 2 * events >= self.limit:
             fitting = events * CYCLE_MS // max(1, took_ms)
             self.limit = max(LEAST, min(fitting, 2 * self.limit, MOST))

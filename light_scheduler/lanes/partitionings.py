@@ -1,4 +1,4 @@
-"""The number of partitions as lanes know it, and their reports of how far they are after it has grown."""
+"""The number of partitions as lanes know it, and their reports of their progress after it has grown."""
 
 from __future__ import annotations
 

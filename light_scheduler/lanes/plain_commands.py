@@ -16,9 +16,9 @@ from light_scheduler.wire.plain import HISTORY_KEY, IDENTITY, new_state, schedul
 from light_scheduler.wire.state import SCHEDULE_KIND
 
 from .delayed_commands import Delaying
-from .forwarding import Forwarding
-from .short_ways import may_be_short
-from .transaction import Transaction
+from .partition_writes import PartitionWrites
+from .plain_paths import may_be_short
+from .transaction_writes import Transaction
 
 _STATE_KEY = SCHEDULE_KIND + IDENTITY
 
@@ -26,9 +26,9 @@ _STATE_KEY = SCHEDULE_KIND + IDENTITY
 class PlainCommands:
     """Carries out plain commands, as part of a transaction in which nothing special holds for the default tenant."""
 
-    def __init__(self, transaction: Transaction, forwarding: Forwarding, delaying: Delaying) -> None:
+    def __init__(self, transaction: Transaction, writes: PartitionWrites, delaying: Delaying) -> None:
         self._transaction = transaction
-        self._forwarding = forwarding
+        self._writes = writes
         self._delaying = delaying
 
     @property
@@ -41,7 +41,7 @@ class PlainCommands:
         context, transaction = self._transaction.context, self._transaction
         now, limits, changelog = transaction.now, context.limits, context.changelog
         history = context.own_place(context.names.history)
-        read, home_of = context.dialect.plain, self._forwarding.home_of
+        read, home_of = context.dialect.plain, self._writes.home_of
         forwards, here = context.dialect.forwards, context.partition
         schedules = transaction.overlay.whole_of(DEFAULT_TENANT)
         is_new, put = schedules.is_new, schedules.put

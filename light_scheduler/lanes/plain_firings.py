@@ -13,7 +13,7 @@ from light_scheduler.wire.plain import HISTORY_KEY, IDENTITY, fired_lines
 from light_scheduler.wire.state import SCHEDULE_KIND
 
 from .plain_messages import PlainMessages
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 _STATE_KEY = SCHEDULE_KIND + IDENTITY
 
@@ -39,7 +39,7 @@ class PlainFirings:
         self._row_of, self._remove, self._key_start = schedules.row_of, schedules.remove, schedules.key_start
 
     def fire(self, entry: Entry) -> bool:
-        """Deliver the message of a schedule that wakes, if that is all there is to do; tell whether it is done."""
+        """Deliver the message of a schedule that wakes, if that is all there is to do; return whether it is done."""
         schedule, progress = entry.schedule, entry.progress
         if schedule.tenant != DEFAULT_TENANT or not is_plain_turn(schedule, progress, self._now, self._rules):
             return False

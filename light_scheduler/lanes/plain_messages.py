@@ -7,7 +7,7 @@ from light_scheduler.model import Entry
 from light_scheduler.model.place import Place
 from light_scheduler.wire import partition_for
 
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 
 class PlainMessages:
@@ -25,7 +25,7 @@ class PlainMessages:
         self._headers_of = context.dialect.fired_headers(self._now, self._source_topic)
 
     def add(self, entry: Entry, id: bytes) -> bool:
-        """Add the message of a schedule's next firing; tell whether it is done, or left for the general way."""
+        """Add the message of a schedule's next firing; return whether it is done, or left for the general way."""
         schedule = entry.schedule
         target = schedule.target
         topic = target.topic

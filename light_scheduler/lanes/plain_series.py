@@ -16,8 +16,8 @@ from light_scheduler.wire.plain import fired_lines
 from light_scheduler.wire.state import SCHEDULE_KIND, encode_entry, identity
 
 from .plain_messages import PlainMessages
-from .short_ways import may_be_short
-from .transaction import SPLIT_BYTES, Transaction
+from .plain_paths import may_be_short
+from .transaction_writes import SPLIT_BYTES, Transaction
 
 _Tenant = tuple[WholeSchedules, Callable[[str, int, int, int, int, str], bytes], bytes, bytes, Counter[int]]
 """Where schedules of a tenant are: what holds them, what writes their history, what the keys of their state records and

@@ -16,8 +16,8 @@ from light_scheduler.wire.plain import new_task_state, scheduled_lines
 from light_scheduler.wire.state import SCHEDULE_KIND, identity
 
 from .delayed_commands import Delaying
-from .short_ways import may_be_short
-from .transaction import Transaction
+from .plain_paths import may_be_short
+from .transaction_writes import Transaction
 
 _Tenant = tuple[WholeSchedules, Callable[[str, int, str], bytes], bytes, bytes]
 """Where schedules of a tenant go: what holds them, what writes their history, and what the keys of their state records
@@ -36,7 +36,7 @@ class PlainTasks:
     @property
     def is_possible(self) -> bool:
         """Whether anything may be carried out here."""
-        return self._transaction.context.short_ways
+        return self._transaction.context.plain_paths
 
     def take_run(self, records: list[CommandRecord]) -> None:
         """Carry out the plain tasks at the end of a list, the last one first, and remove them from it."""

@@ -9,7 +9,7 @@ from light_scheduler.model.probe import PROBE_ID, PROBE_IDENTITY, PROBE_TENANT, 
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.probe import NO_VALUE, is_of_probe, probe_headers, probe_mark, require_genuine_probe
 
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 
 class Probing:
@@ -20,7 +20,7 @@ class Probing:
         self._context = transaction.context
 
     def take(self, record: CommandRecord) -> bool:
-        """Take a record of a probe; tell whether it is one. Raises InvalidCommand if no worker has written it."""
+        """Take a record of a probe; return whether it is one. Raises InvalidCommand if no worker has written it."""
         if not is_of_probe(record):
             return False
         mark, secret = probe_mark(record), self._context.secret()

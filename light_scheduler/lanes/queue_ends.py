@@ -32,5 +32,5 @@ class QueueEnds:
         self._settled = partitions
 
     def has_settled(self, partitions: int) -> bool:
-        """Tell whether that was noted."""
+        """Return whether that was noted."""
         return partitions == self._settled

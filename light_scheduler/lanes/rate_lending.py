@@ -26,10 +26,10 @@ from light_scheduler.engine.token_bucket import BORROWED_MS
 from light_scheduler.model.place import Place
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.wire import CommandRecord
-from light_scheduler.wire.lending import require_ours
 from light_scheduler.wire.rate_lending import rate_headers
+from light_scheduler.wire.signatures import require_ours
 
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 MOST_ASKS = 64
 """In a cycle, of all rates together. Those that have not asked for longest come first."""
@@ -115,7 +115,7 @@ class RateLending:
     def take(self, record: CommandRecord, grant: RateGrant) -> None:
         """3. Take what another partition lends. Raises InvalidCommand."""
         self._require_ours(record)
-        self._borrow((self._context.commands_topic, grant.partition), grant, self._context.rates.borrow)
+        self._borrow((self._context.commands_topic, grant.partition), grant, self._context.command_rates.borrow)
 
     def receive(self) -> None:
         """2. and 3. Take what others say that share no log with this lane. To be called before commands are taken."""
@@ -124,7 +124,7 @@ class RateLending:
             if isinstance(said, RateAsk):
                 self._asks[said.name, sender] = said, None
             else:
-                self._borrow(sender, said, self._context.rates.receive)
+                self._borrow(sender, said, self._context.command_rates.receive)
 
     def commit(self) -> None:
         """Count the commands of this cycle, once they are committed."""
@@ -159,7 +159,7 @@ class RateLending:
 
     def _borrow(self, sender: Place, grant: RateGrant, for_commands: Callable[[str, float, int], None]) -> None:
         tokens = self._demand.of(grant.name, self._now).answered(sender, grant, self._now)
-        borrow = self._context.throttle.borrow if grant.name.kind is RateKind.FIRINGS else for_commands
+        borrow = self._context.firing_rates.borrow if grant.name.kind is RateKind.FIRINGS else for_commands
         if tokens:
             borrow(grant.name.tenant, tokens, self._now + BORROWED_MS)
 
@@ -171,12 +171,12 @@ class RateLending:
 
     def _lend(self, name: RateName, most: float, kept: float, recorded_at: int) -> float:
         if name.kind is RateKind.FIRINGS:
-            return self._context.throttle.lend(name.tenant, most, kept, self._now)
+            return self._context.firing_rates.lend(name.tenant, most, kept, self._now)
         tenant = self._transaction.tenants.get(name.tenant)
         rate = None if tenant is None else tenant.rules.commands_per_second
         if rate is None:
             return 0.0
-        return self._context.rates.lend(name.tenant, rate, most, kept, recorded_at, self._now)
+        return self._context.command_rates.lend(name.tenant, rate, most, kept, recorded_at, self._now)
 
     def _send(self, said: RateAsk | RateGrant, to: Place) -> None:
         if self._shares_log_with(to):

@@ -9,7 +9,7 @@ from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.wire import CommandRecord, Dialect
 
 CanRead = Callable[[CommandRecord], bool]
-"""Tells whether a command can be read. If not, what it needs is asked for."""
+"""Returns whether a command can be read. If it cannot, its schema is asked for."""
 
 
 def all_can_be_read(_: CommandRecord) -> bool:
@@ -65,7 +65,7 @@ class Readable:
         return most
 
     def can_read(self, record: CommandRecord) -> bool:
-        """Tell whether a command that was taken before can be read; what it needs is asked for."""
+        """Return whether a command that was taken before can be read; what it needs is asked for."""
         return self._registry is None or not self._ask(self._schema_ids(record), self._registry)
 
     def _ask(self, needed: Sequence[int], registry: SchemaRegistry) -> list[int]:

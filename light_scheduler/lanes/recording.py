@@ -1,11 +1,11 @@
-"""Storing and recording what was decided on a schedule: the same for its own command and for a bulk command."""
+"""Stores and records the decision on a schedule: the same for its own command and for a bulk command."""
 
 from __future__ import annotations
 
-from light_scheduler.engine import Decision, why_finished
+from light_scheduler.engine import Decision
 from light_scheduler.model import Entry, EventType
 
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 
 def record_decision(transaction: Transaction, name: bytes, current: Entry | None, decision: Decision) -> None:
@@ -17,7 +17,7 @@ def record_decision(transaction: Transaction, name: bytes, current: Entry | None
     else:
         transaction.advance(name, decision.entry)
     if decision.subject is not None:
-        transaction.history.record(decision.event, name, decision.subject, decision.reason)
-        if decision.finished:
-            reason = why_finished(decision.subject) if decision.event is EventType.COMPLETED else None
-            transaction.history.record(EventType.FINISHED, name, decision.subject, reason)
+        reason = None if decision.reason == decision.finished else decision.reason  # one line says it
+        transaction.history.record(decision.event, name, decision.subject, reason)
+        if decision.finished is not None:
+            transaction.history.record(EventType.FINISHED, name, decision.subject, decision.finished)

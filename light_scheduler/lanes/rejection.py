@@ -13,7 +13,7 @@ from light_scheduler.wire.lane_marks import Origin
 
 from .answers import Answers
 from .history import shortened
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 LONGEST_REPEATED = 10_000
 """Characters of a sender's own text that are repeated to say what was wrong with it; no legal id is longer."""

@@ -8,7 +8,7 @@ from light_scheduler.model import EventType
 from light_scheduler.model.tenant_rules import NO_TENANTS, TENANT_DELETED
 from light_scheduler.wire.state import identity
 
-from .transaction import Transaction
+from .transaction_writes import Transaction
 
 
 class Removal:

@@ -1,25 +1,27 @@
-"""What a cycle has to leave undone, as its lane knows when the cycle begins."""
+"""The work that a cycle must not do, as its lane knows when the cycle begins."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from .caution import Work
-from .condemned import NOTHING_CONDEMNED
+from .bisection import Work
+from .failing_work import NOTHING_CONDEMNED
 from .readable import CanRead, all_can_be_read
 
 
 class Restrictions(NamedTuple):
     """Of one cycle; by default there are none.
 
-    `condemned` work is refused, for these reasons. A delayed command waits on unless it `can_read` it. Other partitions
-    are asked for room and tokens, and answered, but those that are `left_alone`.
+    `condemned` work is refused, for these reasons, and `silenced` bulk commands without a word of it. A delayed command
+    waits on unless it `can_read` it. Other partitions are asked for room and tokens, and answered, but those that are
+    `left_alone`.
     """
 
     condemned: Mapping[Work, str] = NOTHING_CONDEMNED
     can_read: CanRead = all_can_be_read
     left_alone: frozenset[int] = frozenset()
+    silenced: Collection[Work] = ()
 
 
 UNRESTRICTED = Restrictions()

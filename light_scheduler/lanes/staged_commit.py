@@ -1,4 +1,4 @@
-"""Whether a transaction that was prepared ahead of its time may be committed when that time comes."""
+"""Whether a staged transaction may be committed at its due time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .context import LaneContext
 from .intake import Intake
 
 MAX_LOOKED_AT = 200
-"""Commands that may wait while firings are staged: with more, they come first whatever they say."""
+"""If more commands than this wait, they come before the staged firings, whatever they are."""
 
 
 class StagedCommit:
@@ -40,6 +40,6 @@ class StagedCommit:
         return False
 
     def _must_come_first(self, staged: frozenset[bytes]) -> bool:
-        """Tell whether a waiting command may change one of these schedules."""
+        """Return whether a waiting command may change one of these schedules."""
         waiting = list(islice(self._intake.waiting(), MAX_LOOKED_AT + 1))
         return len(waiting) > MAX_LOOKED_AT or any(self._context.concerns(record, staged) for record in waiting)

@@ -26,7 +26,7 @@ class Staging:
         return next_due
 
     def is_near(self, instant: int, now: int) -> bool:
-        """Tell whether a due time is ahead, and not farther than staging reaches: a clock may be set back."""
+        """Return whether a due time is ahead, and not farther than staging reaches: a clock may be set back."""
         return 0 < instant - now <= self.ahead_ms
 
     def waking_time(self, next_due: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""How much a worker has delivered of each tenant, for as many tenants as a time series database can bear."""
+"""The firings that a worker has delivered of each tenant, for a limited number of tenants: each is a time series."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MOST_TENANTS = 100
-"""Tenants that are counted each by itself: the first of which something was delivered."""
+"""Number of tenants with a count of their own: the first ones that this worker delivers firings of."""
 
 
 @dataclass

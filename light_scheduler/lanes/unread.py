@@ -1,7 +1,7 @@
-"""The commands of a lane that later cycles read, as far as they matter for lending tokens of rates.
+"""The commands that a lane has not read yet: since when each tenant may have some, for lending tokens of rates.
 
-Usually the next cycle reads them, and a look at the first is enough. If that waits for a schema, it may be there for
-hours, and only tenants that may have sent some of those that wait are to lend nothing of what they earn meanwhile.
+Usually the next cycle reads them, and the first one tells enough. But if the first one waits for its schema, they can
+wait for hours. Then only tenants that may have sent some of them lend nothing of the tokens that they earn meanwhile.
 """
 
 from __future__ import annotations

@@ -24,5 +24,5 @@ class ProbeMark(NamedTuple):
 
 
 def is_probe(identity: bytes) -> bool:
-    """Tell whether an identity is that of a probe."""
+    """Return whether an identity is that of a probe."""
     return identity.startswith(b"\0")

@@ -143,6 +143,10 @@ class Awaited(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     fired_at: int
 
 
+NONE_PLANNED = 1
+"""For `Progress.delivered`: before all instants at which a firing can be planned."""
+
+
 class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """How far a schedule has come: what its next firing is, and what else is to be done. Instants are UTC epoch ms.
 
@@ -173,7 +177,8 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     bulk_offset: int = 0
     """Offset of the last bulk command that was carried out on this schedule, or -1 if it was imported since."""
     delivered: int = 0
-    """Due time of the latest planned firing that was delivered, and of a one-shot that was triggered; 0: none was."""
+    """Due time of the latest planned firing that was delivered, and of a one-shot that was triggered; 0: none was, as
+    far as is known, and NONE_PLANNED: only firings that were asked for besides the planned ones."""
 
     @property
     def wakes_at(self) -> int:

@@ -22,7 +22,7 @@ MOST_A_SECOND = 10_000_000
 MOST_PENDING = 10_000_000_000
 
 QUOTA = "quota."
-"""Begins the field of a rejection for a quota; the name of the rule follows."""
+"""Begins the field of a rejection for a quota; the name of the rule, or of the limit that all have, follows."""
 
 _PATTERN = re.compile(r"[A-Za-z0-9._*-]{1,249}")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
@@ -134,7 +134,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
         return self.state is not TenantState.ACTIVE or not self.is_readable
 
     def may_aim_at(self, topic: str) -> bool:
-        """Tell whether messages may go to a topic."""
+        """Return whether messages may go to a topic."""
         return self.rules.targets is None or _matcher(self.rules.targets).fullmatch(topic) is not None
 
 

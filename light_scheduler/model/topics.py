@@ -56,6 +56,11 @@ class TopicNames:
         return f"{self.app_id}-delay-positions"
 
     @property
+    def redrives(self) -> str:
+        """Begin the transactional ids under which workers send dead letters again."""
+        return f"{self.app_id}-redrive/"
+
+    @property
     def loads(self) -> str:
         return f"{self.app_id}-loads"
 

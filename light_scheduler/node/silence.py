@@ -19,7 +19,7 @@ class Silence:
         self._misses = 0
 
     def record(self, *, answered: bool) -> bool:
-        """Record whether a question was answered; tell whether the process hangs."""
+        """Record whether a question was answered; return whether the process hangs."""
         self._has_answered = self._has_answered or answered
         self._misses = 0 if answered or not self._has_answered else self._misses + 1
         return self._misses >= MOST_MISSES

@@ -253,7 +253,7 @@ class Supervisor:
 
 
 async def _is_alive(member: _Member) -> bool:
-    """Tell whether a process reacts to connections. One that has too many to answer a request is not to be killed.
+    """Return whether a process reacts to connections. One that has too many to answer a request is not to be killed.
 
     Nor is one that cannot be asked, because the machine has no room for one more thread.
     """

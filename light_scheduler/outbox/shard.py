@@ -27,8 +27,8 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients, no_stray_cancellation
 from light_scheduler.kafka.connection import broker_errors
-from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.refusals import RecordsRefusedError, RecordTooLargeError, TargetsStalledError
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.wire import partition_for
 
 from .database import Database
@@ -77,7 +77,7 @@ class ShardRelay:
         self._database = database
         self._clock = clock
         self._on_step = on_step
-        self._producer: LaneProducer | None = None
+        self._producer: TransactionalProducer | None = None
         self._identity = ""
         self._marked_at = 0
         self._suspects = 0
@@ -113,10 +113,10 @@ class ShardRelay:
         if producer is not None:
             await producer.discard()
 
-    async def _take_over(self) -> LaneProducer:
+    async def _take_over(self) -> TransactionalProducer:
         """Carry out step 0."""
         route = self._route
-        producer = LaneProducer(KafkaClients(route.connection, TRANSACTION_TIMEOUT_MS), route.name)
+        producer = TransactionalProducer(KafkaClients(route.connection, TRANSACTION_TIMEOUT_MS), route.name)
         self._producer = producer
         with broker_errors(f"cannot take over {route.name}"), no_stray_cancellation():
             await producer.fence()
@@ -129,7 +129,7 @@ class ShardRelay:
         self._on_step(Step.RECOVERED)
         return producer
 
-    async def _send(self, producer: LaneProducer, batch: Batch) -> None:
+    async def _send(self, producer: TransactionalProducer, batch: Batch) -> None:
         topic = self._route.topic
         with broker_errors(f"cannot look up topic {topic}"):
             partitions = await producer.partitions_of(topic)
@@ -143,7 +143,7 @@ class ShardRelay:
             await self._refused(batch, error)
             raise BrokerError(f"topic {topic} refused commands of the outbox: {error}") from error
 
-    async def _commit(self, producer: LaneProducer, batches: RecordBatches, number: int) -> None:
+    async def _commit(self, producer: TransactionalProducer, batches: RecordBatches, number: int) -> None:
         route = self._route
         mark = offsets_of(Mark(number, self._identity), route.topic)
         try:

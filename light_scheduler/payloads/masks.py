@@ -34,11 +34,11 @@ class Masks:
         self._paths = [[_pattern(name) for name in each.split(".")] for each in written if "." in each]
 
     def __bool__(self) -> bool:
-        """Tell whether anything is masked."""
+        """Return whether anything is masked."""
         return bool(self._headers)
 
     def hides_header(self, name: str) -> bool:
-        """Tell whether the value of a header is masked."""
+        """Return whether the value of a header is masked."""
         return _is_any(self._headers, name.casefold())
 
     def masked(self, json: bytes) -> bytes:

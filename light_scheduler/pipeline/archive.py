@@ -22,10 +22,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from light_scheduler.errors import JobError
 from light_scheduler.model import DEFAULT_TENANT, TENANT_NAME
-from light_scheduler.wire.json_form import CONTENT_TYPE, JSON_COMMAND
+from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON_COMMAND
 
 from .job import SILENT, Cluster, Progress
-from .losses import LossWatch, noting_losses, position_in
+from .losses import LossWatch, noting_losses, position, position_in
 from .tables import catalog_name, described, located
 from .topics import require_topic, stream_topics
 
@@ -35,6 +35,9 @@ _SCHEMA = (
     "key BINARY, value BINARY, topic STRING, `partition` INT, `offset` BIGINT, `timestamp` TIMESTAMP, "
     "timestampType INT, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, date DATE"
 )
+_LATER = {"timestampType": "int"}
+"""Columns that an archive can lack, with their types: null there. Those that a release adds belong here."""
+
 _PARTITIONS = ("topic", "date")
 _TENANT_HEADERS = ("dead-letter-tenant", "schedule-tenant")
 
@@ -133,7 +136,8 @@ def read_archive(spark: SparkSession, path: str, start: int = 0, end: int | None
         table = spark.read.format("delta").load(located(spark, path))
         table = table.where(F.col("date") >= _day(start)) if start else table
         table = table if end is None else table.where(F.col("date") <= _day(end))
-        return table.select(*KAFKA_COLUMNS)
+        lacking = {*_LATER} - {*table.columns}
+        return table.select(*(F.lit(None).cast(_LATER[n]).alias(n) if n in lacking else n for n in KAFKA_COLUMNS))
     except AnalysisException as error:
         raise JobError(f"{path} is not an archive: create one with `light-scheduler pipeline archive`") from error
 
@@ -179,10 +183,17 @@ def _partitions(spark: SparkSession, options: ArchiveOptions) -> tuple[str, ...]
     """Return the columns that the table is, or is to be, partitioned by. Raises JobError if they cannot be as asked."""
     wanted = (*_PARTITIONS, "tenant") if options.by_tenant else _PARTITIONS
     if _version(spark, options.path) is None:
+        if position(spark, f"{options.path}/{_CHECKPOINT}") is not None:
+            raise JobError(
+                f"{options.path} has the checkpoint of an archive whose table is gone: the job would go on where that "
+                f"one ended. Archive into another path, or delete {options.path}/{_CHECKPOINT} to begin anew"
+            )
         return wanted
     detail = DeltaTable.forPath(spark, options.path).detail().first()
     assert detail is not None, "a table has details"
     found = tuple(detail["partitionColumns"])
+    if found[: len(_PARTITIONS)] != _PARTITIONS:
+        raise JobError(f"{options.path} has another table of Delta Lake, which is no archive: give another path")
     if options.by_tenant and found != wanted:
         raise JobError(f"{options.path} is partitioned by {', '.join(found)}: archive by tenant into a new table")
     return found
@@ -221,6 +232,7 @@ def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
         dated.writeStream.format("delta")
         .queryName("archive")
         .option("checkpointLocation", f"{options.path}/{_CHECKPOINT}")
+        .option("mergeSchema", "true")  # an archive that an older release made gets the columns that it lacks
         .partitionBy(*partitions)
     )
     writer = writer.trigger(processingTime="1 second") if options.continuous else writer.trigger(availableNow=True)
@@ -257,9 +269,9 @@ def _version(spark: SparkSession, path: str) -> int | None:
 
 
 def _summary(spark: SparkSession, path: str, before: int | None) -> ArchiveSummary:
-    table = DeltaTable.forPath(spark, path)
-    history = table.history().where(F.col("operation") == "STREAMING UPDATE")
-    added = history.where(F.col("version") > (-1 if before is None else before))
+    table, first = DeltaTable.forPath(spark, path), 0 if before is None else before + 1
+    commits = table.history(max(1, (_version(spark, path) or 0) - first + 1))  # each is a file: of all, it reads none
+    added = commits.where((F.col("operation") == "STREAMING UPDATE") & (F.col("version") >= first))
     sums = _sum_of("numOutputRows").alias("records"), _sum_of("numOutputBytes").alias("bytes")
     row = added.agg(*sums, F.count("*").alias("batches")).first()
     detail = table.detail().first()

@@ -54,5 +54,6 @@ def caught_up(
         start = end
     raise JobError(
         f"the changelog grows as fast as it is read: {_MOST_RANGES} times, reading what was new took over {lag_s:g} s. "
-        "Give the job more cores, or run it when workers have less to do"
+        "Give the job more cores, run it when workers have less to do, or set min.compaction.lag.ms of the changelog "
+        "to 60000 at least"
     )

@@ -7,7 +7,10 @@
   sequences of all series with the same step are summed up at once.
 - A cron expression: its times are listed once. A series is a part of that list, noted where it begins and ends.
 
-All else (jitter, fixed delays, backoff, what was triggered, queued or moved) goes through `expand`.
+All else (jitter, windows, fixed delays, backoff, what was triggered, queued or moved) goes through `expand`.
+
+What was missed by then is delivered by the rules of the engine: as the misfire policy of its series says, and not past
+its time to live.
 """
 
 from __future__ import annotations
@@ -22,9 +25,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from light_scheduler.engine import due_times
+from light_scheduler.engine import deliveries
 from light_scheduler.engine.recurrence import next_of
 from light_scheduler.model import LATEST_INSTANT, NO_BOUNDS, Cron, Entry, FixedRate, Once
+
+from .cron_times import times_between
+from .overdue import caught_up, wanted_from
 
 MOST_FIRINGS = 100_000
 """Firings of one schedule that are counted, unless it is a fixed rate that arithmetic counts."""
@@ -46,15 +52,18 @@ class Firings(NamedTuple):
 
 
 def expand(entry: Entry, start: int, end: int) -> list[int]:
-    """Return when a schedule's firings are due before `end`, at most MOST_FIRINGS; overdue ones are due at `start`."""
+    """Return when a schedule's firings are delivered before `end`, at most MOST_FIRINGS, overdue ones at `start`."""
+    entry = caught_up(entry, start)
     progress = entry.progress
     asked = [*progress.triggered]
     if progress.paused:
         return [start] * len(asked)
     if progress.queued is not None:
         asked.append(progress.queued)
-    planned = takewhile(lambda due: due < end, due_times(entry))
-    return [max(start, due) for due in (*asked, *islice(planned, MOST_FIRINGS))]
+    wanted_since = wanted_from(entry, start)
+    planned = takewhile(lambda each: each[1] < end, deliveries(entry, start))
+    times = islice((at for due, at in planned if due >= wanted_since), MOST_FIRINGS)
+    return [*(max(start, due) for due in asked if due >= wanted_since), *times]
 
 
 class Expansion:
@@ -70,16 +79,17 @@ class Expansion:
         self._rates: defaultdict[tuple[str, str, int], list[tuple[int, int]]] = defaultdict(list)
         self._crons: defaultdict[tuple[str, str, Cron], list[tuple[int, int]]] = defaultdict(list)
         self._times = cache(self._listed)
-        self._overdue = cache(self._counted_until_start)
         self.cut = 0
 
     def add(self, entry: Entry) -> None:
         """Count a schedule's firings."""
+        entry = caught_up(entry, self._start)
         schedule, progress = entry.schedule, entry.progress
         trigger, bounds = schedule.trigger, schedule.bounds or NO_BOUNDS
         whose = schedule.tenant, schedule.target.topic
         moves = progress.triggered or progress.paused or progress.queued is not None or progress.planned is not None
-        if moves or bounds.jitter or not isinstance(trigger, Once | FixedRate | Cron):
+        moves = moves or progress.due < wanted_from(entry, self._start)
+        if moves or bounds.jitter or bounds.window or not isinstance(trigger, Once | FixedRate | Cron):
             firings = expand(entry, self._start, self._end)
             self.cut += len(firings) >= MOST_FIRINGS
             self._single.update((*whose, self._minute(at)) for at in firings)
@@ -110,9 +120,7 @@ class Expansion:
             self._rates[*whose, interval].append((first + overdue * interval, number - overdue))
 
     def _add_cron(self, whose: tuple[str, str], trigger: Cron, due: int, until: int, most: int) -> int:
-        overdue = min(self._overdue(trigger, due), most) if due < self._start and until >= self._start else 0
-        if due < self._start and until < self._start:
-            overdue = sum(1 for _ in islice(takewhile(lambda at: at <= until, _after(trigger, due)), most))
+        overdue = times_between(trigger, due, min(until + 1, self._start), most)
         if overdue:
             self._single[*whose, self._start] += overdue
         times = self._times(trigger)
@@ -169,10 +177,6 @@ class Expansion:
     def _listed(self, trigger: Cron) -> list[int]:
         """Return the times of a cron expression from `start` on."""
         return list(takewhile(lambda at: at < self._end, _after(trigger, self._start - 1)))
-
-    def _counted_until_start(self, trigger: Cron, due: int) -> int:
-        """Return how many times of a cron expression lie between an instant and `start`."""
-        return sum(1 for _ in islice(takewhile(lambda at: at < self._start, _after(trigger, due)), MOST_FIRINGS))
 
 
 def _after(trigger: Cron, after: int) -> Iterator[int]:

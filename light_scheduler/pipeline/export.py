@@ -19,8 +19,9 @@ from light_scheduler.model import TopicNames
 
 from .changelog import decoded
 from .job import SILENT, Cluster, Progress, configured
+from .replacing import require_replaceable
 from .schedule_table import COLUMNS, IN_PYTHON, rows_of
-from .snapshots import snapshot
+from .snapshots import snapshot, unmarked_if_lost
 from .tables import write_table
 from .topics import require_topic
 
@@ -54,9 +55,10 @@ class ExportSummary:
 
 def main(spark: SparkSession, options: ExportOptions, progress: Progress = SILENT) -> ExportSummary:
     """Write the table in the place of what is there. Raises JobError if a changelog cannot be read."""
+    require_replaceable(spark, options.table, options.format)
     names = TopicNames(options.app_id)
     count = Observation()
-    with configured(spark, IN_PYTHON), ExitStack() as kept:
+    with unmarked_if_lost(spark, options.table, options.format), configured(spark, IN_PYTHON), ExitStack() as kept:
         with progress.phase("Reading changelogs"):
             parts = [
                 kept.enter_context(pending_schedules(spark, options.cluster, names, topic))

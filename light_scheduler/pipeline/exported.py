@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from light_scheduler.errors import JobError
 
+from .globs import require_pattern
 from .schedule_table import COLUMNS
 from .tables import WHOLE, catalog_name, if_there, located, read_table
 
@@ -20,6 +21,7 @@ from .tables import WHOLE, catalog_name, if_there, located, read_table
 def read_export(spark: SparkSession, path: str, format: str) -> DataFrame:
     """Return a table of schedules. Raises JobError if there is none, it is not whole, or `export` did not write it."""
     if format != "delta" and catalog_name(path) is None:
+        require_pattern(path)
         _require_whole(spark, path)
     table = read_table(spark, path, format, schema=COLUMNS)
     if "record" not in table.columns:
@@ -41,7 +43,7 @@ def _require_whole(spark: SparkSession, path: str) -> None:
 
 
 def _is_file(path: str, found: list[str]) -> bool:
-    """Tell whether a path, as Spark takes it, is the one file that Spark finds there, whose path it quotes."""
+    """Return whether a path, as Spark takes it, is the one file that Spark finds there, whose path it quotes."""
     return [_plain(unquote(file)) for file in found] == [_plain(path)]
 
 

@@ -16,7 +16,7 @@ from light_scheduler.engine.limits import Limits
 from light_scheduler.errors import FormatError, InvalidCommand, JobError
 from light_scheduler.wire.state import decode_entry
 
-from .adoption import Destination, adopted, place_in, refusal_of
+from .import_decisions import Destination, adopted, place_in, refusal_of
 from .schemas import arrow_schema
 
 _CHECKED = "source string, changelog string, partition int, name string, target string, refusal string"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -23,12 +24,15 @@ from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.model import TopicNames
 from light_scheduler.wire import format_instant
 
-from .changelog import decoded, last_records
+from .changelog import decoded
 from .expansion import MINUTE_MS, MOST_FIRINGS, Expansion
 from .job import SILENT, Cluster, Progress
 from .pages import GOOD, Section, page, plot, table, write_page
+from .plot_steps import Steps
+from .replacing import require_replaceable
 from .schemas import arrow_schema
-from .tables import require_place, write_table
+from .snapshots import snapshot, unmarked_if_lost
+from .tables import write_table
 from .topics import require_topic
 
 if TYPE_CHECKING:
@@ -38,8 +42,7 @@ MOST_TENANTS = 6
 """Tenants that the plot tells apart."""
 
 _ROWS_OF_A_FILE = 2_000_000
-_MOST_STEPS = 480
-"""Steps of the plot: with more steps than pixels, lines would show patterns that do not exist."""
+_OTHERS = "all others"
 
 _LOAD = "what string, minute bigint, tenant string, topic string, number bigint"
 _DUE, _SCHEDULES, _PAUSED, _CUT, _BYTES = "due", "schedules", "paused", "cut", "bytes"
@@ -108,38 +111,41 @@ class ForecastSummary:
 
 def main(spark: SparkSession, options: ForecastOptions, progress: Progress = SILENT) -> ForecastSummary:
     """Forecast the load. Raises JobError if a changelog cannot be read."""
-    require_place(spark, options.table)
+    require_replaceable(spark, options.table)
     start = options.clock.now() // MINUTE_MS * MINUTE_MS
-    with progress.phase("Expanding schedules"):
-        parts = [_load_of(spark, options, topic, start) for topic in options.inputs]
-        load = reduce(DataFrame.unionByName, parts).groupBy("what", "minute", "tenant", "topic")
-        counted = load.agg(F.sum("number").alias("number")).persist(StorageLevel.DISK_ONLY)
-        totals = {
-            row["what"]: row["number"] for row in counted.groupBy("what").agg(F.sum("number").alias("number")).collect()
-        }
-    try:
+    with unmarked_if_lost(spark, options.table, "parquet"), ExitStack() as kept:
+        with progress.phase("Reading changelogs"):
+            parts = [kept.enter_context(_load_of(spark, options, topic, start)) for topic in options.inputs]
+        with progress.phase("Expanding schedules"):
+            load = reduce(DataFrame.unionByName, parts).groupBy("what", "minute", "tenant", "topic")
+            counted = load.agg(F.sum("number").alias("number")).persist(StorageLevel.DISK_ONLY)
+            kept.callback(counted.unpersist)
+            by_what = counted.groupBy("what").agg(F.sum("number").alias("number")).collect()
         with progress.phase("Reporting"):
             due = counted.where(F.col("what") == _DUE).drop("what").withColumnRenamed("number", "firings")
             if options.table is not None:
-                minute = F.timestamp_millis("minute").alias("minute")
-                rows = due.select(minute, "tenant", "topic", "firings")
-                files = (
-                    1 + rows.count() // _ROWS_OF_A_FILE
-                )  # else one for each task of a shuffle: 200 under spark-submit
-                write_table(rows.coalesce(files), options.table, "parquet")
+                _write_table(due, options.table)
+            totals = {row["what"]: row["number"] for row in by_what}
             summary = _summary(due, totals, start, start + options.ahead)
-            if options.page is not None:
-                write_page(options.page, _page(due, summary))
-            return summary
-    finally:
-        counted.unpersist()
+            text = None if options.page is None else _page(due, summary)
+    if options.page is not None and text is not None:
+        write_page(options.page, text)
+    return summary
 
 
-def _load_of(spark: SparkSession, options: ForecastOptions, commands_topic: str, start: int) -> DataFrame:
+@contextmanager
+def _load_of(spark: SparkSession, options: ForecastOptions, commands_topic: str, start: int) -> Iterator[DataFrame]:
+    """Yield what the schedules of a commands topic come to. Raises as `snapshot`."""
     changelog = options.names.changelog(commands_topic)
     require_topic(options.cluster, changelog)
-    pending = last_records(spark, options.cluster, changelog).where("schedule is not null")
-    return pending.mapInArrow(_expanding(start, start + options.ahead), _LOAD)
+    with snapshot(spark, options.cluster, changelog) as last:
+        yield last.where("schedule is not null").mapInArrow(_expanding(start, start + options.ahead), _LOAD)
+
+
+def _write_table(due: DataFrame, table: str) -> None:
+    rows = due.select(F.timestamp_millis("minute").alias("minute"), "tenant", "topic", "firings")
+    files = 1 + rows.count() // _ROWS_OF_A_FILE  # else one for each task of a shuffle: 200 under spark-submit
+    write_table(rows.coalesce(files), table, "parquet")
 
 
 def _expanding(start: int, end: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -219,28 +225,33 @@ def _page(due: DataFrame, summary: ForecastSummary) -> str:
 
 def _plot(due: DataFrame, summary: ForecastSummary) -> str:
     names = list(summary.tenants)[:MOST_TENANTS]
-    first, last = (
-        int(np.datetime64(at.removesuffix("Z"), "m").astype(np.int64)) for at in (summary.start, summary.end)
-    )
-    width = -(-(last - first + 1) // _MOST_STEPS)
-    steps = (last - first) // width + 1
-    series = {name: np.zeros(steps) for name in (*names, "all others")}
-    tenant = F.when(F.col("tenant").isin(names), F.col("tenant")).otherwise("all others").alias("tenant")
-    step = F.floor((F.col("minute") / MINUTE_MS - first) / width).cast("int").alias("step")
-    for row in due.groupBy(tenant, step).agg((F.sum("firings") / width).alias("mean")).collect():
-        series[row.tenant][row.step] += row.mean
-    shown = {name: numbers for name, numbers in series.items() if numbers.any()}
-    times: Any = np.datetime64(first, "m") + width * np.arange(steps)
+    begin, end = _minute(summary.start), _minute(summary.end)
+    steps = Steps.of(begin, end)
+    series = {name: np.zeros(steps.number) for name in (*names, _OTHERS)}
+    tenant = F.when(F.col("tenant").isin(names), F.col("tenant")).otherwise(_OTHERS).alias("tenant")
+    step = F.floor((F.col("minute") / MINUTE_MS - steps.first) / steps.width).cast("int").alias("step")
+    for row in due.groupBy(tenant, step).agg(F.sum("firings").alias("firings")).collect():
+        series[row.tenant][row.step] += row.firings
+    minutes = np.array(steps.minutes(begin, end))
+    shown = {name: numbers / minutes for name, numbers in series.items() if numbers.any()}
+    # A step is drawn up to where the next one begins.
+    times: Any = np.datetime64(steps.first, "m") + steps.width * np.arange(steps.number + 1)
 
     def draw(axes: Axes) -> None:
-        if len(shown) == 1:
-            (numbers,) = shown.values()
-            axes.fill_between(times, numbers, step="post", color=GOOD)
+        means = [np.append(numbers, 0) for numbers in shown.values()]
+        if len(means) == 1:
+            axes.fill_between(times, means[0], step="post", color=GOOD)
         else:
-            axes.stackplot(times, *shown.values(), labels=list(shown), step="post")
+            axes.stackplot(times, *means, labels=list(shown), step="post")
             axes.legend(frameon=False, fontsize=9, ncols=4)
-        mean = "" if width == 1 else f" (mean of {width} minutes)"
+        mean = "" if steps.width == 1 else f" (mean of {steps.words()})"
         axes.set_ylabel(f"firings a minute{mean}", fontsize=9)
         axes.set_ylim(bottom=0)
 
     return plot(draw, "Firings due in each minute, by tenant", (10, 3.6))
+
+
+def _minute(at: str) -> int:
+    """Return the first minute of the epoch that begins at an instant or after it."""
+    ms = int(np.datetime64(at.removesuffix("Z"), "ms").astype(np.int64))
+    return -(-ms // MINUTE_MS)

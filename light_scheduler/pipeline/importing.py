@@ -26,11 +26,11 @@ from light_scheduler.errors import JobError
 from light_scheduler.model import TopicNames
 from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, encode_entry, identity_of
 
-from .adoption import Destination, adopted, adopting_topics, place_in
 from .changelog import bulk_commands_at_work, last_records
 from .exclusion import members, only_import
 from .exported import read_export
 from .fitness import require_fitting
+from .import_decisions import Destination, adopted, adopting_topics, place_in
 from .job import SILENT, Cluster, Progress, configured
 from .kafka import FORMAT
 from .kafka.log_ends import TIMEOUT_S

@@ -84,7 +84,7 @@ class LossWatch:
         self._at = self._at if reached is None else reached
 
     def _waits(self, loss: Loss, reached: Position | None) -> bool:
-        """Tell whether a loss behind this place was noted already, and the stream still stands there."""
+        """Return whether a loss behind this place was noted already, and the stream still stands there."""
         assert self._at is not None, "a loss is behind a place"
         if loss.offset is None:
             return False
@@ -130,7 +130,7 @@ def noting_losses(
         spark.createDataFrame(lost, _LOSSES).coalesce(1).write.mode("append").parquet(f"{path}/{_FOLDER}")
 
     with LogEnds(ReadOptions.parse({**cluster.options(), "subscribe": ",".join(topics)}, streaming=True)) as logs:
-        watch = LossWatch(logs, _position(spark, checkpoint), note)
+        watch = LossWatch(logs, position(spark, checkpoint), note)
         watch.look(None)
         yield watch
 
@@ -160,7 +160,7 @@ def losses(spark: SparkSession, path: str, topics: Collection[str]) -> dict[Topi
     return {(row.topic, row.partition): row["offset"] for row in rows}
 
 
-def _position(spark: SparkSession, checkpoint: str) -> Position | None:
+def position(spark: SparkSession, checkpoint: str) -> Position | None:
     """Return up to where the last micro-batch has read that a stream has finished; None if it has none."""
     finished = if_there(lambda: spark.read.text(f"{checkpoint}/commits"))
     if finished is None:

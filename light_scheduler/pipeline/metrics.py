@@ -12,10 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 from prometheus_client.parser import text_string_to_metric_families
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from light_scheduler.clock import SystemClock
@@ -82,11 +84,21 @@ class JobRun:
         return self.seconds * self.cores * 1_000_000 / self.volume.rows
 
 
+@dataclass(frozen=True)
+class Measured(Generic[S]):
+    """What a job that is done has come to, and why its metrics could not be written; None: they are."""
+
+    summary: S
+    failure: JobError | None = None
+
+
 def measured(
     spark: SparkSession, name: JobName, places: Places, job: Callable[[], S], volume_of: Callable[[S], Volume]
-) -> S:
-    """Run a job and write its metrics, also if it fails. Raises what the job raises, and JobError if it was done and
-    its metrics cannot be written, or before it begins if there is no such place for them.
+) -> Measured[S]:
+    """Run a job and write its metrics, also if it fails.
+
+    Raises what the job raises, and JobError before it begins if there is no such place for metrics. If they cannot be
+    written after it, the summary is returned all the same: some jobs tell what they found only once.
     """
     require_place(spark, places.table)
     started_at, begun = SystemClock().now(), time.monotonic()
@@ -105,9 +117,10 @@ def measured(
         raise
     try:
         write_metrics(spark, run(summary), places)
-    except OSError as error:
-        raise JobError(f"the job is done, but its metrics cannot be written: {error}") from error
-    return summary
+    except (OSError, PySparkException, Py4JError) as error:
+        why = str(error).strip().split("\n", 1)[0]
+        return Measured(summary, JobError(f"the job is done, but its metrics cannot be written: {why}"))
+    return Measured(summary)
 
 
 def write_metrics(spark: SparkSession, run: JobRun, places: Places) -> None:

@@ -11,6 +11,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
+from light_scheduler.errors import JobError
 from light_scheduler.model import TopicNames
 from light_scheduler.wire import format_instant
 
@@ -112,7 +113,12 @@ def main(spark: SparkSession, options: ReportOptions, progress: Progress = SILEN
 
 def _events(spark: SparkSession, options: ReportOptions) -> DataFrame:
     topic = options.names.history
+    if options.end is not None and options.start > options.end:
+        raise JobError("the report would begin after it ends, and be empty: give an earlier --from, or a later --to")
     if options.archive is not None:
+        if read_archive(spark, options.archive).where(F.col("topic") == topic).isEmpty():
+            app_id = options.names.app_id
+            raise JobError(f"{options.archive} has no records of {topic}: is {app_id} the id of the application?")
         days = max(0, options.start - LAG_MS), None if options.end is None else options.end + LAG_MS
         records = read_archive(spark, options.archive, *days).where(F.col("topic") == topic)
     else:

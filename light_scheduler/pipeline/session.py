@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from light_scheduler.errors import ConfigurationError
 
-from .delta import delta_jars
+from .delta_jars import delta_jars
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """`spark-submit` sets it: the JVM runs already, with a master and sizes of its own."""
@@ -23,6 +23,9 @@ _COMMON = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "true",
+    # A cluster's defaults may say otherwise: then rows of files that cannot be read would be left out without a word.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
 }
 _OF_THIS_PROCESS = {
     "spark.ui.showConsoleProgress": "false",
@@ -107,12 +110,12 @@ def environment_of(options: SessionOptions) -> dict[str, str]:
 
 
 def is_submitted() -> bool:
-    """Tell whether `spark-submit` runs this process."""
+    """Return whether `spark-submit` runs this process."""
     return _SUBMITTED in os.environ
 
 
 def java_is_here() -> bool:
-    """Tell whether Spark would find a Java."""
+    """Return whether Spark would find a Java."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java") is not None or (home is not None and (Path(home) / "bin" / "java").exists())
 

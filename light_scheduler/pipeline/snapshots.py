@@ -9,7 +9,9 @@ from functools import reduce
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -21,12 +23,12 @@ from .changelog import latest, latest_of_both, schedules_of
 from .job import Cluster
 from .kafka.log_ends import LogEnds
 from .kafka.options import ReadOptions, nested
-from .topics import read_topics
+from .tables import catalog_name, unmark
+from .topics import configurations, read_topics
 
-_LAG_S = CHANGELOG_LAG_MS / 1_000 / 2
-"""Half of what topics are made with. A transaction that is open at an end has records behind it that are older than the
-end; it may be so by the other half, which is longer than transactions of workers last.
-"""
+
+class RecordsLostError(JobError):
+    """Records were read that an executor has taken with it, and that are not in the log any more."""
 
 
 class _Range(NamedTuple):
@@ -45,8 +47,9 @@ class _Range(NamedTuple):
 def snapshot(spark: SparkSession, cluster: Cluster, changelog: str) -> Iterator[DataFrame]:
     """Yield what `last_records` returns, with each partition as it was at one instant within this call.
 
-    Raises JobError if the changelog cannot be read, or grows faster than it is read; and at the end of the block if
-    what was read is lost with an executor, and the changelog did not have it any more when it was read again.
+    Raises JobError if the changelog cannot be read, or grows faster than it is read; and RecordsLostError at the end of
+    the block if what was read is lost with an executor, and the changelog did not have it any more when it was read
+    again.
     """
     kept: list[_Range] = []
 
@@ -59,17 +62,48 @@ def snapshot(spark: SparkSession, cluster: Cluster, changelog: str) -> Iterator[
 
     try:
         with _ends_of(cluster, changelog) as ends:
-            ranges = caught_up(ends, read, _LAG_S)
+            ranges = caught_up(ends, read, _lag_s(cluster, changelog))
         from_the_last = [one.latest for one in reversed(ranges)]  # all but the first are small
         yield schedules_of(reduce(lambda later, earlier: latest_of_both(earlier, later), from_the_last))
         if any(_figures(one.latest) != one.figures for one in ranges):
-            raise JobError(
+            raise RecordsLostError(
                 f"an executor was lost with what it had read of {changelog}, some of which compaction had removed when "
                 "it was read again: what was written lacks schedules. Run the job again"
             )
     finally:
         for one in kept:
             one.latest.unpersist()
+
+
+@contextmanager
+def unmarked_if_lost(spark: SparkSession, table: str | None, format: str) -> Iterator[None]:
+    """Let a table that is written in the block look like that of a killed job if it lacks schedules (None: no table).
+
+    Raises RecordsLostError or JobError, as the block does.
+    """
+    try:
+        yield
+    except RecordsLostError as error:
+        if table is None:
+            raise
+        shown = JobError(f"{error}. Until then, {table} shows what was written: do not use it")
+        if format == "delta" or catalog_name(table) is not None:
+            raise shown from error
+        try:
+            unmark(spark, table, format)
+        except (PySparkException, Py4JError) as why:
+            raise shown from why
+        raise
+
+
+def _lag_s(cluster: Cluster, changelog: str) -> float:
+    """Return for how long compaction is sure to leave records alone; 0: for less than topics are made with.
+
+    It is half of the setting. A transaction that is open at an end has records behind it that are older than the end;
+    it may be so by the other half, which is longer than transactions of workers last.
+    """
+    lag_ms = configurations(cluster, [changelog])[changelog].min_compaction_lag_ms
+    return lag_ms / 1_000 / 2 if lag_ms >= CHANGELOG_LAG_MS else 0.0
 
 
 def _figures(kept: DataFrame) -> Row | None:

@@ -36,6 +36,11 @@ _WITHOUT_SCHEMA = ("csv", "json")
 _BY_NAME = "table:"
 _NAME = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+))*")
 
+_NO_NANOSECONDS = (
+    " Spark cannot read timestamps in nanoseconds: write them in microseconds, as with "
+    'to_parquet(..., coerce_timestamps="us") of pandas'
+)
+
 _ADDING = {"mergeSchema": "true"}
 """A Delta table gets the columns that it has not."""
 WHOLE = "_SUCCESS"
@@ -43,7 +48,8 @@ WHOLE = "_SUCCESS"
 
 _WRITING: dict[str, dict[str, str]] = {"csv": {"header": "true", "escape": '"'}}
 _TELLS_WHOLE = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "true"}
-"""Spark writes WHOLE, whatever the configuration of Hadoop says."""
+_DOES_NOT_TELL = dict.fromkeys(_TELLS_WHOLE, "false")
+"""Spark writes WHOLE or does not, whatever the configuration of Hadoop says."""
 
 
 def read_table(
@@ -67,10 +73,16 @@ def read_table(
         if format != "delta" and (table := catalog_name(path)) is not None:
             if described(spark, table).provider == "delta":
                 raise JobError(f"{table} is a Delta table: give its format as delta")
-            return reader.table(table)
-        return reader.load(located(spark, path))
+            return looked_up(reader.table(table))
+        return looked_up(reader.load(located(spark, path)))
     except AnalysisException as error:
-        raise JobError(f"{path} cannot be read as {format}: {_first_line(error)}") from error
+        if "UNABLE_TO_INFER_SCHEMA" in str(error):
+            raise JobError(
+                f"{path} has no file, or no file with rows, of the format {format}, so its columns are not known: put "
+                "one there, or give another format with --format"
+            ) from error
+        hint = _NO_NANOSECONDS if "TIMESTAMP(NANOS" in str(error) else ""
+        raise JobError(f"{path} cannot be read as {format}: {_first_line(error)}{hint}") from error
 
 
 class CatalogTable(NamedTuple):
@@ -130,10 +142,16 @@ def located(spark: SparkSession, path: str) -> str:
     return str(Path(path).absolute())
 
 
+def looked_up(table: DataFrame) -> DataFrame:
+    """Return a table whose path Spark has looked at: Spark Connect does so only when its schema is asked for."""
+    _ = table.schema
+    return table
+
+
 def if_there(read: Callable[[], DataFrame]) -> DataFrame | None:
     """Return what reads files, None if their path is not there."""
     try:
-        return read()
+        return looked_up(read())
     except AnalysisException as error:
         if "PATH_NOT_FOUND" in str(error):
             return None
@@ -166,6 +184,12 @@ def write_table(table: DataFrame, path: str, format: str, mode: str = "overwrite
         writer.saveAsTable(name)
     else:
         writer.options(**{} if format == "delta" else _TELLS_WHOLE).save(located(table.sparkSession, path))
+
+
+def unmark(spark: SparkSession, path: str, format: str) -> None:
+    """Leave a folder of files as a job does that was killed: without WHOLE, and without rows."""
+    writer = spark.createDataFrame([], "nothing int").write.format(format).mode("overwrite")
+    writer.options(**_DOES_NOT_TELL).save(located(spark, path))
 
 
 def _first_line(error: Exception) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from light_scheduler.errors import JobError
+from light_scheduler.model.topic_configuration import TopicConfiguration, configuration_of
 
 from .job import Cluster, parallelism
 from .kafka import FORMAT, KafkaDataSource
@@ -45,7 +46,7 @@ def kafka_format(spark: SparkSession) -> str:
 
 
 def official_is_here(spark: SparkSession) -> bool:
-    """Tell whether Spark's own connector is on the class path."""
+    """Return whether Spark's own connector is on the class path."""
     # Planning a read asks no broker. Spark Connect has no other way to tell.
     reader = spark.read.format(OFFICIAL_FORMAT).option("kafka.bootstrap.servers", "127.0.0.1:1")
     try:
@@ -120,12 +121,45 @@ def _options(kind: str, bootstrap_servers: str, topics: Sequence[str], more: Map
     }
 
 
+def configurations(cluster: Cluster, topics: Sequence[str]) -> dict[str, TopicConfiguration]:
+    """Return the configurations of topics that are in force. Raises JobError."""
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+    if not resources:
+        return {}
+    admin = AdminClient(cluster.configuration(), logger=SILENT)  # a name keeps it until the answers are there
+    asked = admin.describe_configs(resources, request_timeout=TIMEOUT_S)
+    try:
+        return {
+            resource.name: configuration_of({entry.name: entry.value for entry in answer.result().values()})
+            for resource, answer in asked.items()
+        }
+    except KafkaException as error:
+        raise JobError(
+            f"the configuration of {', '.join(topics)} cannot be read, which takes the right DescribeConfigs: "
+            f"{error.args[0].str()}"
+        ) from error
+
+
 def require_topic(cluster: Cluster, topic: str) -> int:
     """Return how many partitions a topic has. Raises JobError if there is none, or no broker."""
     try:
         found = AdminClient(cluster.configuration(), logger=SILENT).list_topics(topic, timeout=TIMEOUT_S).topics[topic]
     except KafkaException as error:
-        raise JobError(f"{cluster.bootstrap_servers} cannot be reached: {error.args[0].str()}") from error
+        raise _unreachable(cluster, error) from error
     if found.error is not None:
         raise JobError(f"topic {topic} cannot be used: {found.error.str()}. `light-scheduler topics create` makes it")
     return len(found.partitions)
+
+
+def cluster_id(cluster: Cluster) -> str:
+    """Return the id of a cluster, which it has whatever its addresses are. Raises JobError if there is no broker."""
+    admin = AdminClient(cluster.configuration(), logger=SILENT)
+    try:
+        # The id that comes with a list of topics is the one that the client knows by then: it may be none.
+        return str(admin.describe_cluster(request_timeout=TIMEOUT_S).result().cluster_id)
+    except KafkaException as error:
+        raise _unreachable(cluster, error) from error
+
+
+def _unreachable(cluster: Cluster, error: KafkaException) -> JobError:
+    return JobError(f"{cluster.bootstrap_servers} cannot be reached: {error.args[0].str()}")

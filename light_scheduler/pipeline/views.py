@@ -160,7 +160,8 @@ def main(spark: SparkSession, options: ViewsOptions, progress: Progress = SILENT
     with progress.phase("Creating views"):
         for statement in made:
             spark.sql(statement)
-    in_memory = spark.conf.get("spark.sql.catalogImplementation", "hive") == "in-memory"
+    # With a default of ours, Spark would not tell its own.
+    in_memory = spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
     return ViewsSummary(tuple(_named(name, options.schema) for name in VIEWS), in_memory)
 
 

@@ -26,7 +26,7 @@ from light_scheduler.web.why import standing_of
 from light_scheduler.web.why_document import why_document
 from light_scheduler.wire import decode_history, history_key
 from light_scheduler.wire.instants import parse_instant
-from light_scheduler.wire.json_form import json_name
+from light_scheduler.wire.json_commands import json_name
 
 from .dead_letters import detail_of, page_of, redriven
 

@@ -71,7 +71,7 @@ def install(application: web.Application, worker: Worker) -> None:
     answered = known_hosts(worker.peers, (settings.web_host, *settings.web_allowed_hosts))
     handlers = Handlers(worker)
     bodies = Bodies(largest_body(settings), handlers.streaming())
-    admitted = guarded(worker.access, worker.peers, worker.clock, handlers.rights())
+    admitted = guarded(worker.access, worker.peers, worker.clock, handlers.rights(), handlers.busy)
     keeping = kept(handlers.headers())
     application.middlewares.extend((*MIDDLEWARES, answered, own_pages_write, admitted, keeping, bodies.read))
     application.add_routes(handlers.routes())

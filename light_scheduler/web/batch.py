@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -21,6 +22,7 @@ from .connection import SEND_S
 from .dispatch import Dispatch
 from .guard import STILL_ADMITTED, refuse_reserved
 from .idempotent_posts import Submission
+from .large_bodies import LargeBodies, LinesOfBatch
 from .lines import LARGEST_LINE, Line, LineError, lines_of
 from .middlewares import failure, headers_for, refusal_of
 from .one_by_one import OneByOne
@@ -36,7 +38,11 @@ MOST_AT_WORK = 100
 MOST_BYTES_AT_WORK = 1 << 20
 """Lines of one batch that are carried out at a time, and what they come to, unless one line has more."""
 
-CarryOut = Callable[[Line], Coroutine[Any, Any, BatchAnswer]]
+Work = Coroutine[Any, Any, BatchAnswer]
+Begin = Callable[[Line], Coroutine[Any, Any, Work]]
+"""Reads a line, and returns what is to be done for its answer."""
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -44,40 +50,39 @@ log = logging.getLogger(__name__)
 class BatchHandlers:
     """One method per operation."""
 
-    def __init__(self, dispatch: Dispatch, worker: Worker, batches: Turns) -> None:
+    def __init__(self, dispatch: Dispatch, worker: Worker, batches: Turns, bodies: LargeBodies) -> None:
         self._dispatch = dispatch
+        self._bodies = bodies
         self._worker = worker
         self._batches = batches
 
     async def submit_schedules(self, request: web.Request) -> web.StreamResponse:
         checked("tenant", parse_tenant, request.match_info["tenant"])
         parameters = read_parameters(SendParameters, request.query)
-        timeout_s, order = parameters.timeout_s, OneByOne()
+        timeout_s, order, lines = parameters.timeout_s, OneByOne(), LinesOfBatch(self._bodies)
 
-        async def carry_out(line: Line) -> BatchAnswer:
-            try:
-                return await self._carried_out(request, line, parameters.wait, timeout_s, order)
-            except (ProblemError, QueryError) as error:
-                return _refused(line.number, refusal_of(error))
-            except Exception:
-                log.exception("line %d of %s failed", line.number, request.rel_url)
-                return _refused(line.number, failure())
+        async def begin(line: Line) -> Work:
+            read = await _unless_refused(request, line, self._read(request, line, lines))
+            return _answered(read) if isinstance(read, BatchAnswer) else carry_out(line, read)
+
+        async def carry_out(line: Line, submission: Submission) -> BatchAnswer:
+            async with order.turn((submission.wanted.id.encode(), submission.wanted.key)):
+                doing = self._carried_out(request, line, submission, parameters.wait, timeout_s)
+                return await _unless_refused(request, line, doing)
 
         async with self._batches.turn():
             response = web.StreamResponse(headers=headers_for(is_secure=request.secure))
             response.content_type = LINES_MEDIA_TYPE
             try:
                 await response.prepare(request)
-                await _Answering(request, response, carry_out).run()
+                await _Answering(request, response, begin).run()
             except* (OSError, TimeoutError) as gone:
                 log.debug("a client left before its batch was answered: %s", gone.exceptions)
                 response.force_close()
             return response
 
-    async def _carried_out(
-        self, request: web.Request, line: Line, wait: bool, timeout_s: float, order: OneByOne
-    ) -> BatchAnswer:
-        """Carry a line out as if it came alone. Raises ProblemError, QueryError."""
+    async def _read(self, request: web.Request, line: Line, lines: LinesOfBatch) -> Submission:
+        """Read a line as if it came alone. A large one waits for its turn. Raises ProblemError."""
         if line.text is None:
             raise ProblemError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -87,29 +92,37 @@ class BatchHandlers:
         tenant = request.match_info["tenant"]
         with failures_as_problems():
             named, ruled = naming(request, self._worker.access), self._worker.tenants.book.get(tenant)
-            submission = Submission.of(tenant, line.text, new_id(self._worker.clock), named, ruled)
+            new = new_id(self._worker.clock)
+            read = partial(Submission.of, tenant, line.text, new, named, ruled)
+            submission = await lines.read(line.text, read)
+        refuse_reserved(request, submission.wanted.target_topic, self._worker.settings.reserved_topics)
+        return submission
+
+    async def _carried_out(
+        self, request: web.Request, line: Line, submission: Submission, wait: bool, timeout_s: float
+    ) -> BatchAnswer:
+        """Carry out a line that was read. Raises ProblemError, QueryError."""
+        with failures_as_problems():
             wanted = submission.wanted
-            refuse_reserved(request, wanted.target_topic, self._worker.settings.reserved_topics)
-            async with order.turn((wanted.id.encode(), wanted.key)):
-                placed = wanted if submission.is_new else await self._dispatch.placed(request, wanted)
-                if not wait:
-                    sent = await self._dispatch.send(placed, timeout_s)
-                    return BatchAnswer(line=line.number, status=HTTPStatus.ACCEPTED, sent=sent)
-                result = await self._dispatch.ask(placed, timeout_s)
+            placed = wanted if submission.is_new else await self._dispatch.placed(request, wanted)
+            if not wait:
+                sent = await self._dispatch.send(placed, timeout_s)
+                return BatchAnswer(line=line.number, status=HTTPStatus.ACCEPTED, sent=sent)
+            result = await self._dispatch.ask(placed, timeout_s)
         return BatchAnswer(line=line.number, status=result_status(result), result=result)
 
 
 class _Answering:
-    """One batch at work: lines are read while there is room, and their answers are written in the order of the lines.
+    """One batch at work: lines are read in their order while there is room, and so are their answers written.
 
     A client that does not read its answers is not read from either.
     """
 
-    def __init__(self, request: web.Request, response: web.StreamResponse, carry_out: CarryOut) -> None:
+    def __init__(self, request: web.Request, response: web.StreamResponse, begin: Begin) -> None:
         self._request = request
         self._response = response
-        self._carry_out = carry_out
-        self._at_work: asyncio.Queue[tuple[asyncio.Future[BatchAnswer], int] | None] = asyncio.Queue(MOST_AT_WORK)
+        self._begin = begin
+        self._at_work: asyncio.Queue[tuple[asyncio.Task[BatchAnswer], int] | None] = asyncio.Queue(MOST_AT_WORK)
         self._bytes = 0
         self._freed = asyncio.Event()
 
@@ -124,12 +137,10 @@ class _Answering:
             async for line in lines_of(self._request):
                 size = len(line.text or b"")
                 await self._room_for(size)
-                await self._at_work.put((group.create_task(self._carry_out(line)), size))
+                await self._at_work.put((group.create_task(await self._begin(line)), size))
         except LineError as error:
             self._response.force_close()
-            ended: asyncio.Future[BatchAnswer] = asyncio.get_running_loop().create_future()
-            ended.set_result(_refused(error.number, error.refusal))
-            await self._at_work.put((ended, 0))
+            await self._at_work.put((group.create_task(_answered(_refused(error.number, error.refusal))), 0))
         await self._at_work.put(None)
 
     async def _room_for(self, size: int) -> None:
@@ -148,5 +159,20 @@ class _Answering:
             self._freed.set()
 
 
+async def _unless_refused(request: web.Request, line: Line, doing: Awaitable[T]) -> T | BatchAnswer:
+    """Return what comes of it, or the answer that tells what is wrong with a line, or that it failed."""
+    try:
+        return await doing
+    except (ProblemError, QueryError) as error:
+        return _refused(line.number, refusal_of(error))
+    except Exception:
+        log.exception("line %d of %s failed", line.number, request.rel_url)
+        return _refused(line.number, failure())
+
+
 def _refused(line: int, refusal: ProblemError) -> BatchAnswer:
     return BatchAnswer(line=line, status=refusal.problem.status, problem=typed(refusal.problem))
+
+
+async def _answered(answer: BatchAnswer) -> BatchAnswer:
+    return answer

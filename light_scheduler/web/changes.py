@@ -20,6 +20,7 @@ from light_scheduler.wire.events import CHANGES_PARTITION
 from light_scheduler.wire.fields import parse_tenant
 
 from .change_page import ChangePage
+from .cursors import Cursors
 from .guard import IDENTITY, refuse_hidden
 from .history import DAY_MS, place_of
 from .looking_back import Log, OpenLog, Waiting, look_back, opened
@@ -53,11 +54,12 @@ class ChangeParameters(msgspec.Struct, frozen=True, kw_only=True):
 class ChangeHandlers:
     """One method per operation. A change of a tenant that is hidden looks as if it were not there."""
 
-    def __init__(self, logs: OpenLog, topic: str, searches: Turns, clock: Clock) -> None:
+    def __init__(self, logs: OpenLog, topic: str, searches: Turns, clock: Clock, cursors: Cursors) -> None:
         self._logs = logs
         self._topic = topic
         self._searches = searches
         self._clock = clock
+        self._cursors = cursors
 
     async def list_changes(self, request: web.Request) -> web.Response:
         parameters = read_parameters(ChangeParameters, request.query)
@@ -65,13 +67,14 @@ class ChangeHandlers:
         if parameters.tenant is not UNSET:
             refuse_hidden(request, tenant := checked("tenant", parse_tenant, parameters.tenant))
         select = changes_of(tenant, request[IDENTITY].sees)
-        place = place_of(parameters.since, parameters.cursor, self._clock.now() - DAY_MS)
+        cursor = self._cursors.opened("changes", parameters.cursor)
+        place = place_of(parameters.since, cursor, self._clock.now() - DAY_MS)
         async with self._searches.turn(), opened(self._logs, self._topic) as log:
             found = await look_back(_Changes(log), place, now=self._clock.now(), limit=parameters.limit, select=select)
         page = ChangePage(
             changes=[match.value for match in found.matches],
             searched_from=found.searched_from,
-            next_cursor=None if found.next is None else found.next.cursor(),
+            next_cursor=self._cursors.sealed("changes", found.next_cursor),
         )
         return web.Response(body=msgspec.json.encode(page), content_type="application/json")
 

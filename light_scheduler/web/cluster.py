@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from light_scheduler.access import AccessBook, Token
-from light_scheduler.access.oidc import Oidc
 from light_scheduler.access.store import TokenStore
 from light_scheduler.delays import DelayLaneStatus, DelayView
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
@@ -15,6 +14,9 @@ from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.model import DelayRule, Requester
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
+
+if TYPE_CHECKING:
+    from light_scheduler.access.oidc import Oidc
 
 
 class Tables(Protocol):

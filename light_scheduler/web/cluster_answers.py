@@ -68,7 +68,7 @@ class EncodedPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_local(request: web.Request) -> bool:
-    """Tell whether another worker asks, for this one's share."""
+    """Return whether another worker asks, for this one's share."""
     return request.headers.get(SCOPE_HEADER) == LOCAL_SCOPE
 
 

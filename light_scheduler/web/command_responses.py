@@ -16,7 +16,7 @@ from light_scheduler.client.errors import ResultTimeout
 from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.model import Outcome, Result
 from light_scheduler.model.tenant_rules import QUOTA
-from light_scheduler.wire.json_form import json_name
+from light_scheduler.wire.json_commands import json_name
 
 from .command_channel import TooManyWaitingError
 from .idempotency import KeyReusedError, StillRunningError, TooManyKeysError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partialmethod
+from functools import partial, partialmethod
 
 from aiohttp import web
 from msgspec import UNSET
@@ -19,12 +19,14 @@ from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .command_responses import ABOUT_FIRINGS, IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
 from .dispatch import Dispatch, nothing_to_match
+from .documents import ScheduleDetail
 from .guard import IDENTITY, refuse_reserved
 from .idempotency import Idempotency
 from .idempotent_posts import Submission, Submissions
+from .large_bodies import LargeBodies
 from .negotiation import expected_version, must_exist, negotiated, only_if_absent, send_parameters
 from .parameters import checked
-from .requested import Requested, requested
+from .requested import Requested, no_selection, requested
 from .requesters import naming
 from .send_parameters import DeleteParameters, SendParameters
 from .worker import Worker
@@ -35,8 +37,9 @@ log = logging.getLogger(__name__)
 class CommandHandlers:
     """One method per operation."""
 
-    def __init__(self, dispatch: Dispatch, idempotency: Idempotency, worker: Worker) -> None:
+    def __init__(self, dispatch: Dispatch, idempotency: Idempotency, worker: Worker, bodies: LargeBodies) -> None:
         self._dispatch = dispatch
+        self._bodies = bodies
         self._submissions = Submissions(dispatch, idempotency)
         self._clock = worker.clock
         self._access = worker.access
@@ -52,7 +55,9 @@ class CommandHandlers:
             named = naming(request, self._access)
             ruled = self._tenants.book.get(tenant)
             new, conditions = new_id(self._clock), only_if_absent(request)
-            submission = Submission.of(tenant, await request.read(), new, named, ruled, conditions)
+            body = await request.read()
+            read = partial(Submission.of, tenant, body, new, named, ruled, conditions)
+            submission = await self._bodies.read(body, read)
             refuse_reserved(request, submission.wanted.target_topic, self._reserved_topics)
             if key is not None:
                 return await self._submissions.once(request, submission, key, parameters)
@@ -70,7 +75,8 @@ class CommandHandlers:
                 **only_if_absent(request),
             }
             body, ruled = await request.read(), self._tenants.book.get(given["tenant"])
-            wanted = requested(body, given, naming(request, self._access), ruled=ruled)
+            read = partial(requested, body, given, naming(request, self._access), ruled=ruled)
+            wanted = await self._bodies.read(body, read)
             refuse_reserved(request, wanted.target_topic, self._reserved_topics)
             parameters = send_parameters(SendParameters, request)
             if must_exist(request):
@@ -80,14 +86,8 @@ class CommandHandlers:
     async def _replace(self, request: web.Request, parameters: SendParameters, wanted: Requested) -> web.Response:
         """Replace a schedule that is there, whichever version it has unless the body says so; 412 if it is not."""
         found = await self._dispatch.existing(request, wanted)
-        if not wanted.has_key:
-            wanted = replace(wanted, place=(found.source.topic, found.source.partition))
-        if wanted.expected_version is not None:
-            return await self._carried_out(parameters, wanted)
-        if parameters.wait:
-            asking = self._dispatch.ask_whichever_version(wanted, found.version, parameters.timeout_s)
-            return result_response(await asking)
-        return await self._carried_out(parameters, wanted.of_version(found.version))
+        placed = wanted if wanted.has_key else replace(wanted, place=_place_of(found))
+        return await self._of_version(parameters, placed, found.version)
 
     @negotiated
     async def delete_schedule(self, request: web.Request) -> web.Response:
@@ -123,7 +123,8 @@ class CommandHandlers:
             given = {"command": command, "tenant": tenant}
             who = request[IDENTITY].name
             log.info("bulk %s of tenant %s was requested by %s from %s", command, tenant, who, request.remote)
-            wanted = requested(await request.read(), given, naming(request, self._access))
+            body = await request.read()
+            wanted = await self._bodies.read(body, partial(requested, body, given, naming(request, self._access)))
             if not wanted.id.endswith(ANY):
                 raise InvalidCommand(
                     "id",
@@ -142,7 +143,10 @@ class CommandHandlers:
     ) -> web.Response:
         """Carry out a command about a schedule that is there, wherever it is if the request does not name its key."""
         with failures_as_problems():
-            wanted, timeout_s = requested(body, given, naming(request, self._access)), parameters.timeout_s
+            timeout_s = parameters.timeout_s
+            wanted = await self._bodies.read(body, partial(requested, body, given, naming(request, self._access)))
+            if wanted.id.endswith(ANY):
+                return await self._control_starred(request, parameters, wanted)
             if must_exist(request):
                 await self._dispatch.existing(request, wanted)
             if parameters.wait:
@@ -152,10 +156,33 @@ class CommandHandlers:
                 return result_response(result)
             return sent_response(await self._dispatch.send(await self._dispatch.placed(request, wanted), timeout_s))
 
+    async def _control_starred(
+        self, request: web.Request, parameters: SendParameters, wanted: Requested
+    ) -> web.Response:
+        """Carry out a command about a schedule whose id ends in `*`, as another scheduler's may: the command names the
+        schedule's version, so it is not taken for one about several. 400 if there is no such schedule."""
+        found = await self._dispatch.named(request, wanted)
+        if found is None:
+            raise nothing_to_match(wanted) if must_exist(request) else no_selection()
+        return await self._of_version(parameters, replace(wanted, place=_place_of(found)), found.version)
+
+    async def _of_version(self, parameters: SendParameters, placed: Requested, version: int) -> web.Response:
+        """Carry out a placed command for a schedule of a version; unless it names one, whichever that has then."""
+        if placed.expected_version is not None:
+            return await self._carried_out(parameters, placed)
+        if parameters.wait:
+            asking = self._dispatch.ask_whichever_version(placed, version, parameters.timeout_s)
+            return result_response(await asking)
+        return await self._carried_out(parameters, placed.of_version(version))
+
     async def _carried_out(self, parameters: SendParameters, command: Requested) -> web.Response:
         if parameters.wait:
             return result_response(await self._dispatch.ask(command, parameters.timeout_s))
         return sent_response(await self._dispatch.send(command, parameters.timeout_s))
+
+
+def _place_of(schedule: ScheduleDetail) -> tuple[str, int]:
+    return schedule.source.topic, schedule.source.partition
 
 
 def _identity(request: web.Request) -> dict[str, str]:

@@ -33,6 +33,9 @@ MOST_UNSENT_BYTES = 64 << 20
 SMALL_ANSWER_BYTES = 16 << 10
 """Answers up to this size are sent in any case: health checks, and refusals."""
 
+MOST_LINE_BYTES = 32 << 10
+"""Of a request's first line: a cursor of a search through 1,000 partitions has half of that at most."""
+
 MOST_HEADERS = 64
 MOST_HEADER_BYTES = 64 << 10
 """Of one request, as long as its header is not complete."""
@@ -61,6 +64,7 @@ class Connection(web.RequestHandler):
             loop=loop,
             keepalive_timeout=IDLE_S,
             lingering_time=LINGER_S,
+            max_line_size=MOST_LINE_BYTES,
             max_headers=MOST_HEADERS,
             access_log=cast(Any, None),
         )

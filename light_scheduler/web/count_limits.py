@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from light_scheduler.tables.views import QueryError
 
+from .sliced_turns import SlicedTurns
 from .slices import SHORT_REST, LoopTime
 from .turns import Turns
 
@@ -20,11 +21,12 @@ WHOLE_COUNTS_WAITING = 16
 """Counts that wait for one of those to end."""
 
 OWN_COUNTS_WAITING = 32
-"""Counts of this worker's own tables that wait for their turn: there is one at a time."""
+"""Counts of this worker's own tables that wait for their turn, or between two slices."""
 
-PATIENCE_S = 1.0
-"""How long they wait, each of them. A worker that asks for a share waits for `cluster_answers.TOTAL_TIMEOUT_S`, for
-reading too."""
+WHOLE_PATIENCE_S = 1.0
+OWN_PATIENCE_S = 0.7
+"""How long they wait, each of them, in all. A worker that asks for a share waits for
+`cluster_answers.TOTAL_TIMEOUT_S`, for reading too, which others' slices in between make longer."""
 
 
 class CountTurns(NamedTuple):
@@ -32,14 +34,14 @@ class CountTurns(NamedTuple):
     each other."""
 
     whole: Turns
-    own: Turns
+    own: SlicedTurns
 
 
 def count_turns() -> CountTurns:
     """Return a worker's queues."""
     return CountTurns(
-        Turns("counts", at_work=WHOLE_COUNTS, waiting=WHOLE_COUNTS_WAITING, patience_s=PATIENCE_S),
-        Turns("counts", at_work=1, waiting=OWN_COUNTS_WAITING, patience_s=PATIENCE_S),
+        Turns("counts", at_work=WHOLE_COUNTS, waiting=WHOLE_COUNTS_WAITING, patience_s=WHOLE_PATIENCE_S),
+        SlicedTurns("counts", waiting=OWN_COUNTS_WAITING, patience_s=OWN_PATIENCE_S),
     )
 
 

@@ -18,6 +18,7 @@ from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, QueryError
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
+from .cursors import Cursors
 from .dead_letter_documents import DeadLetterPage, DeadLetterSummary, FoundLetter
 from .decoding import Decoding
 from .documents import DetailParameters
@@ -57,7 +58,7 @@ class DeadLetterParameters(msgspec.Struct, frozen=True, kw_only=True):
     ) = UNSET
 
     def select(self, found: FoundLetter) -> bool:
-        """Tell whether a dead letter is asked for."""
+        """Return whether a dead letter is asked for."""
         letter = found.letter
         return (
             self.tenant in (UNSET, letter.tenant)
@@ -70,12 +71,20 @@ class DeadLetterHandlers:
     """One method per operation. A letter of a tenant that is hidden looks as if it were not there."""
 
     def __init__(
-        self, logs: OpenLog, topic: str, searches: Turns, clock: Clock, redrive: Redrive, decoding: Decoding
+        self,
+        logs: OpenLog,
+        topic: str,
+        searches: Turns,
+        clock: Clock,
+        cursors: Cursors,
+        redrive: Redrive,
+        decoding: Decoding,
     ) -> None:
         self._logs = logs
         self._topic = topic
         self._searches = searches
         self._clock = clock
+        self._cursors = cursors
         self._redrive = redrive
         self._decoding = decoding
 
@@ -92,14 +101,14 @@ class DeadLetterHandlers:
             is_asked_for = found is not None and _may_see(identity, found) and parameters.select(found)
             return found.summary() if found is not None and is_asked_for else None
 
-        place = place_of(parameters.since, parameters.cursor, 0)
+        place = place_of(parameters.since, self._cursors.opened("dead-letters", parameters.cursor), 0)
         async with self._searches.turn(), opened(self._logs, self._topic) as log:
             found = await look_back(log, place, now=self._clock.now(), limit=parameters.limit, select=select)
         return _json(
             DeadLetterPage(
                 dead_letters=[match.value for match in found.matches],
                 searched_from=found.searched_from,
-                next_cursor=None if found.next is None else found.next.cursor(),
+                next_cursor=self._cursors.sealed("dead-letters", found.next_cursor),
             )
         )
 
@@ -130,7 +139,7 @@ class DeadLetterHandlers:
 
 
 def _may_see(identity: Identity, found: FoundLetter) -> bool:
-    """Tell whether a letter exists as far as an identity may know; of an unknown tenant, for those who see all."""
+    """Return whether a letter exists as far as an identity may know; of an unknown tenant, for those who see all."""
     return identity.sees(found.letter.tenant) and (found.letter.is_tenant_known or identity.tenants is None)
 
 

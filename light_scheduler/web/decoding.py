@@ -127,7 +127,7 @@ class Decoding:
 
 
 def may_see_masked(identity: Identity) -> bool:
-    """Tell whether an identity gets the values of masked fields: it may replace and cancel what it sees."""
+    """Return whether an identity gets the values of masked fields: it may replace and cancel what it sees."""
     return identity.role.includes(Role.WRITE)
 
 

@@ -62,12 +62,19 @@ class Dispatch:
             return result
         return await self.ask(again, timeout_s)
 
+    async def named(self, request: web.Request, command: Requested) -> ScheduleDetail | None:
+        """Return the schedule that a command names; None: it is pending nowhere.
+
+        Raises ProblemError if a partition did not answer.
+        """
+        return await self._find(request, command.tenant, command.id)
+
     async def existing(self, request: web.Request, command: Requested) -> ScheduleDetail:
         """Return the schedule that a command names.
 
         Raises ProblemError if it is pending nowhere (412), or a partition did not answer.
         """
-        found = await self._find(request, command.tenant, command.id)
+        found = await self.named(request, command)
         if found is None:
             raise nothing_to_match(command)
         return found

@@ -113,7 +113,7 @@ class AwaitedView(msgspec.Struct, frozen=True, kw_only=True):
     firing_id: str
     attempt: int
     fired_at: Annotated[int, Meta(description="When it was last delivered, UTC epoch ms.")]
-    until: Annotated[int | None, Meta(description="When it is delivered again, UTC epoch ms; null: never.")]
+    until: Annotated[int | None, Meta(description="When its time-out is over, UTC epoch ms; null: it has none.")]
 
 
 class TargetView(msgspec.Struct, frozen=True, kw_only=True):

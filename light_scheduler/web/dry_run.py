@@ -16,11 +16,12 @@ from light_scheduler.wire.instants import parse_instant
 
 from .dry_run_document import DryRunDocument
 from .guard import refuse_hidden
+from .large_bodies import LARGE_BYTES
 from .parameters import checked, read_parameters
 from .problems import ProblemError
+from .sliced_turns import SlicedTurns
 from .slices import LoopTime
 from .text_forms import INSTANT, described
-from .turns import Turns
 
 MOST_TIME_S = 0.25
 """Processor time for one dry run."""
@@ -57,7 +58,7 @@ class DryRunParameters(msgspec.Struct, frozen=True, kw_only=True):
 class DryRunHandlers:
     """One method per operation."""
 
-    def __init__(self, clock: Clock, work: Turns, settings: Settings) -> None:
+    def __init__(self, clock: Clock, work: SlicedTurns, settings: Settings) -> None:
         self._clock = clock
         self._work = work
         self._settings = settings
@@ -76,6 +77,13 @@ class DryRunHandlers:
                 HTTPStatus.BAD_REQUEST,
                 f"The body has more than {MOST_LINES} lines; send fewer, or run `light-scheduler dry-run`.",
             )
+        for number, line in enumerate(lines, 1):
+            if len(line) >= LARGE_BYTES:
+                raise ProblemError(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    f"Line {number} has {len(line)} bytes; a worker tries out commands of less than {LARGE_BYTES}. "
+                    "Shorten the payload, or run `light-scheduler dry-run`.",
+                )
         async with self._work.turn():
             document = await self._ran(lines, start, end, parameters.limit)
         for answer in document.answers:

@@ -58,6 +58,8 @@ class EventHandlers:
             raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, detail, retry_after_s=RETRY_AFTER_S)
         response = web.StreamResponse(headers=headers_for(is_secure=request.secure))
         response.content_type = EVENTS_MEDIA_TYPE
+        if request.method == "HEAD":
+            return response  # nothing follows its header: what did would be taken for the answer to another request
         with self._open.holding(holder):
             try:
                 await self._send(request, response, [*wanted])

@@ -22,7 +22,7 @@ class Attempts:
         self._recent: deque[tuple[int, str, str]] = deque()
 
     def failed(self, now: int, address: str, token: str) -> bool:
-        """Note a failure (`now` is UTC epoch ms); tell whether it is within the bounds. Others are not counted."""
+        """Note a failure (`now` is UTC epoch ms); return whether it is within the bounds. Others are not counted."""
         while self._recent and now - self._recent[0][0] >= WINDOW_MS:
             self._recent.popleft()
         own = [other_token for _, other, other_token in self._recent if other == address]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 
@@ -15,6 +16,7 @@ from light_scheduler.access.peers import PEER_HEADER, is_signed
 from light_scheduler.access.tokens import PREFIX
 from light_scheduler.clock import Clock
 
+from .busy_connections import BusyConnections
 from .cluster import Access, Peers
 from .cluster_answers import is_local
 from .peer_client import authority_of
@@ -44,10 +46,12 @@ class _ChallengeError(ProblemError):
         self.headers["WWW-Authenticate"] = challenge
 
 
-def guarded(access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler, Right]) -> Middleware:
+def guarded(
+    access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler, Right], busy: BusyConnections
+) -> Middleware:
     """Return a middleware that carries out only what `rights` allow; they are those of the routes' handlers.
 
-    It notes for whom a request is in `HOLDER`.
+    It notes for whom a request is in `HOLDER`, and counts its connection in `busy`.
     """
 
     @web.middleware
@@ -70,9 +74,17 @@ def guarded(access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler,
                 raise
             request[STILL_ADMITTED] = identified
             HOLDER.set(holder_for(request[IDENTITY], match.get("tenant")))
+            _hold_connection(request[IDENTITY], busy)
         return await handler(request)
 
     return admitted
+
+
+def _hold_connection(identity: Identity, busy: BusyConnections) -> None:
+    """Count a connection for who sent its request, until that is done. Raises ProblemError if they have too many."""
+    task = asyncio.current_task()
+    if identity is not ANYONE and identity is not PEER and task is not None:
+        busy.hold(identity, task)
 
 
 def refuse_hidden(request: web.Request, tenant: str | None) -> None:
@@ -129,7 +141,7 @@ async def _identified(request: web.Request, access: Access, peers: Peers, clock:
 
 
 def _is_of_browser(request: web.Request) -> bool:
-    """Tell whether somebody wants to see a page: programs, and scripts of pages, do not ask for HTML by name."""
+    """Return whether somebody wants to see a page: programs, and scripts of pages, do not ask for HTML by name."""
     is_reading = request.method in ("GET", "HEAD") and "Authorization" not in request.headers
     navigates = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
     return is_reading and navigates and "text/html" in request.headers.get("Accept", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
+from functools import partial
 from http import HTTPStatus
 from importlib import metadata
 
@@ -16,6 +17,7 @@ from light_scheduler.tables.views import Query
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .batch import BatchHandlers
+from .busy_connections import BusyConnections
 from .caught_up import caught_up
 from .changes import ChangeHandlers
 from .cluster_answers import ClusterAnswers, is_local, share_response
@@ -24,7 +26,9 @@ from .cluster_state import ClusterHandlers
 from .command_responses import etag, schedule_path
 from .commands import CommandHandlers
 from .configuration import ConfigurationHandlers
+from .connection_metrics import ConnectionCollector
 from .count_limits import count_turns
+from .cursors import Cursors, path_with
 from .dashboard import DASHBOARD_PATH, DashboardHandlers
 from .dead_letters import DeadLetterHandlers
 from .decoding import Decoding
@@ -44,6 +48,7 @@ from .known_partitions import KnownPartitions
 from .last_hour import LastHour
 from .light4j.handlers import Light4jHandlers
 from .light4j.operations import LIGHT4J_OPERATIONS
+from .listener import most_connections
 from .login import LoginHandlers
 from .metrics import registry_of
 from .negotiation import is_known
@@ -76,6 +81,8 @@ from .worker_documents import InfoDocument, ReadyDocument, live_document
 
 VERSION = metadata.version("light-scheduler")
 
+replace = msgspec.structs.replace
+
 
 class Handlers:
     """One method per operation, here or in one of the parts."""
@@ -83,11 +90,12 @@ class Handlers:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self.decoding = Decoding(worker.settings)
-        self._lists, self._work, searches, batches = request_turns()
+        self._lists, self._work, searches, batches, redrives, bodies = request_turns()
         counts = count_turns()
+        self._cursors = Cursors(worker.access)
         self._idempotency = Idempotency(worker.kafka.commands, worker.settings.topics.idempotency, worker.clock)
         self._etf1 = Etf1Handlers(worker, self._lists, self._work, searches)
-        self._light4j = Light4jHandlers(worker, self._lists, self._work)
+        self._light4j = Light4jHandlers(worker, self._lists, self._work, bodies)
         self._operations: tuple[Operation, ...] = (
             *(with_etf1(OPERATIONS) if self._etf1.topics else OPERATIONS),
             *(LIGHT4J_OPERATIONS if self._light4j.topics else ()),
@@ -100,13 +108,13 @@ class Handlers:
         cluster = ClusterHandlers(self._own_info, worker.peers, worker.topics, worker.clock)
         self._events = EventHandlers({"overview": overview.answer, "cluster": cluster.answer})
         self._configuration = ConfigurationHandlers(worker, self._own_info)
-        self._redrive = Redrive(worker)
+        self._redrive = Redrive(worker, redrives)
         self._parts = (
             self,
             self._etf1,
             self._light4j,
-            CommandHandlers(dispatch, self._idempotency, worker),
-            BatchHandlers(dispatch, worker, batches),
+            CommandHandlers(dispatch, self._idempotency, worker, bodies),
+            BatchHandlers(dispatch, worker, batches, bodies),
             WhyHandlers(worker, self._cluster, searches),
             *self._log_handlers(searches),
             UpcomingHandlers(worker.lanes, self._cluster, counts, worker.clock),
@@ -125,10 +133,12 @@ class Handlers:
         self._handlers = {operation.name: self._handler(operation.name) for operation in self._operations}
         self.rates = RateCourier(worker)
         self._pages = _pages(dashboard, LoginHandlers(worker.access, worker.clock), self.rates)
+        self.busy = BusyConnections(most_connections())
         self._tenants = TenantCollector(worker.lanes)
         self._registry = registry_of(
             worker.lanes, self._tenants, worker.delays, app_id=worker.settings.app_id, version=VERSION
         )
+        self._registry.register(ConnectionCollector(self.busy))
         if self._etf1.topics:
             self._registry.register(EventCollector(worker.lanes, self._etf1.topics))
         self._node = None if worker.process is None else Node(worker.process, self._registry)
@@ -137,11 +147,11 @@ class Handlers:
     def _log_handlers(self, searches: Turns) -> tuple[object, ...]:
         """Return those who answer from what topics have."""
         worker = self._worker
-        logs, topics, clock = worker.kafka.logs, worker.settings.topics, worker.clock
+        logs, topics, clock, cursors = worker.kafka.logs, worker.settings.topics, worker.clock, self._cursors
         return (
-            HistoryHandlers(logs, topics.history, searches, clock),
-            ChangeHandlers(logs, topics.history, searches, clock),
-            DeadLetterHandlers(logs, topics.dead_letters, searches, clock, self._redrive, self.decoding),
+            HistoryHandlers(logs, topics.history, searches, clock, cursors),
+            ChangeHandlers(logs, topics.history, searches, clock, cursors),
+            DeadLetterHandlers(logs, topics.dead_letters, searches, clock, cursors, self._redrive, self.decoding),
         )
 
     def routes(self) -> list[web.RouteDef]:
@@ -196,11 +206,13 @@ class Handlers:
 
     async def list_schedules(self, request: web.Request) -> web.Response:
         named = await self._partitions.asked_by(request)
-        query = list_query(request.match_info["tenant"], request.query, named)
+        tenant, given = request.match_info["tenant"], request.query
         if is_local(request):
-            return share_response(await self._own_page(query))
+            return share_response(await self._own_page(list_query(tenant, given, named)))
+        query = list_query(tenant, given, named, partial(self._cursors.opened, "schedules"))
         async with self._lists.turn():
-            return _json(await self._cluster(request).page(self._own_page(query), request.rel_url.raw_path_qs, query))
+            page = await self._cluster(request).page(self._own_page(query), path_with(request, query.cursor), query)
+        return _json(replace(page, next_cursor=self._cursors.sealed("schedules", page.next_cursor)))
 
     async def _own_page(self, query: Query) -> OwnPage:
         lanes = await caught_up(self._worker.lanes)

@@ -17,6 +17,7 @@ from light_scheduler.wire import CommandRecord, decode_history, history_key
 from light_scheduler.wire.fields import closest, parse_id, parse_tenant
 from light_scheduler.wire.instants import parse_instant
 
+from .cursors import Cursors
 from .history_page import HistoryPage
 from .looking_back import OpenLog, SearchPosition, look_back, opened
 from .parameters import checked, read_parameters
@@ -57,24 +58,26 @@ class HistoryParameters(msgspec.Struct, frozen=True, kw_only=True):
 class HistoryHandlers:
     """One method per operation."""
 
-    def __init__(self, logs: OpenLog, topic: str, searches: Turns, clock: Clock) -> None:
+    def __init__(self, logs: OpenLog, topic: str, searches: Turns, clock: Clock, cursors: Cursors) -> None:
         self._logs = logs
         self._topic = topic
         self._searches = searches
         self._clock = clock
+        self._cursors = cursors
 
     async def schedule_history(self, request: web.Request) -> web.Response:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
         id = checked("id", parse_id, request.match_info["id"])
         parameters = read_parameters(HistoryParameters, request.query)
         select = events_of(tenant, id, parameters.events())
-        place = place_of(parameters.since, parameters.cursor, self._clock.now() - DAY_MS)
+        cursor = self._cursors.opened("history", parameters.cursor)
+        place = place_of(parameters.since, cursor, self._clock.now() - DAY_MS)
         async with self._searches.turn(), opened(self._logs, self._topic) as log:
             found = await look_back(log, place, now=self._clock.now(), limit=parameters.limit, select=select)
         page = HistoryPage(
             events=[match.value for match in found.matches],
             searched_from=found.searched_from,
-            next_cursor=None if found.next is None else found.next.cursor(),
+            next_cursor=self._cursors.sealed("history", found.next_cursor),
         )
         return web.Response(body=msgspec.json.encode(page), content_type="application/json")
 

@@ -124,15 +124,19 @@ class Idempotency:
         assert claim.result is not None
         return claim.result
 
-    async def settle(self, claim: Claim, timeout_s: float) -> None:
-        """Give the result of a claim a moment to be read here: another worker may have answered with it already.
+    async def settle(self, claim: Claim, timeout_s: float, *, needs_result: bool) -> None:
+        """Give what became of a claim a moment to be read here: another worker may have answered with it already.
 
-        Raises BrokerError.
+        That is its result or, if none is needed, that its command was sent. Raises BrokerError.
         """
-        if claim.result is None and self._waiting.has_room(HOLDER.get()):
+
+        def is_settled() -> bool:
+            return claim.result is not None or (claim.sent is not None and not needs_result)
+
+        if not is_settled() and self._waiting.has_room(HOLDER.get()):
             with self._waiting.holding(HOLDER.get()), suppress(TimeoutError):
                 async with asyncio.timeout(min(timeout_s, BEHIND_S)):
-                    await self._log.until(lambda: claim.result is not None)
+                    await self._log.until(is_settled)
 
     async def close(self) -> None:
         """Read no more. Requests that still wait get a BrokerError."""

@@ -6,13 +6,15 @@ timestamps, UTC epoch ms.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple
 
 from light_scheduler.model import Outcome, Result
 from light_scheduler.wire.idempotency import ClaimEvent, ClaimMade, CommandSent, key_hash_of
 
-from .shares import Shares
+from .shares import Holder, Shares
 
 MOST_KEYS = 200_000
 """Keys of the last hour, of all workers together, that are kept in memory: half of them of a tenant that alone uses
@@ -23,6 +25,9 @@ KEPT_MS = 3_600_000
 
 ABANDONED_MS = 120_000
 """A claim of this age whose command was not sent never will be: its worker is gone. Longer than a request may last."""
+
+COUNTED_FOR_MS = 1_000
+"""How long a count of what has expired is used: it can take some 50 ms."""
 
 _CHANGED_NOTHING = (Outcome.REJECTED, Outcome.CONFLICT)
 
@@ -45,8 +50,15 @@ class Claim:
     result: Result | None = None
 
     def is_abandoned(self, now: int) -> bool:
-        """Tell whether another request may carry the key out in its place."""
+        """Return whether another request may carry the key out in its place."""
         return self.sent is None and self.result is None and now - self.at > ABANDONED_MS
+
+
+class _Expired(NamedTuple):
+    """How many claims of each tenant had expired at an instant, and wait for a record to be forgotten."""
+
+    at: int
+    of: Counter[Holder]
 
 
 class Claims:
@@ -55,14 +67,19 @@ class Claims:
     def __init__(self) -> None:
         self._by_hash: OrderedDict[str, Claim] = OrderedDict()
         self._shares = Shares(MOST_KEYS)
+        self._expired: _Expired | None = None
 
     def __len__(self) -> int:
         return len(self._by_hash)
 
     def has_room(self, tenant: str, now: int) -> bool:
-        """Tell whether a tenant may claim one more key. If the oldest has expired, the next record makes room."""
-        oldest = next(iter(self._by_hash.values()), None)
-        return self._shares.has_room(tenant) or (oldest is not None and oldest.at <= now - KEPT_MS)
+        """Return whether a tenant may claim one more key. With its record, those that have expired are forgotten."""
+        if self._shares.has_room(tenant):
+            return True
+        if self._expired is None or now - self._expired.at >= COUNTED_FOR_MS:
+            gone = takewhile(lambda claim: claim.at <= now - KEPT_MS, self._by_hash.values())
+            self._expired = _Expired(now, Counter(claim.tenant for claim in gone))
+        return self._shares.has_room(tenant, freed=self._expired.of)
 
     def get(self, hash: str, now: int) -> Claim | None:
         """Return the claim that a key stands for at an instant."""
@@ -71,6 +88,7 @@ class Claims:
 
     def apply(self, request_id: str, event: ClaimEvent, at: int) -> None:
         """Take in the next record of the topic."""
+        self._expired = None
         self._forget_before(at - KEPT_MS)
         hash = key_hash_of(request_id)
         claim = self.get(hash, at)

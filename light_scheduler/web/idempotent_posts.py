@@ -91,9 +91,9 @@ class Submissions:
         return result_response(await self._idempotency.result(claim, receipt, parameters.timeout_s))
 
     async def _answer(self, claim: Claim, submission: Submission, parameters: SendParameters) -> web.Response:
+        await self._idempotency.settle(claim, parameters.timeout_s, needs_result=parameters.wait)
         if claim.sent is not None and not parameters.wait:
             return sent_response(Receipt(submission.tenant, claim.id, claim.sent.partition, claim.sent.offset))
-        await self._idempotency.settle(claim, parameters.timeout_s)
         if claim.result is None:
             raise StillRunningError
         return result_response(claim.result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from light_scheduler.model import LATEST_INSTANT
@@ -54,24 +54,31 @@ def intervals_asked(parameters: IntervalParameters, now: int) -> Intervals:
     return Intervals(by, begin, end)
 
 
-def cells_in(counts: Counts, asked: Intervals) -> Iterator[list[tuple[int, int, int]]]:
+def cells_in(
+    counts: Counts, asked: Intervals, groups: Callable[[], Sequence[int] | None] = lambda: None
+) -> Iterator[list[tuple[int, int, int]]]:
     """Yield (number of a group, minute in which an interval begins, change) of a table, some at a time. Between two
-    yields the table may change: each day is exact as of the moment when the first part of it is read."""
+    yields the table may change: each day is exact as of the moment when the first part of it is read.
+
+    `groups` is asked at these moments for the numbers, in order, of the groups that are wanted; None: all. Cells of
+    others may be among what is yielded.
+    """
     if asked.by == "day":
-        for cells in pieces(counts.each_by_day()):
-            yield _within(asked, cells, A_DAY)
+        yield from _within(asked, counts.rows_by_day(groups()), A_DAY)
         return
-    for day in sorted(counts.days()):
+    for day in sorted(counts.days(groups())):
         if asked.begin // A_DAY <= day < -(-asked.end // A_DAY):
-            for cells in pieces(counts.each_by_minute(day)):
-                yield _within(asked, cells, 1)
+            yield from _within(asked, counts.rows_by_minute(day, groups()), 1)
 
 
-def _within(asked: Intervals, cells: list[tuple[int, int]], unit: int) -> list[tuple[int, int, int]]:
-    """Return the cells in the intervals; `unit` is the minutes that a cell has. There can be millions: no calls."""
+def _within(asked: Intervals, rows: Iterator[dict[int, int]], unit: int) -> Iterator[list[tuple[int, int, int]]]:
+    """Yield the cells in the intervals, those of a row or a piece of it at a time; `unit` is the minutes that a cell
+    has. There can be millions: no calls."""
     begin, end, length = asked.begin, asked.end, MINUTES[asked.by]
-    return [
-        (cell >> 32, minute // length * length, change)
-        for cell, change in cells
-        if begin <= (minute := (cell & 0xFFFFFFFF) * unit) < end
-    ]
+    for row in rows:
+        for cells in pieces(iter(row.items())):
+            yield [
+                (cell >> 32, minute // length * length, change)
+                for cell, change in cells
+                if begin <= (minute := (cell & 0xFFFFFFFF) * unit) < end
+            ]

@@ -38,7 +38,7 @@ class KafkaTopics(NamedTuple):
 def topics_of(settings: Settings, peers: Peers) -> KafkaTopics:
     """Return the topics of the application of these settings. Nothing is connected before it is used."""
     writer = AtomicWriter(
-        settings.connection, lambda: f"{settings.app_id}-redrive/{peers.own_url}", largest_record(settings)
+        settings.connection, lambda: f"{settings.topics.redrives}{peers.own_url}", largest_record(settings)
     )
     readers = LogReaders(settings.connection, SEARCHES)
 

@@ -91,7 +91,7 @@ class KnownPartitions:
 
 
 def _is_beyond(name: str, counts: Mapping[str, int | None]) -> bool:
-    """Tell whether a text names a partition that a commands topic has not, by what is known of it."""
+    """Return whether a text names a partition that a commands topic has not, by what is known of it."""
     topic, _, number = name.removesuffix("]").rpartition("[")
     count = counts.get(topic)
     return count is not None and number.isdecimal() and len(number) < 10 and int(number) >= count

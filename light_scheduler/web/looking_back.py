@@ -81,14 +81,15 @@ class SearchPosition(msgspec.Struct, frozen=True, array_like=True):
 
     def cursor(self) -> str:
         """Return it as text for a query string."""
-        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+        return base64.urlsafe_b64encode(msgspec.msgpack.encode(self)).decode().rstrip("=")
 
     @classmethod
     def of(cls, cursor: str) -> SearchPosition:
         """Raises QueryError."""
         try:
-            return msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=SearchPosition)
-        except (ValueError, msgspec.MsgspecError):
+            raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+            return msgspec.msgpack.decode(raw, type=SearchPosition)
+        except (ValueError, RecursionError, msgspec.MsgspecError):
             raise QueryError("cursor", "is not a cursor of this list: pass next_cursor unchanged") from None
 
 
@@ -110,6 +111,11 @@ class Found(Generic[T]):
     matches: list[Match[T]]
     searched_from: int
     next: SearchPosition | None
+
+    @property
+    def next_cursor(self) -> str | None:
+        """The cursor to go on with; None: the search is over."""
+        return None if self.next is None else self.next.cursor()
 
 
 async def look_back(

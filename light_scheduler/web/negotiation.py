@@ -51,7 +51,7 @@ def expected_version(request: web.Request) -> dict[str, str]:
 
 
 def must_exist(request: web.Request) -> bool:
-    """Tell whether `If-Match` is `*`: a command is for a schedule that is there, whichever version it has."""
+    """Return whether `If-Match` is `*`: a command is for a schedule that is there, whichever version it has."""
     return [each.strip() for each in request.headers.getall(IF_MATCH, [])] == ["*"]
 
 
@@ -68,7 +68,7 @@ def only_if_absent(request: web.Request) -> dict[str, str]:
 
 
 def is_known(request: web.Request, tag: str) -> bool:
-    """Tell whether `If-None-Match` names the ETag of what a GET would show."""
+    """Return whether `If-None-Match` names the ETag of what a GET would show."""
     given = ",".join(request.headers.getall(IF_NONE_MATCH, []))
     return given.strip() == "*" or tag in _ETAG.findall(given)
 

@@ -17,12 +17,13 @@ from light_scheduler.model.delay import RULE_NAME
 from light_scheduler.model.tenant import TENANT_NAME
 from light_scheduler.wire import command_schema
 from light_scheduler.wire.build import FIELDS_OF
-from light_scheduler.wire.fields import ID_PATTERN
+from light_scheduler.wire.fields import ID_PATTERN, ONE_ID_PATTERN, SELECTION_PATTERN
 
 from .documents import ScheduleDetail
 from .links import links_of
 from .operations import JSON_MEDIA_TYPE, LINES_MEDIA_TYPE, OPERATIONS, CommandBody, CommandLines, Operation
 from .problems import PROBLEM_MEDIA_TYPE, Problem
+from .requested import OF_STARRED
 from .rights import RIGHTS
 
 _SCHEME = "token"
@@ -119,7 +120,8 @@ def _refusals(operation: Operation, right: Right) -> set[HTTPStatus]:
     # A tenant that a token is not for looks as if it were not there: in a path, or in what is tried out.
     names_tenant = "{tenant}" in operation.path or isinstance(operation.body, CommandBody | CommandLines)
     hidden = {HTTPStatus.NOT_FOUND} if names_tenant or operation.name == "preview" else set()
-    return {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE} | hidden
+    refused = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
+    return refused | {HTTPStatus.SERVICE_UNAVAILABLE} | hidden
 
 
 def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
@@ -181,6 +183,8 @@ def _command(body: CommandBody) -> dict[str, Any]:
     elif body.command != "schedule":
         needless.add("labels")  # they select among many
     schema = command_schema(FIELDS_OF[body.command] - needless)
+    if "id" in schema["properties"]:
+        schema["properties"]["id"]["pattern"] = SELECTION_PATTERN if body.is_bulk else ONE_ID_PATTERN
     for name in (required := [*_REQUIRED.get(body.command, ()), *(["id"] if body.is_bulk else ())]):
         schema["properties"][name] = _given(schema["properties"][name])
     described = {name: value for name, value in schema.items() if name not in ("$schema", "$id", "title")}
@@ -200,6 +204,10 @@ def _reference(document: type[msgspec.Struct]) -> dict[str, str]:
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
     known = _PATH_PARAMETERS | ({"name": _RULE_NAME} if _tag(operation.path) == "delays" else {})
+    if operation.method != "get":
+        command = operation.body.command if isinstance(operation.body, CommandBody) else None
+        is_starred = command is None or command in OF_STARRED  # a DELETE has no body
+        known["id"] = known["id"][0], {"pattern": ID_PATTERN if is_starred else ONE_ID_PATTERN}
     return [
         {
             "name": name,

@@ -65,17 +65,16 @@ class OwnOverview(msgspec.Struct, frozen=True):
     hour: list[Slot] | None
 
 
-async def lane_counts(groups: Iterator[tuple[Group, int]], tenants: Tenants, time: LoopTime) -> LaneCounts:
+async def lane_counts(groups: Iterator[tuple[Group, int]], time: LoopTime) -> LaneCounts:
     """Return the counts of a lane from those of its groups."""
     states: Counter[State] = Counter()
     largest: Largest[Group] = Largest(MOST_GROUPS)
     size = 0
     for rows in pieces(groups):
-        seen = rows if tenants is None else [each for each in rows if each[0].tenant in tenants]
-        size += len(seen)
-        for group, count in seen:
+        size += len(rows)
+        for group, count in rows:
             states[group.state] += count
-        largest.add(seen)
+        largest.add(rows)
         if time.slice_is_over():
             await time.rest()
     found = largest.found()
@@ -116,7 +115,7 @@ async def own_overview(tables: Tables, lanes: Lanes, hour: list[Slot], tenants: 
     counted: dict[Lane, tuple[ReadableTable, LaneCounts]] = {}
     async with LoopTime(rest=SHORT_REST) as time:
         for lane, table in tables.tables().items():
-            counted[lane] = table, await lane_counts(table.counts.each_total(), tenants, time)
+            counted[lane] = table, await lane_counts(table.counts.each_total(tenants), time)
     tables_left = tables.tables()
     running = [lane for lane, (table, _) in counted.items() if tables_left.get(lane) is table]
     counts = [counted[lane][1] for lane in running]

@@ -73,10 +73,16 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
     ) = UNSET
 
 
-def list_query(tenant: str, given: MultiMapping[str], named: Callable[[str], Lane]) -> Query:
-    """Return the query that a request asks for; `named` returns what a `PartitionName` names. Raises QueryError naming
-    the parameter at fault."""
+def list_query(
+    tenant: str,
+    given: MultiMapping[str],
+    named: Callable[[str], Lane],
+    opened: Callable[[str | UnsetType], str | UnsetType] = lambda cursor: cursor,
+) -> Query:
+    """Return the query that a request asks for; `named` returns what a `PartitionName` names, and `opened` the cursor
+    of which a text was made. Raises QueryError naming the parameter at fault."""
     parameters = read_parameters(ListParameters, given)
+    cursor = opened(parameters.cursor)
     return Query(
         tenant=checked("tenant", parse_tenant, tenant),
         id_prefix=parameters.id_prefix,
@@ -90,7 +96,7 @@ def list_query(tenant: str, given: MultiMapping[str], named: Callable[[str], Lan
         due_to=optional("due_to", parse_instant, parameters.due_to),
         sort=parameters.sort,
         limit=parameters.limit,
-        cursor=None if parameters.cursor is UNSET else parameters.cursor,
+        cursor=None if cursor is UNSET else cursor,
     )
 
 

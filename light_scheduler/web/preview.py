@@ -20,16 +20,16 @@ from light_scheduler.wire import UnsentRecord, json_command
 from light_scheduler.wire.build import TIME_RULE, command_from
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
 from light_scheduler.wire.instants import parse_instant
-from light_scheduler.wire.json_form import JSON, json_name
+from light_scheduler.wire.json_commands import JSON, json_name
 
 from .documents import PreviewDocument
 from .guard import refuse_hidden
 from .parameters import checked, read_parameters
 from .problems import ProblemError, ProblemType
 from .query_durations import refuse_bare_durations
+from .sliced_turns import SlicedTurns
 from .slices import LoopTime
 from .text_forms import INSTANT, described
-from .turns import Turns
 
 MOST_FIRINGS = 1_000
 
@@ -72,7 +72,7 @@ RuleParameters: type[PreviewParameters] = msgspec.defstruct(  # type: ignore[ass
 class PreviewHandlers:
     """One method per operation."""
 
-    def __init__(self, clock: Clock, work: Turns) -> None:
+    def __init__(self, clock: Clock, work: SlicedTurns) -> None:
         self._clock = clock
         self._work = work
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from light_scheduler.lanes.lane_state import TOLD_TO_ALL
 from light_scheduler.lanes.status import RESTORING, RUNNING
 
 from .cluster import Access, Lanes, Peers
@@ -10,6 +11,7 @@ from .cluster import Access, Lanes, Peers
 def why_not_ready(lanes: Lanes, peers: Peers, topics: frozenset[str], access: Access) -> list[str]:
     """Return a reason for each assigned partition that does not run; nothing once all do.
 
+    Anybody may ask, so the error that a lane has failed with is not in it: it can name topics of tenants.
     A worker that was assigned none, for there are fewer partitions than workers, is ready.
     """
     owners = peers.owners()
@@ -28,7 +30,7 @@ def why_not_ready(lanes: Lanes, peers: Peers, topics: frozenset[str], access: Ac
         if lane is None:
             reasons.append(f"{topic}[{partition}] has no lane yet")
         elif lane.state != RUNNING:
-            why = f": {lane.reason}" if lane.reason else ""
+            why = f": {lane.reason}" if lane.reason in TOLD_TO_ALL else ""
             if lane.state == RESTORING and lane.restore is not None:
                 why = f": {lane.restore}"
             reasons.append(f"{topic}[{partition}] is {lane.state}{why}")

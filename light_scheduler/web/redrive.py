@@ -24,7 +24,7 @@ from light_scheduler.wire import (
     history_key,
 )
 from light_scheduler.wire.events import CHANGES_PARTITION
-from light_scheduler.wire.json_form import is_json_record
+from light_scheduler.wire.json_commands import is_json_record
 from light_scheduler.wire.redrive import (
     REDRIVEN,
     deciding_key,
@@ -40,6 +40,7 @@ from .guard import IDENTITY, refuse_hidden, refuse_reserved
 from .looking_back import opened
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .requesters import naming, requester_of
+from .turns import Turns
 from .worker import Worker
 
 MOST_SEARCHED = 500
@@ -51,8 +52,10 @@ log = logging.getLogger(__name__)
 class Redrive:
     """Each call sends a letter once more: nothing is known of calls before."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, turns: Turns) -> None:
+        """`turns` are for the transactions, of which a worker makes one at a time."""
         self._worker = worker
+        self._turns = turns
         settings = worker.settings
         self._dialects = CommandDialects(settings)
         self._limits = Limits(
@@ -75,8 +78,9 @@ class Redrive:
                 f"Dead letter {found.name} came from {found.source_topic}, not a commands topic of this worker."
             )
         send = self._command if found.kind == "command" else self._firing
-        with failures_as_problems():
-            document = await send(request, found)
+        async with self._turns.turn():
+            with failures_as_problems():
+                document = await send(request, found)
         who = request[IDENTITY].name
         log.info(
             "dead letter %s of tenant %s was redriven by %s from %s", found.name, document.tenant, who, request.remote

@@ -14,10 +14,13 @@ from light_scheduler.model import Command, Headers, ReplyTo, ScheduleCommand
 from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import UnsentRecord, json_command
 from light_scheduler.wire.build import ANY, TargetMissing
-from light_scheduler.wire.json_form import CONTENT_TYPE, JSON, JSON_COMMAND
+from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON, JSON_COMMAND, JSON_OF_OTHERS, JsonDialect
 
 MakeHeaders = Callable[[bytes], Headers]
 """From a record's value to headers for it."""
+
+OF_STARRED = ("cancel", "pause", "resume", "trigger", "reschedule")
+"""Commands for one schedule whose id may end in `*`: other schedulers' may."""
 
 _ELSEWHERE = ("reply_topic", "reply_partition", "correlation_id")
 
@@ -70,13 +73,17 @@ def requested(
     `defaults` are for what neither of them says; `ruled` has the rules of the tenant, if it has any. Raises
     InvalidCommand, naming the member of the JSON form at fault.
     """
-    if given.get("id", "").endswith(ANY):
-        raise InvalidCommand("id", f"must not end in {ANY}: this path is for one schedule")
+    is_starred = given.get("id", "").endswith(ANY)
+    if is_starred and given.get("command") not in OF_STARRED:
+        raise no_selection()
     value = json_command(body, given, defaults)
+    members = msgspec.json.decode(value, type=dict[str, msgspec.Raw])
     for name in _ELSEWHERE:
-        if name in msgspec.json.decode(value, type=dict[str, msgspec.Raw]):
+        if name in members:
             raise InvalidCommand(name, "is for Kafka producers only. Over HTTP the response is the result")
-    command = _decoded(value, ruled)
+    command = _decoded(JSON_OF_OTHERS if is_starred else JSON, value, ruled)
+    if is_starred and "labels" in members:
+        raise InvalidCommand("labels", "is for several schedules, and this path is for one")
     key = command.id.encode() if command.key is None else command.key
     target_topic = command.target.topic if isinstance(command, ScheduleCommand) else None
     return Requested(
@@ -91,9 +98,14 @@ def requested(
     )
 
 
-def _decoded(value: bytes, ruled: Tenant | None) -> Command:
+def no_selection() -> InvalidCommand:
+    """Return the refusal of an id that ends in `*` where one schedule is meant."""
+    return InvalidCommand("id", f"must not end in {ANY}: this path is for one schedule")
+
+
+def _decoded(form: JsonDialect, value: bytes, ruled: Tenant | None) -> Command:
     try:
-        return JSON.decode(UnsentRecord(None, value))
+        return form.decode(UnsentRecord(None, value))
     except TargetMissing as error:
         command = with_default_target(error.command, ruled)
         if command is None:

@@ -44,7 +44,7 @@ def cookie_of(request: web.Request) -> str | None:
 
 
 def can_hold(text: str) -> bool:
-    """Tell whether a browser would keep a token."""
+    """Return whether a browser would keep a token."""
     return len(COOKIE) + 1 + len(text.encode()) <= MOST_COOKIE_BYTES
 
 
@@ -60,7 +60,7 @@ def own_page(text: str) -> str:
 
 
 def _is_of_own_page(request: web.Request) -> bool:
-    """Tell whether the browser says so. To secure addresses it says it outright, also where a proxy ends TLS."""
+    """Return whether the browser says so. To secure addresses it says it outright, also where a proxy ends TLS."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         return site == "same-origin"
@@ -78,7 +78,7 @@ def end(response: web.Response, request: web.Request) -> None:
 
 
 def _is_secure(request: web.Request) -> bool:
-    """Tell whether the browser reached this page over TLS, also where a proxy ends it.
+    """Return whether the browser reached this page over TLS, also where a proxy ends it.
 
     The browser itself says so. Who makes it up gets a cookie that is sent over TLS only.
     """

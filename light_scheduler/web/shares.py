@@ -8,7 +8,7 @@ packet switches" (1998).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -37,9 +37,19 @@ class Shares:
         self._held: Counter[Holder] = Counter()
         self._used = 0
 
-    def has_room(self, holder: Holder, amount: int = 1) -> bool:
-        """Tell whether a holder may take an amount: it may then hold no more than is left before."""
-        return self._held[holder] + amount <= self._total - self._used
+    @property
+    def used(self) -> int:
+        """The units that are taken."""
+        return self._used
+
+    def has_room(self, holder: Holder, amount: int = 1, *, freed: Mapping[Holder, int] | None = None) -> bool:
+        """Return whether a holder may take an amount: it may then hold no more than is left before.
+
+        `freed` is what holders will have given back by then.
+        """
+        freed = freed or {}
+        held, used = self._held[holder] - freed.get(holder, 0), self._used - sum(freed.values())
+        return held + amount <= self._total - used
 
     def take(self, holder: Holder, amount: int = 1) -> None:
         """Take an amount, whether there is room or not."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from math import inf
 from time import perf_counter, thread_time
@@ -42,6 +43,9 @@ ROWS_AT_ONCE = 500
 
 T = TypeVar("T")
 
+BETWEEN_SLICES: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("between slices", default=None)
+"""Lets other requests have slices, of a request that shares its turn with them (see `sliced_turns`)."""
+
 
 def pieces(rows: Iterator[T]) -> Iterator[list[T]]:
     """Yield rows, some at a time."""
@@ -69,7 +73,7 @@ class Credit:
         self._counted_at = perf_counter()
 
     def covers(self, seconds: float) -> bool:
-        """Take so much off it; tell whether it had that."""
+        """Take so much off it; return whether it had that."""
         now = perf_counter()
         self._left_s = min(self._most_s, self._left_s + (now - self._counted_at) / (1 + REST))
         self._counted_at = now
@@ -87,22 +91,40 @@ class LoopTime:
 
     A slice ends by the clock, since others wait for it. The sum is processor time, at most `most_s`: a busy machine
     makes no answer shorter. `rest` is how long others then have the loop, in slices, unless `credit` covers the slice.
+    Other requests may have slices after that, before `rest` returns: it raises what `BETWEEN_SLICES` does. After a last
+    slice of less than `spared_s` it does not rest. The first slice counts as if it had held up the loop for `held_s`
+    before: others that did not rest for that have had it.
     """
 
-    def __init__(self, most_s: float = inf, rest: float = REST, credit: Credit = _OF_THIS_WORKER) -> None:
+    def __init__(
+        self,
+        most_s: float = inf,
+        rest: float = REST,
+        credit: Credit = _OF_THIS_WORKER,
+        spared_s: float = 0.0,
+        held_s: float = 0.0,
+    ) -> None:
         self._most_s = most_s
         self._rest = rest
         self._credit = credit
+        self._spared_s = spared_s
+        self._between = BETWEEN_SLICES.get()
         self._used_s = 0.0
-        self._held_s = self._free_s = 0.0  # how long this slice has held up the loop, and left it to others
+        self._held_s, self._free_s = held_s, 0.0  # how long this slice has held up the loop, and left it to others
 
     async def __aenter__(self) -> Self:
         self._begin()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *failure: object) -> None:
-        if kind is not asyncio.CancelledError:
+        self._between = None
+        if kind is not asyncio.CancelledError and self.held_s() >= self._spared_s:
             await self.rest()
+
+    def held_s(self) -> float:
+        """Return how long this slice has held up the loop so far, as others are given it for."""
+        has_run = self._waits is not None and waits() == self._waits
+        return self._held_s + (thread_time() - self._cpu_began if has_run else perf_counter() - self._began)
 
     def slice_is_over(self) -> bool:
         return self._held_s + perf_counter() - self._began >= SLICE_S
@@ -133,13 +155,15 @@ class LoopTime:
         pause_s = max(0.0, self._held_s * rest - self._free_s)
         self._held_s = self._free_s = 0.0
         await asyncio.sleep(pause_s)
-        self._begin()
+        try:
+            if self._between is not None:
+                await self._between()
+        finally:
+            self._begin()
 
     def _begin(self) -> None:
         self._began, self._cpu_began, self._waits = perf_counter(), thread_time(), waits()
 
     def _end(self) -> None:
-        cpu_s = thread_time() - self._cpu_began
-        self._used_s += cpu_s
-        has_run = self._waits is not None and waits() == self._waits
-        self._held_s += cpu_s if has_run else perf_counter() - self._began
+        self._used_s += thread_time() - self._cpu_began
+        self._held_s = self.held_s()

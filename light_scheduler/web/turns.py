@@ -48,7 +48,7 @@ class Turns:
     async def _wait(self, holder: Holder) -> None:
         if not self._places.has_room(holder):
             await asyncio.sleep(REFUSE_AFTER_S)
-            raise self._refusal()
+            raise refusal(self._what)
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(holder, deque()).append(turn)
         with self._places.holding(holder):
@@ -57,7 +57,7 @@ class Turns:
                     await turn
             except TimeoutError:
                 self._leave(holder, turn)
-                raise self._refusal() from None
+                raise refusal(self._what) from None
             except asyncio.CancelledError:
                 self._leave(holder, turn)
                 raise
@@ -87,9 +87,11 @@ class Turns:
         if waiting := self._waiting.pop(holder, None):
             self._waiting[holder] = waiting
 
-    def _refusal(self) -> ProblemError:
-        return ProblemError(
-            HTTPStatus.TOO_MANY_REQUESTS,
-            f"This worker has too many {self._what}. Try again later.",
-            retry_after_s=RETRY_AFTER_S,
-        )
+
+def refusal(what: str) -> ProblemError:
+    """Return the refusal (429) of requests of which a worker has too many."""
+    return ProblemError(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        f"This worker has too many {what}. Try again later.",
+        retry_after_s=RETRY_AFTER_S,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -80,35 +80,32 @@ def parts(table: ReadableTable, asked: TenantIntervals) -> Iterator[Counter[Kind
     is read. None counts what another one does: a minute is in one day.
     """
     counts = table.counts
-    for totals in pieces(counts.each_total()):
-        yield Counter({Kind(each.topic, each.state, None): n for each, n in totals if each.tenant == asked.tenant})
+    for totals in pieces(counts.each_total((asked.tenant,))):
+        yield Counter({Kind(each.topic, each.state, None): n for each, n in totals})
     own = _OwnGroups(counts, asked.tenant)
-    for cells in cells_in(counts, asked):
-        yield _added_up(own, cells)
+    for cells in cells_in(counts, asked, own.numbers):
+        yield _added_up(own.groups, cells)
 
 
 class _OwnGroups:
-    """The groups of a tenant, by number. One that was found stays known, whether it still counts anything or not."""
+    """The groups of a tenant by their numbers, as of when these were asked for last: before each read of counts."""
 
     def __init__(self, counts: Counts, tenant: str) -> None:
         self._counts = counts
         self._tenant = tenant
-        self._found: dict[int, Group] = {}
+        self.groups: dict[int, Group] = {}
 
-    def get(self, number: int) -> Group | None:
-        if number not in self._found:
-            group = self._counts.group(number)
-            if group is None or group.tenant != self._tenant:
-                return None
-            self._found[number] = group
-        return self._found[number]
+    def numbers(self) -> list[int]:
+        """Return the numbers, in order."""
+        self.groups = self._counts.groups_of(self._tenant)
+        return list(self.groups)
 
 
-def _added_up(own: _OwnGroups, cells: Iterable[tuple[int, int, int]]) -> Counter[Kind]:
-    """Add up (number of a group, minute in which an interval begins, change) by kind."""
+def _added_up(groups: Mapping[int, Group], cells: Iterable[tuple[int, int, int]]) -> Counter[Kind]:
+    """Add up (number of a group, minute in which an interval begins, change) by kind: those of these groups."""
     sums = Counter[Kind]()
     for number, begin, change in cells:
-        if (group := own.get(number)) is not None:
+        if (group := groups.get(number)) is not None:
             sums[Kind(group.topic, group.state, begin)] += change
     return sums
 
@@ -130,7 +127,12 @@ async def own_counts(tables: Tables, asked: TenantIntervals) -> OwnCounts:
                     if tables.tables().get(lane) is not table:
                         del found[lane]
                         break
-    rows = [(lane, kind, count) for lane, sums in found.items() for kind, count in sums.items() if count]
+        rows: list[tuple[Lane, Kind, int]] = []
+        for lane, sums in found.items():
+            for some in pieces(iter(sums.items())):
+                rows += [(lane, kind, count) for kind, count in some if count]
+                if time.slice_is_over():
+                    await time.rest()
     return OwnCounts(sorted(found), rows)
 
 

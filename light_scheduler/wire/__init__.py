@@ -22,7 +22,7 @@ from .events import (
 from .firing import firing_headers, parse_firing
 from .ids import derived_id, record_id, time_ordered_id
 from .instants import format_instant, instant_of, parse_instant
-from .json_form import command_schema, json_command
+from .json_commands import command_schema, json_command
 from .partitioner import partition_for
 from .record import CommandRecord, UnsentRecord
 from .trigger_fields import trigger_fields

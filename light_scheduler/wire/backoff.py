@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from light_scheduler.model import Backoff
 
@@ -20,11 +21,21 @@ def parse_backoff(text: str) -> Backoff:
     return _exponential(text) if "=" in text else _explicit(text)
 
 
+def intervals_text(intervals: list[Any]) -> str:
+    """Return a backoff series that came as a list as `parse_backoff` takes it. Raises ValueError if it is too long."""
+    _check_length(intervals)
+    return ",".join(str(interval) for interval in intervals)
+
+
 def _explicit(text: str) -> Backoff:
     parts = text.split(",")
-    if len(parts) > MOST_INTERVALS:
-        raise ValueError(f"has {len(parts)} intervals; at most {MOST_INTERVALS} are allowed")
+    _check_length(parts)
     return Backoff(tuple(parse_span(part.strip()) for part in parts))
+
+
+def _check_length(intervals: list[Any]) -> None:
+    if len(intervals) > MOST_INTERVALS:
+        raise ValueError(f"has {len(intervals)} intervals; at most {MOST_INTERVALS} are allowed")
 
 
 def _exponential(text: str) -> Backoff:

@@ -68,8 +68,13 @@ def command_from(
     payload: bytes | None,
     headers: Headers,
     name_of: NameOf,
+    *,
+    may_end_in_any: bool = False,
 ) -> Command:
-    """Make the command that parsed fields ask for. Raises InvalidCommand in the sender's own names."""
+    """Make the command that parsed fields ask for. Raises InvalidCommand in the sender's own names.
+
+    With `may_end_in_any`, ids of single schedules may end in `*`: a command is for one of those if it names a version.
+    """
     get = given.get
     name = get("command") or implied_command(given, payload)
     reply_topic = get("reply-topic")
@@ -80,14 +85,14 @@ def command_from(
     else:
         reply_to = None
     if name != "schedule":
-        return _control(name, given, record, key, reply_to, name_of)
+        return _control(name, given, record, key, reply_to, name_of, may_end_in_any=may_end_in_any)
     if not _OF_COMPLETION.isdisjoint(given):
         raise _misplaced(given, _OF_COMPLETION, "schedule", name_of)
     has_series_fields = not OF_SERIES.isdisjoint(given)
     topic = get("target-topic")
     command = ScheduleCommand(
         get("tenant", DEFAULT_TENANT),
-        _id_of_one(given, name_of) if "id" in given else _id_from_key(key, name_of) or _generated_id(record),
+        _id_of_one(given, key, name_of) or _generated_id(record),
         key,
         timing(given, name_of),
         Target("" if topic is None else topic, _target_key(given, key, name_of), *_target_partition(given, name_of)),
@@ -150,6 +155,8 @@ def _control(
     key: bytes | None,
     reply_to: ReplyTo | None,
     name_of: NameOf,
+    *,
+    may_end_in_any: bool,
 ) -> Command:
     if not given.keys() <= FIELDS_OF[name]:
         raise _misplaced(given, given.keys() - FIELDS_OF[name], name, name_of)
@@ -158,7 +165,7 @@ def _control(
     tenant = given.get("tenant", DEFAULT_TENANT)
     version = given.get("expected-version")
     source = (record.partition, record.offset, record.timestamp)
-    selection = _selection(given, name_of)
+    selection = _selection(given, name_of, is_of_one=may_end_in_any and "expected-version" in given)
     id = given.get("id") or _id_from_key(key, name_of)
     if id is None:
         raise InvalidCommand(name_of("id"), "is required: the record has no key to use as the id")
@@ -201,10 +208,10 @@ def _about_firing(
     return CompleteCommand(*named, given.get("completion", "success") == "success", *source, version, reply_to)
 
 
-def _selection(given: dict[str, Any], name_of: NameOf) -> Selection | None:
-    """Tell which schedules a bulk command is for: its id ends in `*`."""
+def _selection(given: dict[str, Any], name_of: NameOf, *, is_of_one: bool) -> Selection | None:
+    """Tell which schedules a bulk command is for: its id ends in `*`, unless that is an id of one schedule."""
     id = given.get("id", "")
-    if not id.endswith(ANY):
+    if is_of_one or not id.endswith(ANY):
         if "labels" in given:
             raise InvalidCommand(
                 name_of("labels"), f"is for several schedules: give {name_of('id')} as {ANY} or as a prefix and {ANY}"
@@ -222,10 +229,11 @@ def _misplaced(given: dict[str, Any], fields: Collection[str], command: str, nam
     return InvalidCommand(name_of(field), f"has no meaning for {article} {command}{why}")
 
 
-def _id_of_one(given: dict[str, Any], name_of: NameOf) -> str:
-    id: str = given["id"]
-    if id.endswith(ANY):
-        raise InvalidCommand(name_of("id"), f"must not end in {ANY}: that selects several schedules")
+def _id_of_one(given: dict[str, Any], key: bytes | None, name_of: NameOf) -> str | None:
+    id = given["id"] if "id" in given else _id_from_key(key, name_of)
+    if id is not None and id.endswith(ANY):
+        hint = "" if "id" in given else ". The id is the record's key: give another id"
+        raise InvalidCommand(name_of("id"), f"must not end in {ANY}: that selects several schedules{hint}")
     return id
 
 

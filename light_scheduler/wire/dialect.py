@@ -101,7 +101,7 @@ class Dialect(Protocol):
         ...
 
     def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:
-        """Tell whether `schema_ids` may name any for some records."""
+        """Return whether `schema_ids` may name any for some records."""
         ...
 
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:

@@ -11,6 +11,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple, get_args
 
 from light_scheduler.model import FIRE_PAST, REJECT_PAST, TENANT_NAME, CronDialect, Misfire, Overlap
@@ -31,6 +32,10 @@ TOPIC_PATTERN = rf"^(?!\.{{1,2}}$){_TOPIC.pattern}$"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 ID_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]+$"
 """What `parse_id` allows, for a JSON Schema."""
+ONE_ID_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x1f\x7f-\x9f*]$"
+"""What the id of a command for one schedule can be."""
+SELECTION_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*\*$"
+"""What the id of a bulk command can be."""
 
 
 @lru_cache(maxsize=4096)
@@ -189,9 +194,18 @@ def closest(name: str, known: Collection[str]) -> str:
     return f"; did you mean {matches[0]}?" if matches else ""
 
 
-def may_mean(name: str, field: str) -> bool:
-    """Tell whether a name that is not known is likely meant for a field, by its letters."""
-    return bool(difflib.get_close_matches(name[:MAX_SHOWN].lower(), [field], n=1))
+MOST_COMPARED = 50
+
+
+def may_mean(names: Iterable[str], field: str) -> bool:
+    """Return whether any of some names that are not known is likely meant for a field, by its letters.
+
+    Of more than `MOST_COMPARED`, any may be: to compare one takes 20 us, and a record can hold 100,000.
+    """
+    some = list(islice(names, MOST_COMPARED + 1))
+    return len(some) > MOST_COMPARED or any(
+        difflib.get_close_matches(name[:MAX_SHOWN].lower(), [field], n=1) for name in some
+    )
 
 
 class FieldRule(NamedTuple):
@@ -349,6 +363,15 @@ ON_FIRINGS = frozenset(
     | {"delivery-id", "redriven-from"}
 )
 """Fields that only firings have."""
+
+OF_WORKERS = frozenset(
+    CONTROL_PREFIX + field
+    for field in (
+        *("forwarded-from", "bulk-count", "bulk-reach", "adopted-from", "emptied", "room-asked", "room-given"),
+        *("rate-asked", "rate-lent", "probe", "requested-by"),
+    )
+)
+"""Headers that only workers set, on records of commands topics."""
 
 
 def why_unknown(field: str, name: str, known: Collection[str]) -> str:

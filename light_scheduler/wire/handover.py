@@ -4,21 +4,20 @@
     schedule-emptied        partition:partitions:signature   that partition has handed over all that belongs elsewhere
                                                              in a topic of `partitions`; key and value are null
 
-The signature is the HMAC-SHA256 of the rest of the header and the value, with the secret that workers share. It is
-needed because limits and rights are not checked again: an adopted schedule passed them as a command.
+The signature (see `signatures`) is of the rest of the header and the value. It is needed because limits and rights are
+not checked again: an adopted schedule passed them as a command.
 """
 
 from __future__ import annotations
 
-import hmac
 import re
-from hashlib import sha256
 
 from light_scheduler.errors import FormatError, FormatTooNew, InvalidCommand
 from light_scheduler.model import Entry, Headers
 from light_scheduler.model.adoption import Adoption, Emptied
 
 from .record import CommandRecord
+from .signatures import is_signed, not_ours, signed
 from .state import decode_entry
 
 ADOPTED_FROM = "schedule-adopted-from"
@@ -66,23 +65,3 @@ def adopted_entry(record: CommandRecord, secret: bytes) -> Entry:
         raise
     except FormatError as error:
         raise InvalidCommand(ADOPTED_FROM, f"is on a record whose value is not a schedule: {error}") from error
-
-
-def signed(name: str, said: str, content: bytes, secret: bytes) -> tuple[str, bytes]:
-    """Return a header that says something of a record's content, with the signature of both at its end."""
-    return name, f"{said}:{_signature(name, said, content, secret)}".encode()
-
-
-def is_signed(name: str, value: bytes | None, content: bytes, secret: bytes) -> bool:
-    """Tell whether a worker has signed a header. Without a secret nothing can be signed."""
-    said, _, signature = (value or b"").decode(errors="replace").rpartition(":")
-    return bool(secret) and hmac.compare_digest(signature.encode(), _signature(name, said, content, secret).encode())
-
-
-def _signature(name: str, said: str, content: bytes, secret: bytes) -> str:
-    return hmac.new(secret, f"{name}:{said}\n".encode() + content, sha256).hexdigest()
-
-
-def not_ours(name: str) -> InvalidCommand:
-    """Return the error of a header that only workers set."""
-    return InvalidCommand(name, "is set by workers on the records that they send each other: leave it out")

@@ -40,13 +40,14 @@ import msgspec
 
 from light_scheduler.model import Headers
 from light_scheduler.model.adoption import Adoption, Emptied
-from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.model.rate_lending import RateAsk, RateGrant
+from light_scheduler.model.room_lending import RoomAsk, RoomGrant
 
-from .handover import ADOPTED_FROM, EMPTIED, handed_over, is_signed, not_ours, signed
-from .lending import ROOM_ASKED, ROOM_GIVEN, room_in
+from .handover import ADOPTED_FROM, EMPTIED, handed_over
 from .rate_lending import RATE_ASKED, RATE_LENT, rate_in
 from .record import CommandRecord, Copy
+from .room_lending import ROOM_ASKED, ROOM_GIVEN, room_in
+from .signatures import is_signed, not_ours, signed
 
 FORWARDED_FROM = "schedule-forwarded-from"
 BULK_COUNT = "schedule-bulk-count"

@@ -16,11 +16,12 @@ from light_scheduler.model import Command, Entry, Headers, Target
 
 from .build import command_from, envelope_from
 from .dialect import Envelope, Plain, PlainTask
-from .fields import CONTROL_PREFIX, RULES, Parse, may_mean, parse_topic, why_unknown
+from .fields import CONTROL_PREFIX, OF_WORKERS, RULES, Parse, may_mean, parse_topic, why_unknown
 from .fired_headers import fired_headers
 from .firing import firing_headers
-from .json_form import CONTENT_TYPE, JSON, is_json_command, is_json_record
+from .json_commands import CONTENT_TYPE, JSON, is_json_command, is_json_record
 from .record import CommandRecord
+from .signatures import not_ours
 
 # Fields whose bytes are kept as they came: what they mean is the sender's.
 _OPAQUE = {"correlation-id"}
@@ -80,10 +81,10 @@ def header_name(field: str) -> str:
 
 
 def _names_one_tenant(headers: Sequence[tuple[str, bytes | None]]) -> bool:
-    """Tell whether headers name a tenant at most once, and none under a name that is likely meant for it."""
+    """Return whether headers name a tenant at most once, and none under a name that is likely meant for it."""
     given = [value for name, value in headers if name == header_name("tenant")]
     unknown = (name.removeprefix(CONTROL_PREFIX) for name, _ in headers if _is_unknown_control(name))
-    return None not in given and len(given) <= 1 and not any(may_mean(name, "tenant") for name in unknown)
+    return None not in given and len(given) <= 1 and not may_mean(unknown, "tenant")
 
 
 class NativeDialect:
@@ -135,6 +136,8 @@ class NativeDialect:
                 rule = control(name)
                 if rule is None:
                     if name.startswith(CONTROL_PREFIX):
+                        if name in OF_WORKERS:
+                            raise not_ours(name)
                         raise InvalidCommand(name, why_unknown(name.removeprefix(CONTROL_PREFIX), name, _CONTROL))
                     if name == CONTENT_TYPE and is_json_command(value):
                         return JSON.decode(record)

@@ -14,8 +14,8 @@ import re
 from light_scheduler.model import Headers
 from light_scheduler.model.probe import ProbeMark
 
-from .handover import is_signed, not_ours, signed
 from .record import CommandRecord
+from .signatures import is_signed, not_ours, signed
 
 PROBE = "schedule-probe"
 NO_VALUE = b""
@@ -29,7 +29,7 @@ def probe_headers(mark: ProbeMark, topic: str, partition: int, secret: bytes) ->
 
 
 def is_of_probe(record: CommandRecord) -> bool:
-    """Tell whether a record says something of a probe; it may be forged."""
+    """Return whether a record says something of a probe; it may be forged."""
     return record.key is None and record.value == NO_VALUE and [name for name, _ in record.headers] == [PROBE]
 
 

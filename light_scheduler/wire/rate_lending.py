@@ -3,8 +3,8 @@
     schedule-rate-asked    kind:tenant:partition:number:wanted:signature
     schedule-rate-lent     kind:tenant:partition:number:amount:signature
 
-`kind` is `commands` or `firings`; the tenant is empty for the cap of all together; `partition` is the one that says so,
-and `number` that of the ask (see `model.rate_lending`). Key and value are null. The signature is as in `lending`. Each
+`kind` is `commands` or `firings`; the tenant is empty for the cap of all together; `partition` is the sender, and
+`number` that of the ask (see `model.rate_lending`). Key and value are null. The signature is as in `room_lending`. Each
 answer counts once: the one that asked knows which asks are open.
 
 Workers of a version without lending of rates do not know these headers. For them the record has one that follows, of an
@@ -16,11 +16,11 @@ from __future__ import annotations
 import re
 
 from light_scheduler.model import Headers
-from light_scheduler.model.lending import QuotaVersion, RoomGrant
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
+from light_scheduler.model.room_lending import QuotaVersion, RoomGrant
 
-from .handover import not_ours, signed
-from .lending import bound_to, room_headers
+from .room_lending import room_headers
+from .signatures import bound_to, not_ours, signed
 
 RATE_ASKED = "schedule-rate-asked"
 RATE_LENT = "schedule-rate-lent"

@@ -50,7 +50,7 @@ class Needed(Generic[K, V]):
             del self.kept[oldest], self._needed_at[oldest]
 
     def has(self, key: K) -> bool:
-        """Tell whether a value is kept; it is needed now."""
+        """Return whether a value is kept; it is needed now."""
         is_kept = key in self.kept
         if is_kept:
             self._need(key)
@@ -83,7 +83,7 @@ class Schemas:
         self._refused.put(id, (reason, self.monotonic() + REFUSED_S))
 
     def __contains__(self, id: int) -> bool:
-        """Tell whether an id need not be asked for; it is needed now."""
+        """Return whether an id need not be asked for; it is needed now."""
         if id > LAST_ID or self._found.has(id):
             return True
         return self._refused.has(id) and self.monotonic() < self._refused.kept[id][1]

@@ -26,7 +26,7 @@ Changelog value   version u8 | body
     emptied    version 4 and 5: nothing else
     lent       version 4 and 5: how many u32 big-endian
     delayed    version 5: see `delayed_state`
-    room       version 5: see `lending_state`
+    room       version 5: see `room_state`
 
 RocksDB holds the same values under its own keys (see `tables.layout`). All kinds have one version,
 `state_format.FORMAT_VERSION`. A new field, kind or meaning takes a new one, and `tables.table.CHECKPOINT_VERSION` with

@@ -57,5 +57,5 @@ async def page(browser: Browser, dashboard: Dashboard) -> AsyncIterator[Page]:
 
 
 def is_violation(text: str) -> bool:
-    """Tell whether a message of the console is about something that the page's policy forbids."""
+    """Return whether a message of the console is about something that the page's policy forbids."""
     return "Content Security Policy" in text or "TrustedHTML" in text

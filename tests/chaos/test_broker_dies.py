@@ -116,7 +116,7 @@ async def test_a_restore_that_ends_in_an_outage_says_why(tmp_path: Path, caplog:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("outage", ["killed", "frozen"])
+@pytest.mark.parametrize("outage", ["killed", pytest.param("frozen", marks=pytest.mark.every_case)])
 async def test_an_outage_while_refused_firings_are_due_again_spends_none_of_their_attempts(
     tmp_path: Path, outage: str
 ) -> None:

@@ -15,7 +15,11 @@ WITH_TWO_IN_SYNC = {"min.insync.replicas": "2"}
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(Case((3,), "kill", 45, workers=2), id="its only copy is away for long, of two workers"),
+        pytest.param(
+            Case((3,), "kill", 45, workers=2),
+            id="its only copy is away for long, of two workers",
+            marks=pytest.mark.every_case,
+        ),
         pytest.param(Case((3,), "freeze", 20), id="its only copy is on a broker that hangs"),
         pytest.param(
             Case((1, 3), "kill", 20, configs=WITH_TWO_IN_SYNC, marker_wait_ms=4_000),

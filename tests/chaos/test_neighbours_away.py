@@ -24,7 +24,7 @@ from light_scheduler.model.tenant_rules import TenantRules
 from light_scheduler.tenants import opened_tenants
 from light_scheduler.wire import partition_for
 
-pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.every_case, pytest.mark.timeout(420)]
 
 COPIES = [[1], [2], [1], [3]]
 """The broker of each partition of the commands topic."""

@@ -36,4 +36,4 @@ def test_no_promise_is_broken_by_random_faults(request: pytest.FixtureRequest, b
     assert {name: figures[name] for name in PROMISES} == dict.fromkeys(PROMISES, 0)
     assert figures["firings"] > seconds * MESSAGES_PER_S // 2, "the workload was not what it should be"
     assert figures["faults"] >= seconds // 6, "faults were not injected"
-    assert figures["faults_broker_kill"] or brokers == 1, "no broker was killed: try another seed"
+    assert figures["faults_broker_kill"] or brokers == 1, "no broker was killed"

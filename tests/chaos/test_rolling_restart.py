@@ -7,11 +7,12 @@ These measure what a restart costs, as a read_committed consumer sees it. Worker
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.application import Application
+from support.application import Application, WorkerProcess
 from support.arrivals import Arrival, Arrivals
 from support.waiting import eventually
 
@@ -27,8 +28,9 @@ SECONDS = 30
 """How long firings are due: three restarts take less."""
 
 ARRIVE_S = 60.0
-LATE_MS = 3_000
-"""Of 99 % of what is due in any second, on a machine that does nothing else."""
+CATCH_UP_MS = 1_000
+"""A worker's partitions have nobody while it restarts, and are up to date so long afterwards. How long a restart takes
+depends on the machine: benchmarks/outages.py measures it."""
 
 
 def requests(target: str, start: int, per_s: int) -> Iterator[ScheduleRequest]:
@@ -36,8 +38,17 @@ def requests(target: str, start: int, per_s: int) -> Iterator[ScheduleRequest]:
         yield {"id": f"s-{number}", "topic": target, "at": start + number * 1_000 // per_s}
 
 
-async def restart_all(application: Application, per_s: int) -> list[Arrival]:
-    """Restart each worker under load; return the arrivals, when all have come once."""
+async def restart(worker: WorkerProcess) -> int:
+    """Restart a worker in order; return how long that took, in ms."""
+    started_at = time.monotonic()
+    assert await worker.end() == 0
+    worker.start()
+    await worker.ready()
+    return round((time.monotonic() - started_at) * 1_000)
+
+
+async def restart_all(application: Application, per_s: int) -> tuple[list[Arrival], int]:
+    """Restart each worker under load; return the arrivals, when all have come once, and the longest restart in ms."""
     workers = [
         application.new_worker(instance_id=f"worker-{number}", session_timeout="20s") for number in range(WORKERS)
     ]
@@ -52,10 +63,7 @@ async def restart_all(application: Application, per_s: int) -> list[Arrival]:
     with Arrivals(application.bootstrap_servers, [application.target]) as arrivals:
         seen = arrivals.seen[application.target]
         await eventually(lambda: len(seen) >= count // 20, within=ARRIVE_S)
-        for worker in workers:
-            assert await worker.end() == 0
-            worker.start()
-            await worker.ready()
+        restarts = [await restart(worker) for worker in workers]
         ended_at = SystemClock().now()
         await arrivals.await_count(application.target, count, ARRIVE_S)
 
@@ -63,19 +71,22 @@ async def restart_all(application: Application, per_s: int) -> list[Arrival]:
     assert Counter(arrival.id for arrival in seen) == {f"s-{number}": 1 for number in range(count)}
     assert min(arrival.fired_at - arrival.due for arrival in seen) >= 0
     assert min(arrival.lateness for arrival in seen) >= 0
-    return seen
+    return seen, max(restarts)
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_three_workers_are_restarted_one_by_one_and_every_message_comes_once(application: Application) -> None:
     await restart_all(application, per_s=100)
 
 
 @pytest.mark.soak
-async def test_at_two_thousand_firings_a_second_a_rolling_restart_makes_hardly_any_late_in_any_second(
+async def test_at_two_thousand_firings_a_second_hardly_any_is_later_than_a_restart_takes(
     application: Application, record_property: Callable[[str, object], None]
 ) -> None:
-    seconds = p99_by_second((arrival.due, arrival.lateness) for arrival in await restart_all(application, per_s=2_000))
+    arrivals, longest = await restart_all(application, per_s=2_000)
+    seconds = p99_by_second((arrival.due, arrival.lateness) for arrival in arrivals)
+    record_property("longest_restart_ms", longest)
     record_property("lateness_p99_ms_by_second", list(seconds.values()))
     assert len(seconds) >= SECONDS
-    assert {second: p99 for second, p99 in seconds.items() if p99 >= LATE_MS} == {}
+    assert {second: p99 for second, p99 in seconds.items() if p99 >= longest + CATCH_UP_MS} == {}

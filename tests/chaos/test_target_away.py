@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from support.target_outage import Case, outlast
 
-pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak, pytest.mark.timeout(420)]
 
 
 async def test_a_target_whose_broker_is_killed_holds_up_nobody_else_and_gets_everything_on_its_return(
     tmp_path: Path,
 ) -> None:
-    await outlast(tmp_path, Case((3,), "kill", 20))
+    await outlast(tmp_path, Case((3,), "kill", 20, workers=2))

@@ -149,6 +149,7 @@ async def test_a_target_that_refuses_a_workers_timestamps_holds_up_nobody_else(a
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_right_that_is_revoked_while_a_target_is_away_holds_up_nobody_else(tmp_path: Path) -> None:
     """What a dropped marker left open cannot be settled then, until the right is back."""
     with EmbeddedCluster(2, properties=WITH_ACLS) as cluster:

@@ -7,44 +7,58 @@ commands against what they were: each is answered once, each schedule fires once
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import aiohttp
 import msgspec
 import pytest
+from aiokafka import AIOKafkaProducer
 from support.application import Application, WorkerProcess
-from support.reading import header, read_all, read_until
+from support.counting import as_of_format_8
+from support.reading import read_all, read_until
 from support.traffic import traffic
-from support.versions import EarlierWorker, Version, earlier_worker, writes_this_format
+from support.upgrading import (
+    BULK,
+    PARTITIONS,
+    WITHIN_S,
+    answer,
+    counts_agree,
+    dead_letters,
+    each_knows_all,
+    killed_and_replaced,
+    pairs_of,
+    recorded_version,
+    replaced,
+    running,
+    schedule_ahead,
+    serve_all,
+    start,
+    version_before_lacking,
+)
+from support.versions import Version, earlier_worker
 from support.waiting import eventually
 
 from light_scheduler.client import SchedulerClient
 from light_scheduler.clock import SystemClock
-from light_scheduler.model import Outcome, Requester
+from light_scheduler.model import BulkTotal, ControlCommand, Outcome, Requester, Selection
+from light_scheduler.model.bulk import SubTotal, lacking
 from light_scheduler.model.rate_lending import RateAsk, RateKind, RateName
+from light_scheduler.tables import Overlay, ScheduleTable
+from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tenants import opened_tenants
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import decode_result
 from light_scheduler.wire.rate_lending import rate_headers
+from light_scheduler.wire.state import bulk_total_key, encode_bulk_total
 from light_scheduler.wire.state_format import FORMAT_VERSION
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(900)]
 
-WORKERS, PARTITIONS = 3, 6
-LISTED, BULK = 60, 600
 QUOTA, WANTED = 60, 80
-WITHIN_S = 90.0
-
-
-class Pair(NamedTuple):
-    """A worker of the earlier version, and the one that replaces it: in its place, with its folder and its name."""
-
-    earlier: EarlierWorker
-    current: WorkerProcess
 
 
 @pytest.fixture
@@ -54,59 +68,6 @@ async def application(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application
     )
     yield application
     application.close()
-
-
-def pairs_of(application: Application, version: Version, **options: str) -> list[Pair]:
-    current = [application.new_worker(instance_id=f"worker-{number}", **options) for number in range(WORKERS)]
-    return [Pair(earlier_worker(application, version, worker), worker) for worker in current]
-
-
-async def start(worker: WorkerProcess) -> None:
-    worker.start()
-    await worker.ready()
-
-
-def running(pairs: Sequence[Pair]) -> list[WorkerProcess]:
-    return [worker for pair in pairs for worker in pair if worker.is_running]
-
-
-async def answer(worker: WorkerProcess, path: str) -> Any:
-    """Return what a worker answers, None if it cannot at the moment."""
-    async with aiohttp.ClientSession() as session, session.get(worker.url + path) as response:
-        return await response.json(content_type=None) if response.status == 200 else None
-
-
-async def answered(worker: WorkerProcess, path: str) -> None:
-    """Wait until a worker can answer: on a busy machine, another one may be too slow for it."""
-    await eventually(
-        lambda: answer(worker, path), within=WITHIN_S, every=0.1, what=f"an answer from {worker.url}{path}"
-    )
-
-
-async def each_knows_all(workers: Sequence[WorkerProcess]) -> None:
-    """Wait until each worker lists the schedules of all, which it asks the others for; it finds each by its id."""
-    for worker in workers:
-
-        async def lists_all(worker: WorkerProcess = worker) -> bool:
-            page = await answer(worker, f"/api/v1/tenants/default/schedules?id_prefix=listed-&limit={LISTED + 1}")
-            return page is not None and len(page["schedules"]) == LISTED
-
-        await eventually(lists_all, within=WITHIN_S, every=0.1, what=f"{worker.url}: schedules of all workers")
-        for number in range(0, LISTED, 7):
-            await answered(worker, f"/api/v1/tenants/default/schedules/listed-{number}")
-        if writes_this_format(worker):  # before it, there was no overview
-            await answered(worker, "/api/v1/overview")  # it may lack partitions of the other version, and names them
-
-
-async def counts_agree(workers: Sequence[WorkerProcess]) -> None:
-    """Wait until each worker counts the schedules of all partitions."""
-    for worker in workers:
-
-        async def counts_all(worker: WorkerProcess = worker) -> bool:
-            document = await answer(worker, "/api/v1/overview")
-            return document is not None and not document["missing"] and document["pending"] >= LISTED
-
-        await eventually(counts_all, within=WITHIN_S, every=0.1, what=f"{worker.url}: counts of all partitions")
 
 
 async def schedule_over_http(workers: Sequence[WorkerProcess], target: str, name: str) -> None:
@@ -126,12 +87,6 @@ async def schedule_over_http(workers: Sequence[WorkerProcess], target: str, name
             return page is not None and [event["event"] for event in page["events"]] == ["scheduled"]
 
         await eventually(reads_history, within=WITHIN_S, every=0.1, what=f"{worker.url}{path}/history")
-
-
-async def schedule_ahead(client: SchedulerClient, target: str) -> None:
-    """Schedule what workers list, and what a bulk command is to cancel."""
-    ids = [f"listed-{number}" for number in range(LISTED)] + [f"bulk-{number}" for number in range(BULK)]
-    await client.schedule_many({"id": id, "topic": target, "after": "1h"} for id in ids)
 
 
 async def cancel_in_bulk(client: SchedulerClient) -> None:
@@ -163,41 +118,16 @@ async def fill_a_quota(application: Application, workers: Sequence[WorkerProcess
     assert outcomes == {Outcome.SCHEDULED: QUOTA, Outcome.REJECTED: WANTED - QUOTA}
 
 
-async def replaced(pair: Pair) -> None:
-    """End the worker of the earlier version in order, and start the one of this version in its place."""
-    assert await pair.earlier.end() == 0, pair.earlier.log_end()
-    await start(pair.current)
-
-
-async def killed_and_replaced(application: Application, pairs: list[Pair], number: int) -> None:
-    """Kill a worker; start its replacement when both others, one of each version, have taken over its partitions."""
-    pairs[number].earlier.kill()
-    await serve_all(application, running(pairs))
-    await start(pairs[number].current)
-
-
-async def serve_all(application: Application, workers: Sequence[WorkerProcess]) -> None:
-    """Wait until workers run all partitions."""
-
-    async def run_all() -> bool:
-        infos = [await answer(worker, "/info") for worker in workers]
-        lanes = [lane for info in infos if info for lane in info["lanes"] if lane["state"] == "running"]
-        return {lane["partition"] for lane in lanes} == set(range(PARTITIONS))
-
-    await eventually(run_all, within=WITHIN_S, every=0.1, what="all partitions on the workers that are left")
-
-
-async def dead_letters(application: Application) -> Counter[str | None]:
-    """Return how many commands and firings of each tenant were refused."""
-    letters = await read_all(application.bootstrap_servers, application.settings.topics.dead_letters)
-    return Counter(header(record, "dead-letter-tenant") for record in letters)
+OF_THIS_FORMAT = [recorded_version, pytest.param(version_before_lacking, marks=pytest.mark.every_case)]
+"""The earlier one does not know the records of bulk commands in a topic that grows, both do not know `LACKING`."""
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("earlier", OF_THIS_FORMAT)
 async def test_workers_are_upgraded_one_by_one_under_load_one_killed_and_one_back_for_a_while(
-    application: Application, tmp_path: Path
+    application: Application, tmp_path: Path, earlier: Callable[[Path], Version]
 ) -> None:
-    version = await asyncio.to_thread(Version.unpack, FORMAT_VERSION, tmp_path / "version")
+    version = await asyncio.to_thread(earlier, tmp_path / "version")
     assert version.format == FORMAT_VERSION, "both versions read what the other writes"
     pairs = pairs_of(application, version)
     await asyncio.gather(*(start(pair.earlier) for pair in pairs))
@@ -209,10 +139,14 @@ async def test_workers_are_upgraded_one_by_one_under_load_one_killed_and_one_bac
         await schedule_over_http(running(pairs), application.target, "first")
         await cancel_in_bulk(client)
         await fill_a_quota(application, running(pairs))
-        await killed_and_replaced(application, pairs, 1)
+        await killed_and_replaced(pairs, 1)
         await each_knows_all(running(pairs))
         await schedule_over_http(running(pairs), application.target, "second")
         assert await pairs[0].current.end() == 0
+        pairs[0].earlier.start()
+        assert await pairs[0].earlier.ended() == 1, "its local copies are in a format that is new"
+        assert "run the newer version that wrote it. Nothing was changed" in pairs[0].earlier.log.read_text()
+        await asyncio.to_thread(shutil.rmtree, pairs[0].current.data_dir)
         await start(pairs[0].earlier)
         await each_knows_all(running(pairs))
         await replaced(pairs[2])
@@ -253,6 +187,59 @@ def test_there_is_an_earlier_version_that_writes_this_format_and_one_of_the_form
     """A new format wants another recording: scripts/record_version.py, of the last commit before the change."""
     for format in (FORMAT_VERSION - 1, FORMAT_VERSION):
         assert Version.unpack(format, tmp_path / str(format)).format == format
+
+
+COMMAND = ControlCommand("pause", "default", "*", None, 0, 7, 0, selection=Selection(""))
+ABOVE = BulkTotal(COMMAND, (1,), token="0" * 32)
+OF_THEIR_OWN = {
+    128: encode_bulk_total(SubTotal(COMMAND, (1,), token="0" * 32)),
+    129: encode_bulk_total(lacking(ABOVE, [2])),
+}
+"""Totals whose versions are above the format's."""
+
+
+@pytest.mark.parametrize(
+    ("earlier", "refused"), [(recorded_version, 128), (recorded_version, 129), (version_before_lacking, 129)]
+)
+def test_an_earlier_version_refuses_a_total_that_it_does_not_know_and_leaves_it_as_it_is(
+    tmp_path: Path, earlier: Callable[[Path], Version], refused: int
+) -> None:
+    """In the changelog before it takes over, in a local copy when it comes to it."""
+    version, key, copy = earlier(tmp_path / "version"), bulk_total_key(7), tmp_path / "copy"
+    table = ScheduleTable(RocksStore(copy))
+    overlay = Overlay(table)
+    overlay.replay(key, OF_THEIR_OWN[refused])
+    overlay.apply(changelog_offset=1, complete_at=1)
+    as_of_format_8(table.store)
+    table.close()
+    said = version.refuses(key, OF_THEIR_OWN[refused], copy)
+    assert len(said) == 2
+    assert all(f"format {refused}" in each and each.endswith("Nothing was changed") for each in said)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("earlier", OF_THIS_FORMAT)
+async def test_a_worker_of_an_earlier_version_ends_before_it_changes_a_partition_with_a_total_that_it_does_not_know(
+    application: Application, tmp_path: Path, earlier: Callable[[Path], Version]
+) -> None:
+    names = application.settings.topics
+    changelog, record = names.changelog(names.commands), (bulk_total_key(7), OF_THEIR_OWN[129])
+    producer = AIOKafkaProducer(bootstrap_servers=application.bootstrap_servers)
+    await producer.start()
+    try:
+        await producer.send_and_wait(changelog, key=record[0], value=record[1], partition=0)
+    finally:
+        await producer.stop()
+    version = await asyncio.to_thread(earlier, tmp_path / "version")
+    worker = application.new_worker(rebuild_processes="0")
+    older = earlier_worker(application, version, worker)
+    older.start()
+    assert await older.ended() == 1
+    assert "state was written in format 129" in older.log.read_text()
+    found = await read_all(application.bootstrap_servers, changelog)
+    assert [(each.key, each.value) for each in found if each.partition == 0] == [record]
+    await start(worker)
+    await serve_all([worker])
 
 
 def test_asks_for_tokens_of_a_rate_are_answers_that_nobody_asked_for_to_an_earlier_version(tmp_path: Path) -> None:

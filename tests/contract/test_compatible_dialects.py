@@ -174,6 +174,33 @@ async def test_bulk_commands_are_refused(foreign: Foreign, producer: FakeProduce
     assert [(letter.field, "native or json" in letter.reason) for letter in partition.dead_letters] == [("id", True)]
 
 
+async def test_an_id_that_ends_in_a_star_is_that_of_one_schedule_if_its_version_is_named(
+    producer: FakeProducer,
+) -> None:
+    partition = Partition(producer, dialect="etf1")
+    for number, key in enumerate((b"a*", b"ab")):
+        await partition.run(record(key, b"payload", etf1_headers(DUE), offset=number))
+    schedule = partition.table.get("default", "a*")
+    assert schedule is not None
+    content_type = ("content-type", b"application/vnd.light-scheduler.command+json")
+    asked = {"command": "cancel", "id": "a*", "expected_version": schedule.schedule.version}
+    await partition.run(record(b"a*", json.dumps({**asked, "labels": "x=y"}).encode(), [content_type], offset=42))
+    assert [letter.field for letter in partition.dead_letters] == ["labels"]
+    cycle = await partition.run(record(b"a*", json.dumps(asked).encode(), [content_type], offset=43))
+    assert cycle.outcomes == {Outcome.CANCELLED: 1}
+    assert [each.schedule.id for each in partition.table.by_id("default")] == ["ab"]
+
+
+@pytest.mark.parametrize("dialect", ["native", "json"])
+async def test_in_topics_of_our_own_a_star_selects_several_whatever_version_is_named(
+    producer: FakeProducer, dialect: str
+) -> None:
+    partition = Partition(producer, dialect=dialect)
+    content_type = ("content-type", b"application/vnd.light-scheduler.command+json")
+    await partition.run(record(b"a", b'{"command": "cancel", "id": "a*", "expected_version": 1}', [content_type]))
+    assert [letter.field for letter in partition.dead_letters] == ["expected_version"]
+
+
 # -- times that have passed -------------------------------------------------------------------------------------------
 
 
@@ -236,7 +263,7 @@ async def test_what_a_task_has_to_fire_in_the_millisecond_of_its_record_is_deliv
     partition = of(FOREIGN[name], producer)
     schema = LIGHT4J_CLASS_VALUE if "classes" in name else LIGHT4J_VALUE
     given = task(AT, schema=schema, frequency={"timeUnit": "HOURS", "time": 1}, start=DUE - started * HOUR)
-    partition.short_ways = is_plain
+    partition.plain_paths = is_plain
     await partition.run(record(task_key(), given, [], timestamp=recorded_at), now=DUE + HOUR)
     assert [event.due for event in partition.history if event.event == "scheduled"] == [first]
 

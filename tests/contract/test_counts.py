@@ -18,10 +18,11 @@ from support.tries import tries
 
 from light_scheduler.errors import FormatTooOld, StateError
 from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
-from light_scheduler.tables import Checkpoint, MemoryStore, Overlay, ScheduleTable, Store, counts, layout
+from light_scheduler.tables import Checkpoint, MemoryStore, Overlay, ScheduleTable, Store, count_rows, counts, layout
 from light_scheduler.tables import table as table_module
 from light_scheduler.tables.cell_changes import CellChanges, Group
-from light_scheduler.tables.counts import CHANGES, GROUPS, Counts
+from light_scheduler.tables.count_rows import CHANGES
+from light_scheduler.tables.counts import GROUPS, Counts
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.store import Changes
 from light_scheduler.wire.state import encode_entry, encode_progress, identity_of
@@ -66,7 +67,7 @@ schedules = st.builds(
     entry,
     st.sampled_from(["a", "b", "c"]),
     st.sampled_from([AT, AT + 1, AT + MINUTE, AT + DAY, AT + 400 * DAY, NEVER]),
-    tenant=st.sampled_from(["acme", "b"]),
+    tenant=st.sampled_from(["acme", "\u00ff", "\U0010ffff"]),
     topic=st.sampled_from(["t", "u"]),
     state=st.sampled_from(["pending", "paused", "awaiting"]),
 )
@@ -88,7 +89,7 @@ steps = st.one_of(
 def test_counts_are_those_of_the_schedules_after_each_cycle(
     kind: str, cycles: list[tuple[list[tuple[str, Entry]], str]]
 ) -> None:
-    with stores(kind) as opened, patch.object(counts, "FANOUT", 3):
+    with stores(kind) as opened, patch.object(counts, "FANOUT", 3), patch.object(count_rows, "ROW_CELLS", 2):
         table = ScheduleTable(opened())
         for changes, end in cycles:
             overlay = Overlay(table)
@@ -187,6 +188,8 @@ def test_counts_are_those_of_the_moment_whatever_changes_while_they_are_read() -
     found = table.counts
     totals, expected = found.totals(), count_by_hand(table.store)
     read = found.each_total(), found.each_by_day(), found.each_by_minute(AT // DAY)
+    begun, of_tenants = found.each_total(), found.each_total(("acme", "b"))
+    first = next(begun)
     groups = {int.from_bytes(number): group for group, number in found.numbers.items()}
     overlay = Overlay(table)
     for gone in (entry("a"), entry("b", tenant="b")):
@@ -197,7 +200,8 @@ def test_counts_are_those_of_the_moment_whatever_changes_while_they_are_read() -
         put(overlay, entry(f"{number}", tenant=f"new-{number}"))
         apply(overlay)
     assert found.totals().keys().isdisjoint(groups.values())
-    assert dict(read[0]) == totals
+    assert dict(read[0]) == dict([first, *begun]) == dict(of_tenants) == totals
+    assert not found._earlier  # those who have read everything cost no more
     assert {(groups[day >> 32], day & 0xFFFFFFFF): n for day, n in added_up(read[1]).items()} == {
         (group, AT // DAY): n for group, n in totals.items()
     }

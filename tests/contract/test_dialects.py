@@ -12,6 +12,9 @@ from aiokafka.structs import ConsumerRecord
 from hypothesis import given
 from hypothesis import strategies as st
 
+from light_scheduler.engine import decide
+from light_scheduler.engine.limits import NO_LIMITS
+from light_scheduler.engine.plain import plain_id
 from light_scheduler.errors import ConfigurationError, InvalidCommand
 from light_scheduler.model import Command, ControlCommand, ReplyTo, ScheduleCommand
 from light_scheduler.wire import Dialect, Envelope, dialect_named
@@ -114,6 +117,42 @@ def test_all_dialects_refuse_the_same_faults_by_their_own_names(
         dialect_named(name).decode(WRITERS[name](fields, b"x"))
     own_name = {"native": f"schedule-{field}", "json": RULES[field].json_path}
     assert caught.value.field == own_name[name]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"every": "3650000d"}, "every"),
+        ({"every": "3650000d", "mode": "fixed-delay"}, "every"),
+        ({"backoff": "3650000d,1s"}, "backoff"),
+        ({"backoff": "initial=3650000d"}, "backoff"),
+        ({"cron": "0 0 30 2 *"}, "cron"),
+        ({"every": "1h", "end": str(AT)}, "end"),
+        ({"after": "3650000d"}, "after"),
+    ],
+)
+def test_a_time_rule_that_never_fires_is_refused_by_its_own_field(
+    name: str, fields: dict[str, str], field: str
+) -> None:
+    dialect, sent = dialect_named(name), WRITERS[name]({"target-topic": "t", **fields}, b"x")
+    with pytest.raises(InvalidCommand) as caught:
+        decide(dialect.decode(sent), None, AT, NO_LIMITS)
+    own_name = {"native": f"schedule-{field}", "json": RULES[field].json_path}
+    assert dialect.field_name(sent, caught.value.field) == own_name[name]
+
+
+@every_dialect
+@pytest.mark.parametrize("key", [b"a*", b"*"])
+def test_a_key_that_cannot_be_an_id_is_refused_the_short_way_and_the_long(dialect: Dialect, key: bytes) -> None:
+    value = msgspec.json.encode({"trigger": {"at": AT}, "target": {"topic": "t"}})
+    headers: Headers = [("schedule-at", b"%d" % AT), ("schedule-target-topic", b"t")]
+    sent = record(key, value, headers if dialect.name == "native" else [])
+    plain = dialect.plain(sent)
+    assert plain is not None
+    assert plain_id(sent, plain, NO_LIMITS) is None
+    with pytest.raises(InvalidCommand, match=r"must not end in \*"):
+        dialect.decode(sent)
 
 
 @pytest.mark.parametrize("name", DIALECTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 from unittest.mock import patch
@@ -20,10 +20,11 @@ from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import BulkLoad, MemoryStore, Overlay, ScheduleTable, Store, layout, loading
 from light_scheduler.tables.cell_changes import CellChanges
-from light_scheduler.tables.counts import CHANGES, GROUPS
+from light_scheduler.tables.count_rows import CHANGES
+from light_scheduler.tables.counts import GROUPS
 from light_scheduler.tables.placing import Placing
 from light_scheduler.tables.rocks import RocksStore
-from light_scheduler.tables.store import Changes
+from light_scheduler.tables.store import Changes, Loaded
 from light_scheduler.wire.state import (
     POSITION_KEY,
     PROGRESS_KIND,
@@ -248,7 +249,7 @@ def test_a_load_that_may_not_block_makes_no_files_and_writes_no_more_than_a_step
             self.written.append(sum(key.startswith(layout.PRIMARY) for key in changes))
             super().write(changes)
 
-        def load(self, families: Sequence[Mapping[bytes, bytes]]) -> Iterator[None]:
+        def load(self, families: Sequence[Loaded]) -> Iterator[None]:
             raise AssertionError("this may block")
 
     log = numbered([(key_of(str(number)), encode_entry(entry(str(number)))) for number in range(10)])

@@ -27,7 +27,7 @@ from support.reading import header, read_until
 from support.waiting import eventually
 from support.written import command_lines, files_of, pages_of, topics_of
 
-from light_scheduler.access.book import access_book
+from light_scheduler.access.accepted_tokens import access_book
 from light_scheduler.agents.startup import refuse_open_door
 from light_scheduler.clock import SystemClock
 from light_scheduler.connection import HttpSecurity

@@ -176,12 +176,12 @@ def messages(records: list[Record], source: str) -> Messages:
 
 
 def is_whole(sources: tuple[str, str], records: list[Record]) -> bool:
-    """Tell whether the last message of both schedulers has come."""
+    """Return whether the last message of both schedulers has come."""
     return all(LAST in messages(records, source) for source in sources)
 
 
 def never_early(records: list[Record]) -> bool:
-    """Tell whether each message was delivered at its due time or later, by the first of its headers."""
+    """Return whether each message was delivered at its due time or later, by the first of its headers."""
     return all(record.timestamp >= int(dict(reversed(record.headers))["scheduler-epoch"]) * 1_000 for record in records)
 
 

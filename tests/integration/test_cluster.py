@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import signal
+from functools import partial
 from urllib.parse import quote
 
 import aiohttp
@@ -71,17 +73,21 @@ async def test_a_dead_worker_s_partitions_are_named_and_come_back_with_the_other
 
 
 async def test_a_partition_that_was_added_is_missing_until_a_worker_has_it(application: Application) -> None:
-    worker, topic = await application.start_worker(), application.settings.topics.commands
+    """Nobody has it while the group waits for a worker that hangs."""
+    workers = [await application.start_worker(session_timeout="30s") for _ in range(2)]
+    await application.shared()
+    topic = application.settings.topics.commands
+
+    async def listing_is(expected: int) -> str | None:
+        status, text = await get(workers[0], f"{SCHEDULES}?partition={topic}%5B5%5D")
+        return text if status == expected else None
+
+    workers[1].send_signal(signal.SIGSTOP)
     await asyncio.to_thread(grow_topic, application.settings, topic, 6)
-    statuses: list[int] = []
-
-    async def is_listed() -> bool:
-        statuses.append((await get(worker, f"{SCHEDULES}?partition={topic}%5B5%5D"))[0])
-        return statuses[-1] == 200
-
-    await eventually(is_listed, every=0.1)
-    assert set(statuses) == {503, 200}
-    status, text = await get(worker, f"{SCHEDULES}?partition={topic}%5B6%5D")
+    assert "missing" in await eventually(partial(listing_is, 503), every=0.1)
+    workers[1].send_signal(signal.SIGCONT)
+    await eventually(partial(listing_is, 200), every=0.1)
+    status, text = await get(workers[0], f"{SCHEDULES}?partition={topic}%5B6%5D")
     assert (status, "has no partition 6: it has 6" in text) == (400, True)
 
 

@@ -18,9 +18,10 @@ from support.waiting import eventually
 
 from light_scheduler.connection import Connection
 from light_scheduler.devkit import EmbeddedBroker
-from light_scheduler.errors import BrokerError, InvalidCommand
+from light_scheduler.errors import BrokerError, ChangeUnconfirmed, InvalidCommand
 from light_scheduler.kafka import compacted, connection
 from light_scheduler.kafka.compacted import Change, CompactedTopic, LogEnds
+from light_scheduler.kafka.quiet_producer import QuietProducer
 from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
@@ -75,6 +76,49 @@ async def test_of_changes_that_are_made_at_the_same_time_none_is_lost(kafka: Kaf
         await other.catch_up()
         assert sorted(other.entries[b"names"]) == sorted(b"abcd")
         assert other.entries[b"another"] == b"1"
+
+
+@pytest.mark.parametrize("is_carried_out", [True, False])
+async def test_a_change_whose_commit_fails_is_looked_up_and_made_again_only_if_it_is_not_stored(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch, is_carried_out: bool
+) -> None:
+    name = f"settings-looked-up-{is_carried_out}".lower()
+    commit = QuietProducer.commit_transaction
+    failed: list[QuietProducer] = []
+
+    async def fail_once(self: QuietProducer) -> None:
+        if failed:
+            await commit(self)
+            return
+        failed.append(self)
+        await (commit(self) if is_carried_out else self.abort_transaction())
+        raise KafkaError("UNKNOWN_SERVER_ERROR")
+
+    monkeypatch.setattr(QuietProducer, "commit_transaction", fail_once)
+    async with followed_topic(kafka, name) as (topic, _):
+        await topic.change(lambda: Change([(b"names", topic.entries.get(b"names", b"") + b"a")]))
+        assert failed
+        assert topic.entries == {b"names": b"a"}
+        await topic.change(lambda: Change([(b"names", topic.entries.get(b"names", b"") + b"b")]))
+        assert topic.entries == {b"names": b"ab"}
+    assert [record.value for record in await read_all(kafka.bootstrap_servers, name)] == [b"a", b"ab"]
+
+
+async def test_a_change_whose_commit_fails_again_ends_with_the_reason_and_is_not_stored(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(self: QuietProducer) -> None:
+        await self.abort_transaction()
+        raise KafkaError("the coordinator is upset")
+
+    async with followed_topic(kafka, "settings-failing") as (topic, _):
+        with monkeypatch.context() as failing:
+            failing.setattr(QuietProducer, "commit_transaction", fail)
+            with pytest.raises(BrokerError, match="the coordinator is upset") as raised:
+                await topic.change(lambda: Change([(b"a", b"1")]))
+        assert not isinstance(raised.value, ChangeUnconfirmed)
+        await topic.change(lambda: Change([(b"b", b"2")]))
+        assert topic.entries == {b"b": b"2"}
 
 
 async def test_a_change_and_what_the_history_tells_of_it_are_written_together_or_not_at_all(kafka: Kafka) -> None:

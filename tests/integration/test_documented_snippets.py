@@ -196,6 +196,8 @@ async def test_the_page_on_access_makes_uses_and_ends_a_token(
                     code, printed = await asyncio.to_thread(Shell(place, dict(os.environ)).run, create)
                     assert code == 0, printed
                     monkeypatch.setenv("LIGHT_SCHEDULER_TOKEN", printed.strip())
+                    accepts = partial(accepts_token, of_its_own, printed.strip())
+                    await eventually(accepts, what="a worker that accepts the new token")
         if snippet.shown is not None:
             assert comparable(token) == comparable(snippet.shown)
     listed = Shell(place, dict(os.environ)).run
@@ -205,8 +207,17 @@ async def test_the_page_on_access_makes_uses_and_ends_a_token(
 
 
 async def asks_for_a_token(application: Application) -> bool:
-    async with aiohttp.ClientSession() as session, session.get(f"{application.workers[0].url}/info") as response:
-        return response.status == 401
+    return await status_of_info(application, {}) == 401
+
+
+async def accepts_token(application: Application, token: str) -> bool:
+    return await status_of_info(application, {"Authorization": f"Bearer {token}"}) == 200
+
+
+async def status_of_info(application: Application, headers: dict[str, str]) -> int:
+    url = f"{application.workers[0].url}/info"
+    async with aiohttp.ClientSession(headers=headers) as session, session.get(url) as response:
+        return response.status
 
 
 async def test_the_search_of_the_page_on_dialects_finds_what_is_shown(of_its_own: Application) -> None:

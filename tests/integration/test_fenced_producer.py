@@ -12,7 +12,7 @@ from support.application import Application
 
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
-from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
 
 AT = 1_767_225_600_000
 
@@ -27,7 +27,7 @@ def batches(topic: str) -> RecordBatches:
 async def fenced(application: Application, *, in_transaction: bool) -> None:
     """Have a producer take the place of another one, before or within a transaction of that."""
     clients = KafkaClients(application.bootstrap_servers, 10_000)
-    old, new = LaneProducer(clients, "app-lane-0"), LaneProducer(clients, "app-lane-0")
+    old, new = TransactionalProducer(clients, "app-lane-0"), TransactionalProducer(clients, "app-lane-0")
     await old.fence()
     await old.commit(batches(application.target), "app", {})
 

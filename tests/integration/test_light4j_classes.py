@@ -13,6 +13,7 @@ from support.foreign import record
 from support.light4j_classes import required, send_tasks
 from support.reading import Record, read_all, read_until
 from support.registry import FakeRegistry
+from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.host.ports import free_port
@@ -48,11 +49,15 @@ async def test_tasks_of_light_4js_own_classes_are_delivered_as_light_4j_does(kaf
             await send_tasks(class_path, servers, address, topic, target)
             worker = await application.start_worker(schema_registry=address)
             messages = await read_until(servers, [target], lambda records: len(records) >= 2)
-            listed = await worker.get("/schedulers?host=networknt.com")
+
+            async def are_listed() -> bool:
+                listed = await worker.get("/schedulers?host=networknt.com")
+                return [(each["name"], each["frequency"]["time"]) for each in listed] == [("kept", 1), ("later", 1_000)]
+
+            await eventually(are_listed, what="the tasks of all partitions, and no more")
     finally:
         application.close()
     framed = Framed(registry)
-    assert [(each["name"], each["frequency"]["time"]) for each in listed] == [("kept", 1), ("later", 1_000)]
     starts = [check(message, framed, target) for message in messages]
     assert starts == sorted(set(starts)), "each tells when it was due"
     sent = await read_all(servers, topic)

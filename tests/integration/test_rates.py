@@ -17,7 +17,7 @@ from support.waiting import eventually
 
 from light_scheduler.cli.growing import grow, moved
 from light_scheduler.clock import SystemClock
-from light_scheduler.engine.tenants import COMMANDS_SAVED_S
+from light_scheduler.engine.command_rates import COMMANDS_SAVED_S
 from light_scheduler.engine.token_bucket import BORROWED_MS
 from light_scheduler.model import Requester
 from light_scheduler.model.tenant_rules import OverRate, TenantRules
@@ -42,6 +42,7 @@ RULES = {
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_keys_of_one_partition_have_the_whole_rate_of_their_tenant(kafka: Kafka, tmp_path: Path) -> None:
     application = await Application.create(kafka.bootstrap_servers, tmp_path, partitions=str(PARTITIONS))
     try:

@@ -25,7 +25,8 @@ from light_scheduler.kafka.topic_admin import topic_id
 from light_scheduler.tables import ScheduleTable, layout, rebuilding
 from light_scheduler.tables.cell_changes import Group
 from light_scheduler.tables.changelog import PartitionLogs, length, reading
-from light_scheduler.tables.counts import CHANGES, Counts
+from light_scheduler.tables.count_rows import CHANGES
+from light_scheduler.tables.counts import Counts
 from light_scheduler.tables.rebuilding import Rebuilding
 from light_scheduler.tables.recovery import Following, PartitionState, Restoration
 from light_scheduler.tables.rocks import RocksStore

@@ -16,9 +16,9 @@ from support.waiting import eventually
 from light_scheduler.devkit import EmbeddedBroker
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
-from light_scheduler.kafka.producer import PATIENCE_S, LaneProducer
 from light_scheduler.kafka.rights import Right
 from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.transactional_producer import PATIENCE_S, TransactionalProducer
 from light_scheduler.lanes.markers import Markers
 from light_scheduler.lanes.stable_ends import stable_ends
 from light_scheduler.model.place import Place
@@ -39,7 +39,7 @@ class Setting:
     def __init__(self, servers: str) -> None:
         self.clients = KafkaClients(servers, 10_000)
         self.targets = Targets(servers)
-        self.producer = LaneProducer(self.clients, "lane")
+        self.producer = TransactionalProducer(self.clients, "lane")
         self.denied: list[str] = []
         context: Any = SimpleNamespace(targets=self.targets, own_topics=frozenset())
         self.markers = Markers(context, self._ends, self._end, self._deny)
@@ -137,7 +137,7 @@ async def test_a_topic_that_is_gone_leaves_nothing_to_settle(application: Applic
 
 async def test_what_another_id_of_the_lane_left_is_ended_under_that_id(application: Application) -> None:
     setting, place = Setting(application.bootstrap_servers), (application.target, 0)
-    spare = LaneProducer(setting.clients, "lane~1")
+    spare = TransactionalProducer(setting.clients, "lane~1")
     try:
         await setting.producer.fence()
         await spare.fence()

@@ -209,7 +209,7 @@ async def test_a_full_disk_stops_the_worker_with_a_clear_error_and_loses_nothing
     await schedule_some(application, 10)
     _, hard = resource.prlimit(worker.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (300_000, hard))
-    at_once = WRITE_BUFFER_BYTES * 3 // 2  # of one partition
+    at_once = WRITE_BUFFER_BYTES * 3  # of one partition: a write has to come after the flush that fails
     async with application.client() as client:
         await client.schedule_many(
             {

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from confluent_kafka import Producer
 from support.waiting import eventually
 
 from light_scheduler.connection import KafkaSecurity, Secret
+from light_scheduler.connection.librdkafka import configuration
 from light_scheduler.connection.tokens import ClientCredentials, TokenRefused, TokenServerFailed
 from light_scheduler.devkit.token_server import TokenServer
 
 pytestmark = pytest.mark.integration
 
 
-def credentials(url: str, secret: str = "s3cret", **more: str) -> KafkaSecurity:
+def credentials(url: str, secret: str = "s3cret", client: str = "client", **more: str) -> KafkaSecurity:
     return KafkaSecurity(
         security_protocol="SASL_PLAINTEXT",
         sasl_mechanism="OAUTHBEARER",
         sasl_oauth_token_url=url,
-        sasl_oauth_client_id="client",
+        sasl_oauth_client_id=client,
         sasl_oauth_client_secret=Secret(secret),
         **more,  # type: ignore[arg-type]
     )
@@ -72,6 +74,28 @@ async def test_a_token_is_asked_for_again_when_who_asked_has_gone() -> None:
         await until_asked(server, 2)
         server.answers.set()
         assert await stays
+
+
+CLIENTS = ["plain-id_1.2~3", "urn:client", "100%3A", "a+b", "a b/c?d=e&f", "größe"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_an_id_and_a_secret_arrive_as_they_are_whatever_characters_they_have(client: str) -> None:
+    """Both are encoded before they are sent (RFC 6749, section 2.3.1): a colon would end an id."""
+    secret = f"{client}: its secret"
+    with TokenServer({client: secret}) as server:
+        await ClientCredentials(credentials(server.url, secret, client)).token()
+        assert server.issued_to == [client]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_clients_of_librdkafka_log_in_with_the_same_ids_and_secrets(client: str) -> None:
+    secret = f"{client}: its secret"
+    with TokenServer({client: secret}) as server:
+        producer = Producer(configuration("127.0.0.1:1", credentials(server.url, secret, client)))
+        await eventually(lambda: server.asked, within=30, what="a request for a token")
+        await eventually(lambda: server.issued_to == [client], within=5, what=f"a token for {client}")
+        producer.poll(0)
 
 
 async def test_all_who_wait_for_a_token_learn_that_there_is_none() -> None:

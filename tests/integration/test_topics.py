@@ -7,11 +7,19 @@ import uuid
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+from support.placing import delete_topic
 
 from light_scheduler.cli import cli
 from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.devkit.waiting import wait_until
+from light_scheduler.doctor.kafka_checks import check_application_topics
 from light_scheduler.errors import BrokerError, BrokerUnreachable
 from light_scheduler.kafka.topic_admin import check_topics, create_topics, topic_configuration, topic_id
 from light_scheduler.kafka.topic_plan import topic_plan
@@ -56,7 +64,8 @@ def test_a_changelog_follows_the_commands_topic_that_is_there(settings: Settings
 def test_wrong_topics_are_found(settings: Settings) -> None:
     make_topic(settings, settings.topics.changelog(settings.topics.commands), partitions=2)
     create_topics(settings)
-    assert {finding.kind for finding in check_topics(settings)} == {"partitions", "cleanup.policy", "max.message.bytes"}
+    kinds = {"partitions", "cleanup.policy", "max.message.bytes", "min.compaction.lag.ms"}
+    assert {finding.kind for finding in check_topics(settings)} == kinds
 
 
 def test_a_topic_made_anew_has_another_id(settings: Settings) -> None:
@@ -64,9 +73,7 @@ def test_a_topic_made_anew_has_another_id(settings: Settings) -> None:
     make_topic(settings, name)
     first = topic_id(settings.bootstrap_servers, name)
     assert topic_id(settings.bootstrap_servers, name) == first
-    admin = admin_client(settings.bootstrap_servers)
-    admin.delete_topics([name])[name].result(60)
-    wait_until(lambda: name not in admin.list_topics(timeout=10).topics, timeout=60, what=f"the end of topic {name}")
+    delete_topic(settings.bootstrap_servers, name)
     make_topic(settings, name)
     assert topic_id(settings.bootstrap_servers, name) != first
 
@@ -99,6 +106,33 @@ def test_the_command_checks_creates_and_checks_again(settings: Settings) -> None
     assert len(json.loads(created.stdout)["created"]) == len(topic_plan(settings))
     assert run("check").exit_code == 0
     assert json.loads(run("check", "--json").stdout) == {"ok": True, "findings": []}
+
+
+def test_advice_is_told_with_what_to_do_and_is_no_failure(settings: Settings) -> None:
+    """The changelog of an application whose topics were made before `topics create` set how late it is compacted."""
+    create_topics(settings)
+    changelog = settings.topics.changelog(settings.topics.commands)
+    configure(settings, changelog, "min.compaction.lag.ms", "0")
+    wait_until(lambda: check_topics(settings) != [], timeout=60, what="the changed configuration")
+    options = ("topics", "check", "--app-id", settings.app_id, "--broker", settings.broker)
+    said = CliRunner().invoke(cli, options)
+    assert said.exit_code == 0
+    fix = f"kafka-configs.sh --bootstrap-server {settings.bootstrap_servers} --alter --topic {changelog} --add-config "
+    assert f"{fix}min.compaction.lag.ms=60000" in said.stdout
+    document = json.loads(CliRunner().invoke(cli, [*options, "--json"]).stdout)
+    assert (document["ok"], [each["status"] for each in document["findings"]]) == (True, ["warn"])
+    assert [(check.status, check.fix) for check in check_application_topics(settings)] == [
+        ("warn", f"{fix}min.compaction.lag.ms=60000")
+    ]
+    configure(settings, changelog, *document["findings"][0]["fix"].rpartition(" ")[2].split("="))
+    wait_until(lambda: not check_topics(settings), timeout=60, what="the configuration that was advised")
+
+
+def configure(settings: Settings, topic: str, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = admin_client(settings.bootstrap_servers)
+    admin.incremental_alter_configs([resource])[resource].result(60)
 
 
 def make_topic(settings: Settings, name: str, partitions: int = 1) -> None:

@@ -18,8 +18,8 @@ from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.continuity import Continuity
 from light_scheduler.kafka.fencing import Fencing, ids_of
-from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.target_probe import Prober
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.tables.changelog import is_untouched
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(90)]
@@ -98,7 +98,7 @@ async def with_markers(everything: Reading, committed: Reading) -> list[int]:
 async def test_fencing_an_id_aborts_its_open_transaction_and_its_owner_fails(
     application: Application, clients: KafkaClients, transactional_id: str
 ) -> None:
-    producer = LaneProducer(clients, transactional_id)
+    producer = TransactionalProducer(clients, transactional_id)
     await producer.fence()
     await producer.commit(batches(application.target, b"committed", 0), "g", {})
 
@@ -119,7 +119,7 @@ async def test_of_two_owners_under_two_ids_the_one_that_comes_second_gives_way(
     application: Application, clients: KafkaClients, transactional_id: str
 ) -> None:
     log = TopicPartition(application.target, 0)
-    owners = [LaneProducer(clients, each) for each in ids_of(transactional_id)[:2]]
+    owners = [TransactionalProducer(clients, each) for each in ids_of(transactional_id)[:2]]
     for owner in owners:
         await owner.fence()
         owner.continuity = Continuity(log, 0, partial(is_untouched, clients, log))
@@ -133,7 +133,7 @@ async def test_of_two_owners_under_two_ids_the_one_that_comes_second_gives_way(
 
     ends = await first.commit_when(batches(application.target, b"first", 0), the_second_is_refused_meanwhile)
     assert ends == {(application.target, 0): 1}
-    second = LaneProducer(clients, ids_of(transactional_id)[1])
+    second = TransactionalProducer(clients, ids_of(transactional_id)[1])
     await second.fence()
     second.continuity = Continuity(log, 0, partial(is_untouched, clients, log))
     with pytest.raises(Overtaken):
@@ -156,7 +156,7 @@ async def test_an_owner_that_is_alone_need_not_look_what_lies_between_its_transa
     async def drop() -> bool:
         return False
 
-    producer = LaneProducer(clients, transactional_id)
+    producer = TransactionalProducer(clients, transactional_id)
     await producer.fence()
     producer.continuity = Continuity((application.target, 1), 0, nobody_asks)
     for number in range(5):
@@ -171,7 +171,7 @@ async def test_an_id_that_was_fenced_can_be_worked_under_at_once(
     assert await clients.fence(transactional_id) is True
     chosen = await Fencing(transactional_id, clients.fence).take_over()
     assert chosen == ids_of(transactional_id)[0]
-    producer = LaneProducer(clients, chosen)
+    producer = TransactionalProducer(clients, chosen)
     await producer.fence()
     await producer.commit(batches(application.target, b"x", 2), "g", {})
     await producer.discard()
@@ -204,7 +204,7 @@ async def test_a_probe_fails_for_a_partition_that_is_not_there(
 async def test_settling_writes_markers_alone_and_the_producer_goes_on(
     application: Application, clients: KafkaClients, transactional_id: str, commits: bool
 ) -> None:
-    producer = LaneProducer(clients, transactional_id)
+    producer = TransactionalProducer(clients, transactional_id)
     try:
         await producer.fence()
         await producer.commit(batches(application.target, b"before", 0, 1), "g", {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -363,3 +364,41 @@ def test_what_is_no_archive_is_told(spark: SparkSession, kafka: Kafka, prefix: s
         read_archive(spark, str(tmp_path))
     with pytest.raises(JobError, match=f"topic {prefix} cannot be used"):
         archived(spark, kafka, tmp_path / "lake", [prefix])
+
+
+def test_another_table_is_left_as_it_is(spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path) -> None:
+    create_topic(kafka.bootstrap_servers, prefix, 1)
+    spark.range(1).write.format("delta").save(str(tmp_path / "other"))
+    with pytest.raises(JobError, match="other has another table of Delta Lake, which is no archive"):
+        archived(spark, kafka, tmp_path / "other", [prefix])
+    assert spark.read.format("delta").load(str(tmp_path / "other")).columns == ["id"]
+
+
+@pytest.mark.soak
+def test_topics_that_are_empty_at_first_are_archived_once_they_have_records(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    create_topic(kafka.bootstrap_servers, prefix, 1)
+    lake = tmp_path / "lake"
+    assert [archived(spark, kafka, lake, [prefix]).records for _ in range(2)] == [0, 0]
+    producer = ordered_producer(kafka.bootstrap_servers)
+    producer.produce(prefix, b"x")
+    assert producer.flush(15) == 0
+    assert archived(spark, kafka, lake, [prefix]).records == 1
+
+
+@pytest.mark.soak
+def test_a_checkpoint_whose_table_is_gone_is_an_error(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    create_topic(kafka.bootstrap_servers, prefix, 1)
+    producer, lake = ordered_producer(kafka.bootstrap_servers), tmp_path / "lake"
+    producer.produce(prefix, b"x")
+    assert producer.flush(15) == 0
+    assert archived(spark, kafka, lake, [prefix]).records == 1
+    for folder in ("_delta_log", f"topic={prefix}"):
+        shutil.rmtree(lake / folder)
+    with pytest.raises(JobError, match=r"whose table is gone.* or delete \S*/_checkpoint"):
+        archived(spark, kafka, lake, [prefix])
+    shutil.rmtree(lake / "_checkpoint")
+    assert archived(spark, kafka, lake, [prefix]).records == 1

@@ -23,8 +23,8 @@ from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import JobError
 from light_scheduler.model import Requester, TopicNames
 from light_scheduler.pipeline import archive, export
-from light_scheduler.pipeline.adoption import adopted
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, Imported, main
+from light_scheduler.pipeline.import_decisions import adopted
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import change_record
@@ -324,3 +324,18 @@ async def test_a_run_of_real_workers_with_kills_is_clean(
     application.close()
     assert (list(summary.faults), summary.unjudged, summary.waiting) == ([], 0, 0)
     assert (summary.firings, summary.schedules, summary.expanded_by_spark) == (expected, count + 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"start": M + 4 * HOUR}, "would begin at 2026-01-01T04:00:00.000Z .* and judge nothing"),
+        ({"targets": ("no-such-topic",)}, "topic no-such-topic cannot be used"),
+    ],
+)
+def test_an_audit_that_would_judge_nothing_is_an_error(
+    ledger: Ledger, audit: Audit, options: dict[str, Any], why: str
+) -> None:
+    ledger.run(M)
+    with pytest.raises(JobError, match=why):
+        audit(ledger, **options)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 from support.ledger import Ledger, Record
 from support.placing import delete_topic
@@ -179,6 +179,17 @@ def test_since_when_a_topic_has_all_is_told_by_the_first_record_that_is_left_of_
     topics = Topics(None, cluster)  # type: ignore[arg-type]  # a record is read without Spark
     truncated = topics.logs([topic])[topic].truncated
     assert (truncated, topics.firsts(topic, truncated)) == (frozenset({0, 1}), {0: M + 6})
+
+
+def test_topics_can_be_looked_up_as_soon_as_they_are_created(kafka: Kafka, prefix: str) -> None:
+    cluster = Cluster(kafka.bootstrap_servers)
+    admin = AdminClient(cluster.configuration())
+    topics = Topics(None, cluster)  # type: ignore[arg-type]  # looking topics up needs none
+    for number in range(5):  # a broker leads new partitions a moment after it has told of them
+        names = [f"{prefix}-{number}-{which}" for which in ("commands", "history")]
+        for created in admin.create_topics([NewTopic(name, num_partitions=20) for name in names]).values():
+            created.result()
+        assert all(log.truncated == frozenset() for log in topics.logs(names).values())
 
 
 def test_a_topic_that_is_another_one_or_has_lost_unread_records_is_refused(kafka: Kafka, prefix: str) -> None:

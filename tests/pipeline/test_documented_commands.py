@@ -34,8 +34,11 @@ LINES_OF_SOME_RUNS = ("altered ", "Faults: ", "The busiest minute ")
 M = 1_793_491_200_000
 """2026-11-01T00:00Z, where the page's examples begin."""
 HOUR = 3_600_000
-REFUSES = "light-scheduler pipeline load schedules.parquet --refused refused"
-"""The page shows what it says when it refuses a row."""
+REFUSES = (
+    "light-scheduler pipeline load schedules.parquet --refused refused",
+    "light-scheduler pipeline load /data/incoming --format json --continuous --refused /data/refused-later",
+)
+"""Each of these refuses a row."""
 
 
 def commands_of(snippet: Snippet) -> list[str]:
@@ -98,8 +101,9 @@ def application(
     (tmp_path / "with-remarks.csv").write_text("remark," + text.replace("\nr-", "\nwhy,q-"))
     (tmp_path / "incoming").mkdir()
     targets = [{**row, "target-topic": ledger.target} for row in rows]
-    for name in ("reminders.json", "incoming/reminders.json"):
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in targets))
+    lines = "".join(json.dumps(row) + "\n" for row in targets)
+    (tmp_path / "reminders.json").write_text(lines)
+    (tmp_path / "incoming" / "reminders.json").write_text(f'{lines}{{"id": "malformed\n')
     refused = [*targets, {**targets[0], "at": "soon"}]
     spark.createDataFrame(refused).coalesce(1).write.parquet(str(tmp_path / "schedules.parquet"))
     return ledger
@@ -165,7 +169,7 @@ def test_every_snippet_of_the_page_runs_and_ends_as_it_says(
         for command in commands_of(snippet):
             jobs.add(shlex.split(command)[2])
             ran = run(command, application, kafka)
-            assert ran.exit_code == (command == REFUSES), f"{command}\n{ran.output}\n{ran.exception!r}"
+            assert ran.exit_code == (command in REFUSES), f"{command}\n{ran.output}\n{ran.exception!r}"
             if "--json" in command:
                 json.loads(ran.stdout)
             printed |= sentences(ran.output)
@@ -173,6 +177,9 @@ def test_every_snippet_of_the_page_runs_and_ends_as_it_says(
     assert jobs == {"load", "export", "import", "archive", "audit", "forecast", "report", "views"}
     for page in ("audit.html", "load.html", "punctuality.html"):
         assert (tmp_path / page).read_text().startswith("<!doctype html>")
+    malformed = spark.read.parquet(str(tmp_path / "refused-later")).where("content IS NULL")
+    assert malformed.count() == 1
+    malformed.write.mode("append").parquet(str(tmp_path / "refused"))
     names: dict[str, Any] = {"spark": spark}
     for snippet in snippets(PAGE):
         if snippet.language == "python":
@@ -180,4 +187,5 @@ def test_every_snippet_of_the_page_runs_and_ends_as_it_says(
         elif snippet.language == "sql":
             assert spark.sql(snippet.text).count() > 0
     assert names["history"].count() > 0
-    assert (tmp_path / "corrected.parquet").is_dir()
+    corrected = spark.read.parquet(str(tmp_path / "corrected.parquet")).collect()
+    assert [(row.id, row.at) for row in corrected] == [("r-0", "soon")]

@@ -16,7 +16,7 @@ from light_scheduler.engine.commands import decide
 from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.model import Entry
-from light_scheduler.pipeline.adoption import adopted
+from light_scheduler.pipeline.import_decisions import adopted
 from light_scheduler.pipeline.schedule_table import rows_of
 from light_scheduler.settings import Settings
 from light_scheduler.testing import Kafka

@@ -39,7 +39,7 @@ def format(request: pytest.FixtureRequest, spark: SparkSession) -> str:
 
 @pytest.fixture
 def topic(kafka: Kafka, prefix: str) -> str:
-    create_topic(kafka.bootstrap_servers, prefix, PARTITIONS)
+    create_topic(kafka.bootstrap_servers, prefix, PARTITIONS, configs={"retention.ms": "-1"})
     return prefix
 
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from light_scheduler.cli import cli
+from light_scheduler.errors import JobError
 from light_scheduler.pipeline.metrics import COLUMNS, JobName, JobRun, Places, Volume, write_metrics
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
@@ -48,6 +49,19 @@ def test_a_command_adds_a_row_for_each_run(spark: SparkSession, tmp_path: Path) 
         'light_scheduler_pipeline_last_run_rows{app_id="orders",command="load"} 2.0'
         in (tmp_path / "load.prom").read_text()
     )
+
+
+@pytest.mark.usefixtures("this_session")
+def test_what_a_job_came_to_is_told_even_if_its_metrics_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text('{"id": "a"}\n')
+    (tmp_path / "metrics").write_text("no table")
+    command = ["load", str(tmp_path / "rows.json"), "--format", "json", "--set", "target-topic=t", "--set", "after=1h"]
+    ran = CliRunner().invoke(
+        cli, ["pipeline", *command, "--dry-run", "--json", "--metrics-table", str(tmp_path / "metrics")]
+    )
+    assert json.loads(ran.stdout)["rows"] == 1
+    assert isinstance(ran.exception, JobError)
+    assert "the job is done, but its metrics cannot be written" in str(ran.exception)
 
 
 @pytest.mark.soak

@@ -146,6 +146,7 @@ def without_bytes(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_the_command_line_takes_its_jars_and_uses_it(kafka: Kafka, ledger: Ledger, tmp_path: Path) -> None:
     if not jars():
         pytest.skip("`make sparkkafka` gets the jars, where there is Maven Central")

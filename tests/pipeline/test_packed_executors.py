@@ -15,7 +15,7 @@ from support.standalone import HOST, SMALL, standalone
 
 from light_scheduler.pipeline.packing import pack, python_name
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.soak, pytest.mark.timeout(3_600)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.every_case, pytest.mark.timeout(3_600)]
 
 ROWS = 100
 BARE = Path(sys.base_prefix) / "bin"

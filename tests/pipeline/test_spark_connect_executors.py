@@ -53,6 +53,7 @@ def test_jobs_forecast_export_load_and_audit_on_spark_connect(kafka: Kafka, pref
     said = json.loads(ran.stdout)
     firings = len(ledger.of(ledger.target))
     assert (said["forecast"]["firings"], said["export"]["schedules"]) == (11, 1)
+    assert "has no file _SUCCESS" in said["import"]
     assert (said["load"]["sent"], said["load"]["refused"]) == (2, 1)
     assert len(committed_records(kafka, f"{prefix}-loaded")) == 2
     audited = said["audit"]

@@ -19,7 +19,7 @@ from light_scheduler.pipeline.job import Cluster, configured
 from light_scheduler.pipeline.tables import read_table, write_table
 from light_scheduler.pipeline.views import VIEWS
 from light_scheduler.testing import Kafka
-from light_scheduler.wire.json_form import JSON_COMMAND
+from light_scheduler.wire.json_commands import JSON_COMMAND
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -74,6 +74,7 @@ def test_views_over_an_archive_by_name_read_the_day_and_the_tenant_that_are_aske
         ):
             ran = CliRunner().invoke(cli, ["pipeline", *command, *broker])
             assert ran.exit_code == 0, (ran.output, ran.exception)
+        assert "The catalog of this session is in memory, so the views are gone when the session ends" in ran.output
 
         firings = spark.table(f"{schema}.firings")
         assert firings.groupBy("tenant", "lateness_ms").count().sort("tenant").collect() == [

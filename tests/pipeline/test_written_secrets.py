@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout
 KIND = "SCRAM-SHA-512"
 LOAD = "light-scheduler-load"
 WRONG = "wrong-password-that-shows-nowhere"
+GIVES_UP_S = 3.0
+"""How long a job waits for a broker that does not let it in."""
 SMALL = [
     *("--spark-conf", "spark.sql.codegen.wholeStage=false"),
     *("--spark-conf", "spark.sql.codegen.factoryMode=NO_CODEGEN"),
@@ -70,7 +72,8 @@ def leaks(parts: dict[str, bytes], signs: dict[str, str]) -> dict[str, list[str]
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("format", [FORMAT, OFFICIAL_FORMAT])
+@pytest.mark.every_case
+@pytest.mark.parametrize("format", [pytest.param(FORMAT, marks=pytest.mark.every_case), OFFICIAL_FORMAT])
 def test_no_secret_is_in_anything_that_an_audit_writes_or_shows(
     secured: SecuredKafka, ledger: Ledger, tmp_path: Path, format: str
 ) -> None:
@@ -128,8 +131,8 @@ def test_no_secret_is_in_anything_that_any_other_job_writes_or_shows(
         (0, Command(["report", "--report", f"{tmp_path}/report.html", *more], settings)),
         (0, Command(["report", "--archive", *archive[1:], "--json", *more], settings)),
         (0, Command(["forecast", "--report", f"{tmp_path}/load.html", "--table", f"{tmp_path}/load", *more], settings)),
-        *((1, Command([*words, *more], broken(settings, kind))) for words in (load, export, archive)),
-        *((1, Command([*words, *more], {**settings, "broker": "kafka://127.0.0.1:1"})) for words in (load, export)),
+        *(failing([*words, *more], broken(settings, kind)) for words in (load, export, archive)),
+        *(failing([*words, *more], {**settings, "broker": "kafka://127.0.0.1:1"}) for words in (load, export)),
     ]
     ended = watched.run_all([command for _, command in commands])
     assert ended == [exit_code for exit_code, _ in commands], watched.end()
@@ -142,6 +145,11 @@ def test_no_secret_is_in_anything_that_any_other_job_writes_or_shows(
         str(watched.output): "Traceback",
     }
     assert leaks(watched.parts, signs) == {}
+
+
+def failing(words: list[str], settings: Mapping[str, str]) -> tuple[int, Command]:
+    """Return a command that a broker does not let in, and its exit code."""
+    return 1, Command(words, settings, timeout_s=GIVES_UP_S)
 
 
 def broken(settings: Mapping[str, str], kind: str) -> dict[str, str]:

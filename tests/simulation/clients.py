@@ -32,6 +32,9 @@ class _Client:
     async def add_topic(self, topic: str) -> None:
         """All topics are followed."""
 
+    async def set_topics(self, topics: set[str]) -> None:
+        """The same."""
+
     async def close(self) -> None:
         """There are no connections."""
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from light_scheduler.tables import MemoryStore, layout
-from light_scheduler.tables.counts import CHANGES, GROUPS
+from light_scheduler.tables.count_rows import CHANGES
+from light_scheduler.tables.counts import GROUPS
+from light_scheduler.tables.store import Loaded
 
 if TYPE_CHECKING:
     from .node import Node
@@ -107,11 +110,11 @@ class Store:
             self._flushed_at = self._node.world.loop.time()
             self._node.disk.flush(self._path)
 
-    def load(self, families: Any) -> Iterator[None]:
+    def load(self, families: Sequence[Loaded]) -> Iterator[None]:
         yield
         self._is_loading = True
         self._node.reach_at_once("0.load")
-        self._node.disk.take_in(self._path, {key: value for rows in families for key, value in rows.items()})
+        self._node.disk.take_in(self._path, dict(chain.from_iterable(families)))
 
     def _apply(self, changes: Any) -> None:
         self._node.reach_at_once("4.write begun")

@@ -48,7 +48,7 @@ class Group:
         self._superseded: dict[Clients, int] = {}  # by which fence a lane knows itself to be fenced
 
     def accepts(self, node: Node) -> bool:
-        """Tell whether a heartbeat of a node, in the generation that it knows of, is accepted."""
+        """Return whether a heartbeat of a node, in the generation that it knows of, is accepted."""
         return node in self._members and node.generation == self.generation
 
     def join(self, node: Node) -> None:

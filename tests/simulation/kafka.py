@@ -62,7 +62,7 @@ class Kafka:
         return self._epochs.get(transactional_id, 0)
 
     def is_stuck(self, transactional_id: str) -> bool:
-        """Tell whether requests for an id are answered with CONCURRENT_TRANSACTIONS: markers of it are missing."""
+        """Return whether requests for an id are answered with CONCURRENT_TRANSACTIONS: markers of it are missing."""
         return transactional_id in self._stuck
 
     def take_over(self, transactional_id: str) -> int:

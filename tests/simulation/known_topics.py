@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from aiokafka.errors import KafkaConnectionError
 
 from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.half_open import Trials
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.targets import TargetTopic
-from light_scheduler.kafka.trials import Trials
 from light_scheduler.model.place import Place
 
 from .log import MAX_BATCH_BYTES

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from light_scheduler.engine.lending import CLOSED_MS, SEARCH_MS
-from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN
+from light_scheduler.engine.room_lending import CLOSED_MS, SEARCH_MS
 from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT
+from light_scheduler.wire.room_lending import ROOM_ASKED, ROOM_GIVEN
 
 from .log import Record
 from .ruled import Change
@@ -56,5 +56,5 @@ class Quota:
 
 
 def is_lending(record: Record) -> bool:
-    """Tell whether a partition asks another one for room or for tokens of a rate, or answers."""
+    """Return whether a partition asks another one for room or for tokens of a rate, or answers."""
     return any(name in (ROOM_ASKED, ROOM_GIVEN, RATE_ASKED, RATE_LENT) for name, _ in record.headers)

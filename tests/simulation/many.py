@@ -81,15 +81,15 @@ class Many:
     _reported: set[Part] = field(default_factory=set)
 
     def names(self, id: str) -> bool:
-        """Tell whether it is for an id."""
+        """Return whether it is for an id."""
         return id.startswith(self.id.removesuffix("*"))
 
     def overtakes(self, id: str, sent: Sent) -> bool:
-        """Tell whether it was sent to the same partition as a command for a schedule, and after that."""
+        """Return whether it was sent to the same partition as a command for a schedule, and after that."""
         return self.names(id) and self.origin[0] == sent[0] and self.origin[1] > sent[1]
 
     def has_begun(self, id: str, number: int, sizes: Sizes) -> bool:
-        """Tell whether a partition has begun the part that a schedule there is dealt with in.
+        """Return whether a partition has begun the part that a schedule there is dealt with in.
 
         If it has begun one for all of its schedules, that may be for those of other former partitions too, or not.
         """
@@ -177,7 +177,7 @@ class Many:
 
 
 def owes(owed: Iterable[Owed], origin: Sent, former: int | None) -> bool:
-    """Tell whether a part has changed something that history does not tell of yet."""
+    """Return whether a part has changed something that history does not tell of yet."""
     return any((each.origin, each.former) == (origin, former) for each in owed)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from light_scheduler.engine.transplant import ANOTHER_LOG
+from light_scheduler.engine.another_log import ANOTHER_LOG
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM
 from light_scheduler.wire.state import decode_entry
@@ -194,7 +194,7 @@ class Partition:
             self.pace.look(tenant, recorded_at(command), self.decided_at)
 
     def _is_behind(self, commit: Transaction) -> bool:
-        """Tell whether a lane still reads what waited when it took over."""
+        """Return whether a lane still reads what waited when it took over."""
         end = commit.backlog_end.get((self.topic, self.number), 0)
         return self.taken < len(self.commands) and self.commands[self.taken].offset < end
 
@@ -392,7 +392,7 @@ class Partition:
         return outcome
 
     def _has_room(self, rule: Change, tenant: str, *, is_rejected: bool) -> bool:
-        """Tell whether a schedule more may be pending; with lending that is what was said, if it may be."""
+        """Return whether a schedule more may be pending; with lending that is what was said, if it may be."""
         pending = sum(each.tenant == tenant for each in self.pending.values())
         if self.quota is not None and rule.max_pending is not None:
             self.quota.judge(rule, tenant, pending, self.decided_at, is_rejected=is_rejected)
@@ -488,5 +488,5 @@ def id_of(command: Record) -> str:
 
 
 def changes(pending: Pending, verb: str) -> bool:
-    """Tell whether a command changes a schedule."""
+    """Return whether a command changes a schedule."""
     return verb == "cancel" or pending.paused != (verb == "pause")

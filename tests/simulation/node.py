@@ -264,7 +264,7 @@ class Node:
             secret=lambda: SECRET,
             probe=LaneProbe(self.world.new_token),
             tenants=self.world.tenants,
-            short_ways=self.world.history.seed % 5 != 2,  # without, plain work goes the general way
+            plain_paths=self.world.history.seed % 5 != 2,  # without, plain work goes the general way
             partitionings=self.partitionings if is_ours and (history.growth is not None or history.lends) else None,
             rate_post=NoPost() if history.topics == (True,) else self._post_of(tp, services),
         )

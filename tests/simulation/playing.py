@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from unittest.mock import patch
 
+from light_scheduler.lanes import cycles as cycles_module
 from light_scheduler.lanes import handover
-from light_scheduler.lanes import work as work_module
 from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.tables import counts as counts_module
@@ -40,11 +40,11 @@ def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str]
     logging.disable(logging.CRITICAL)
     try:
         with (
-            patch.object(work_module, "MAX_BULK", 1),
+            patch.object(cycles_module, "MAX_BULK", 1),
             patch.multiple(handover, MOST_SEEN=2, MOST_MOVED=1),
             patch.object(counts_module, "FANOUT", 3),
             patch.multiple(standby_module, CHECKPOINT_MS=5_000, POLL_MS=1_000),
-            patch.object(work_module, "CHECKPOINT_MS", 15_000),
+            patch.object(cycles_module, "CHECKPOINT_MS", 15_000),
             patch.object(Budget, "most", lambda budget, table: min(history.most, most(budget, table))),
             mutation() as lane_type,
         ):

@@ -40,11 +40,11 @@ class Change(NamedTuple):
         return self.state != "active"
 
     def forbids(self, target: str) -> bool:
-        """Tell whether nothing may go to a topic."""
+        """Return whether nothing may go to a topic."""
         return self.targets is not None and target not in self.targets
 
     def rejects(self, target: str | None, payload: bytes | None) -> bool:
-        """Tell whether a command is to be rejected; `target` is None if it schedules nothing."""
+        """Return whether a command is to be rejected; `target` is None if it schedules nothing."""
         if self.state == "deleted":
             return True
         if target is None:
@@ -52,7 +52,7 @@ class Change(NamedTuple):
         return self.forbids(target) or (self.max_payload is not None and len(payload or b"") > self.max_payload)
 
     def has_room(self, pending: int, partition: int, partitions: int) -> bool:
-        """Tell whether one more schedule may be pending in a partition that has so many of them."""
+        """Return whether one more schedule may be pending in a partition that has so many of them."""
         if self.max_pending is None:
             return True
         return pending < len(range(partition, self.max_pending, partitions))

@@ -11,7 +11,7 @@ import pytest
 
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.wire import partition_for
-from light_scheduler.wire.lending_state import ROOM_KIND, decode_room
+from light_scheduler.wire.room_state import ROOM_KIND, decode_room
 from simulation import loop as simulated
 from simulation.campaign import POINTS
 from simulation.drawing import draw, draw_doubt, draw_probes, draw_tenants, draw_trouble

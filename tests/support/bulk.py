@@ -7,8 +7,9 @@ from typing import Any
 
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.lanes.caution import Work
-from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
+from light_scheduler.lanes.bisection import Work
+from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.failing_work import NOTHING_CONDEMNED
 from light_scheduler.model import Headers, HistoryEvent, Outcome, Result
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
@@ -56,17 +57,18 @@ class Topic:
 
     async def cycle(
         self, number: int, *, applies: bool = True, condemned: Mapping[Work, str] = NOTHING_CONDEMNED
-    ) -> None:
+    ) -> Cycle:
         """Run a cycle of a partition with what waits there."""
         partition, taken = self.partitions[number], self.waiting[number]
         self.waiting[number] = []
-        await partition.run(*taken, now=self.now, applies=applies, condemned=condemned)
+        cycle = await partition.run(*taken, now=self.now, applies=applies, condemned=condemned)
         self.history += partition.history
         self.results += partition.results
         self.rejected += [(each.field, each.source_partition, each.source_offset) for each in partition.dead_letters]
         self.fired += [record.key.decode() for record in partition.sent("reminders")]
         for record in partition.sent(NAMES.commands):
             self.send(record.partition, *record.headers, value=record.value)
+        return cycle
 
     async def settle(self) -> None:
         """Run cycles until nothing waits and nothing is at work."""
@@ -75,7 +77,7 @@ class Topic:
                 await self.cycle(number)
 
     def at_work(self, number: int) -> bool:
-        return bool(Overlay(self.partitions[number].table).bulk_parts())
+        return bool(Overlay(self.partitions[number].table).others.bulk_parts())
 
     @property
     def pending(self) -> dict[str, bool]:

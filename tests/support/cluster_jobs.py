@@ -70,8 +70,9 @@ class ClusterJob:
         """
         process = self._start()
         try:
+            at_work = self._at_work if kill is Kill.DRIVER else self._stopped_at_work
             executor = eventually_blocking(
-                lambda: self._at_work(process, after), within=START_TIMEOUT_S, what=f"a task after {after}"
+                lambda: at_work(process, after), within=START_TIMEOUT_S, what=f"a task after {after}"
             )
             match kill:
                 case Kill.EXECUTOR:
@@ -118,6 +119,17 @@ class ClusterJob:
         if sum(each["completedTasks"] for each in executors) < after:
             return None
         return next((each["id"] for each in executors if each["activeTasks"] and each["id"] != "driver"), None)
+
+    def _stopped_at_work(self, process: subprocess.Popen[bytes], after: int) -> str | None:
+        """Return the same, and stop the executor, so that its task is not over before it is killed."""
+        executor = self._at_work(process, after)
+        if executor is None:
+            return None
+        self._cluster.stop_executor(executor)
+        if any(each["id"] == executor and each["activeTasks"] for each in self._executors()):
+            return executor
+        self._cluster.resume_executor(executor)
+        return None
 
     def _executors(self) -> list[dict[str, Any]]:
         """Return what the driver's REST API tells of the executors; nothing while it does not answer."""

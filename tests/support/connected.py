@@ -1,12 +1,13 @@
 """Jobs on Spark Connect: python -m support.connected BOOTSTRAP_SERVERS APP_ID FOLDER
 
 Forecasts, exports, loads `rows.parquet` of the folder and audits, in a session that has nothing of Java. Prints the
-summaries as JSON.
+summaries as JSON, and why a copy of the export that is not whole is not imported.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -15,8 +16,9 @@ from pyspark.sql import SparkSession
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.errors import JobError
 from light_scheduler.model import TopicNames
-from light_scheduler.pipeline import audit, export, forecast, load
+from light_scheduler.pipeline import audit, export, forecast, importing, load
 from light_scheduler.pipeline.job import Cluster
 
 M = 1_767_225_600_000
@@ -50,11 +52,25 @@ def main() -> None:
     said = {
         "forecast": asdict(forecast.main(spark, forecasting)),
         "export": asdict(export.main(spark, exporting)),
+        "import": refusal_of_a_part(spark, exporting, folder / "part"),
         "load": asdict(load.main(spark, loading)),
         "audit": asdict(audit.main(spark, auditing)),
     }
     spark.stop()
     sys.stdout.write(json.dumps(said))
+
+
+def refusal_of_a_part(spark: SparkSession, exported: export.ExportOptions, part: Path) -> str:
+    """Return why an import refuses what an export has left that was killed."""
+    shutil.copytree(exported.table, part, ignore=shutil.ignore_patterns("_SUCCESS", "._SUCCESS.crc"))
+    options = importing.ImportOptions(
+        table=str(part), cluster=exported.cluster, app_id=exported.app_id, commands_topics=exported.commands_topics
+    )
+    try:
+        importing.main(spark, options)
+    except JobError as error:
+        return str(error)
+    return "imported"
 
 
 if __name__ == "__main__":

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import msgspec
+
 from light_scheduler.model.probe import is_probe
 from light_scheduler.tables import ScheduleTable, layout
 from light_scheduler.tables.cell_changes import UNCOUNTED, Group
+from light_scheduler.tables.count_rows import CHANGES, CHANGES_END, keys_of, place_in
 from light_scheduler.tables.counts import MINUTES_A_DAY, Counts
 from light_scheduler.tables.store import Store
 from light_scheduler.tables.table import stored_entry
@@ -51,7 +54,29 @@ def counts_of(counts: Counts) -> Counted:
             assert (cell & 0xFFFFFFFF) // MINUTES_A_DAY == day
     assert not any(by_day.values())
     assert counts.totals() == totals
+    for tenant in {group.tenant for group in totals}:
+        own = {each: count for each, count in by_minute.items() if each[0].tenant == tenant}
+        assert counts_of_tenant(counts, tenant) == own
     return by_minute
+
+
+def counts_of_tenant(counts: Counts, tenant: str) -> Counted:
+    """Return what is counted of a tenant, read from the rows that can have its groups; see that totals and days agree
+    with the minutes."""
+    groups = counts.groups_of(tenant)
+    numbers = list(groups)
+    assert numbers == sorted(numbers)
+    rows = (row for day in counts.days(numbers) for row in counts.rows_by_minute(day, numbers))
+    by_minute = added_up(each for row in rows for each in row.items() if each[0] >> 32 in groups)
+    in_days = (each for row in counts.rows_by_day(numbers) for each in row.items() if each[0] >> 32 in groups)
+    assert added_up(in_days) == added_up(
+        (cell >> 32 << 32 | (cell & 0xFFFFFFFF) // MINUTES_A_DAY, count) for cell, count in by_minute.items()
+    )
+    totals = Counter[Group]()
+    for cell, count in by_minute.items():
+        totals[groups[cell >> 32]] += count
+    assert dict(counts.each_total((tenant,))) == totals
+    return {(groups[cell >> 32], cell & 0xFFFFFFFF): count for cell, count in by_minute.items()}
 
 
 def miscounted(store: Store) -> str | None:
@@ -62,6 +87,23 @@ def miscounted(store: Store) -> str | None:
     except AssertionError as error:
         return f"totals, days and minutes do not agree: {error}"
     return None if counted == has else f"it counts {counted} and has {has}"
+
+
+def as_of_format_8(store: Store) -> None:
+    """Have the runs of a store each be one row, in no order, as tables of format 8 have them."""
+    changes: dict[bytes, bytes | None] = {}
+    runs: dict[bytes, dict[int, int]] = {}
+    for key, value in store.scan(CHANGES, CHANGES_END):
+        place, _ = place_in(key)
+        changes[key] = None
+        runs.setdefault(keys_of(place, [])[0], {}).update(msgspec.msgpack.decode(value, type=dict[int, int]))
+    changes |= {key: msgspec.msgpack.encode(dict(reversed(cells.items()))) for key, cells in runs.items()}
+    store.write({**changes, layout.CHECKPOINT_KEY: b"\x08" + (store.get(layout.CHECKPOINT_KEY) or b"")[1:]})
+
+
+def old_rows(store: Store) -> int:
+    """Return how many rows of counts a store has as tables of format 8 have them."""
+    return sum(place_in(key)[1] is None for key, _ in store.scan(CHANGES, CHANGES_END))
 
 
 def check_counts(table: ScheduleTable) -> None:

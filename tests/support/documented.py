@@ -20,7 +20,8 @@ from .snippets import lines_of, session, snippets
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
-    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "benchmarks/README.md"),
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
+    *("benchmarks/README.md", "benchmarks/EXPERIMENTS.md"),
     *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
 )
 
@@ -34,7 +35,11 @@ SHELL_PAGES = (
 PYTHON_PAGES = ("docs/client.md", "docs/native.md", "docs/outbox.md", "docs/security.md")
 """Their programs run against a worker, one after the other with the same names."""
 
-STATIC_PAGES = ("CONTRIBUTING.md", "benchmarks/README.md", "docs/benchmarks.md", "docs/deployment.md")
+STATIC_PAGES = (
+    *("CONTRIBUTING.md", "benchmarks/README.md", "benchmarks/EXPERIMENTS.md"),
+    "docs/benchmarks.md",
+    "docs/deployment.md",
+)
 """Their commands take long, or need a cluster or a container engine."""
 
 GUIDES = ("ajenda", "apscheduler", "celery", "etf1", "karafka", "light-4j", "quartz-spring", "sky-uk")

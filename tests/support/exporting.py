@@ -14,7 +14,7 @@ from light_scheduler.engine.limits import NO_LIMITS, Limits
 from light_scheduler.model import Awaited, Entry
 from light_scheduler.model.probe import PROBE_ID, PROBE_TENANT
 from light_scheduler.pipeline import export, importing
-from light_scheduler.pipeline.adoption import adopted
+from light_scheduler.pipeline.import_decisions import adopted
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.settings import Settings
 from light_scheduler.testing import Kafka

@@ -59,6 +59,8 @@ class Life:
         self.delivered: list[Delivered] = []
         self.told: list[Told] = []
         self.dead: list[tuple[str, int]] = []
+        self.finished: str | None = None
+        """Why the series has ended."""
         self.refuse: Callable[[int, int], str | None] = lambda due, attempt: None
         self._source = {**SOURCE, **source}
 
@@ -130,8 +132,9 @@ class Life:
             self.entry = decision.entry
             if decision.subject is not None:
                 self._tell(decision.event, decision.subject)
-                if decision.finished:
+                if decision.finished is not None:
                     self._tell(EventType.FINISHED, decision.subject)
+                    self.finished = decision.finished
         else:
             assert decision.entry == self.entry
         return decision
@@ -154,8 +157,9 @@ class Life:
             self._tell(EventType.SKIPPED, Entry(turn.subject.schedule, turn.skipped.progress), turn.skipped.count)
         if turn.event is not None:
             self._tell(turn.event, turn.subject)
-        if turn.finished:
+        if turn.finished is not None:
             self._tell(EventType.FINISHED, turn.subject)
+            self.finished = turn.finished
         if turn.dead_letter is not None:
             self.dead.append((turn.dead_letter.value, turn.subject.progress.due))
         self.entry = turn.entry

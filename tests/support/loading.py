@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,11 +51,11 @@ def killed_before_a_version_is_marked(
     """Have the load in the block write one mark, as `written` has it, and end when it is about to write another."""
     write, keys = Marks.write, list[bytes]()
 
-    def failing(self: Marks, client: Any, key: bytes, mark: Any) -> None:
+    def failing(self: Marks, key: bytes, mark: Any) -> None:
         if keys:
             raise KeyboardInterrupt
         keys.append(key)
-        write(self, client, key, written(mark))
+        write(self, key, written(mark))
 
     with monkeypatch.context() as patch:
         patch.setattr(Marks, "write", failing)
@@ -64,6 +66,30 @@ def killed_before_a_version_is_marked(
 def refused(spark: SparkSession, path: Path) -> list[tuple[int, str, str]]:
     rows = spark.read.parquet(str(path)).orderBy("block", "row").collect()
     return [(row.row, row.field, row.reason) for row in rows]
+
+
+@contextmanager
+def going_on(load: Load, table: Path, **options: Any) -> Iterator[list[LoadSummary]]:
+    """Load within the block; its summary is in the list when the block has ended. Fails of what the load fails of."""
+    stop, summaries = threading.Event(), list[LoadSummary]()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(load, table, every_s=1.0, stop=stop, **options)
+        try:
+            yield summaries
+        finally:
+            stop.set()
+            summaries.append(running.result())
+
+
+@contextmanager
+def meanwhile(action: Callable[[], None]) -> Iterator[None]:
+    """Do something beside what the block does. Fails of what that fails of."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(action)
+        try:
+            yield
+        finally:
+            done.result()
 
 
 VECTORS = pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.settings import Settings
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
+from light_scheduler.web.busy_connections import BusyConnections
+from light_scheduler.web.connection_metrics import ConnectionCollector
 from light_scheduler.web.delay_metrics import DelayCollector
 from light_scheduler.web.metrics import LaneCollector
 from light_scheduler.web.tenant_metrics import TenantCollector
@@ -46,6 +48,7 @@ def exposed_metrics() -> set[str]:
         LaneCollector(NoLanes(), app_id="app", version="1"),
         TenantCollector(NoLanes()),
         DelayCollector(Delays(Settings(), SystemClock())),
+        ConnectionCollector(BusyConnections(1)),
     )
     collected = [metric for collector in collectors for metric in collector.collect()]
     return {metric.name + {"counter": "_total", "info": "_info"}.get(metric.type, "") for metric in collected}

@@ -12,12 +12,12 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.engine import CommandRates, FairQueue, FiringRules, Limits, RateDemand
 from light_scheduler.kafka.targets import TargetTopic
-from light_scheduler.lanes.awaited import Awaited
+from light_scheduler.lanes.bisection import Work
 from light_scheduler.lanes.budget import TurnBudget
-from light_scheduler.lanes.caution import Work
-from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
+from light_scheduler.lanes.bulk_overdue import OverdueTotals
 from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.failing_work import NOTHING_CONDEMNED
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.probe import LaneProbe
 from light_scheduler.lanes.queue_ends import QueueEnds
@@ -105,19 +105,19 @@ class Partition:
         self.rules = FiringRules(retries=0)
         self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
         self.tenants = FixedTenancy()
-        self.rates = CommandRates()
+        self.command_rates = CommandRates()
         self.demand = RateDemand()
         self.rate_post: RatePost = NoPost()
         self.lost_results = 0
         self.most_bulk = 1_000
         self.most_bulk_bytes = 1 << 30
         self.most_delayed_bytes = 1 << 30
-        self.short_ways = True
+        self.plain_paths = True
         self.can_read: CanRead = all_can_be_read
         self.partitionings: Any = None
         self.probe = LaneProbe()
         self.queue_ends = QueueEnds()
-        self.awaited = Awaited()
+        self.overdue_totals = OverdueTotals()
         self.handover: HandoverPass | None = None
         self.fair = FairQueue()
         self.left_alone: frozenset[int] = frozenset()
@@ -136,15 +136,15 @@ class Partition:
             self.rules,
             self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
             secret=lambda: SECRET,
-            rates=self.rates,
+            command_rates=self.command_rates,
             demand=self.demand,
             rate_post=self.rate_post,
             tenants=self.tenants,
-            short_ways=self.short_ways,
+            plain_paths=self.plain_paths,
             partitionings=self.partitionings,
             probe=self.probe,
             queue_ends=self.queue_ends,
-            awaited=self.awaited,
+            overdue_totals=self.overdue_totals,
         )
 
     async def run(
@@ -172,19 +172,19 @@ class Partition:
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
         cycle = Cycle(self.context, overlay, batches, now, Restrictions(condemned, self.can_read, self.left_alone))
         if self.follows_rules:
-            cycle.lending.follow_rules()
+            cycle.room_lending.follow_rules()
         self.follows_rules = False
         cycle.moving.note_waits()
-        cycle.rates.receive()
+        cycle.rate_lending.receive()
         if not is_behind:
             cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
         cycle.take_all([*reversed(commands)], limit if is_behind else 0, self.most_delayed_bytes)
-        cycle.rates.answer()
+        cycle.rate_lending.answer()
         cycle.advance_bulk(self.most_bulk, 1 << 30)
         if removal is not None:
             removal.advance(cycle.transaction, self.most_bulk, self.most_bulk_bytes)
         due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
-        cycle.rates.ask()
+        cycle.rate_lending.ask()
         cycle.fire_due(due, refusals or {}, TurnBudget(limit, 1 << 30), waits=waits)
         self.lost_results = cycle.answer({}, holding)
         slice = None
@@ -195,8 +195,8 @@ class Partition:
             return cycle
         await batches.send(self.producer)
         self._keep()
-        self.rates.commit()
-        cycle.rates.commit()
+        self.command_rates.commit()
+        cycle.rate_lending.commit()
         if applies:
             overlay.apply(changelog_offset=self._end, complete_at=now)
         if self.handover is not None and slice is not None:

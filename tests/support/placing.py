@@ -35,7 +35,7 @@ def place_topic(
 
 
 async def is_known_everywhere(client: AIOKafkaClient, topic: str) -> bool:
-    """Tell whether each broker says who leads a topic: they learn of a new one after it has been created."""
+    """Return whether each broker says who leads a topic: they learn of a new one after it has been created."""
     request = MetadataRequest([topic], allow_auto_topic_creation=False)
     try:
         answers = [await client.send(broker.nodeId, request) for broker in client.cluster.brokers()]

@@ -70,16 +70,27 @@ class Standalone:
             lambda: self._alive() == self._size, within=START_TIMEOUT_S, every=0.1, what=f"all workers of {self.url}"
         )
 
+    def stop_executor(self, number: str) -> None:
+        """Stop an executor (SIGSTOP), by its number in its application, the only one that runs."""
+        _, executor = self._executor(number)
+        executor.suspend()
+
+    def resume_executor(self, number: str) -> None:
+        """Let an executor that was stopped go on."""
+        _, executor = self._executor(number)
+        executor.resume()
+
     def kill_executor(self, number: str) -> None:
-        """Kill an executor (SIGKILL), by its number in its application, the only one that runs."""
+        """Kill an executor (SIGKILL)."""
         _, executor = self._executor(number)
         executor.kill()
 
     def kill_worker(self, number: str) -> None:
-        """Kill the worker that has this executor; the executor ends itself."""
-        worker, _ = self._executor(number)
+        """Kill the worker that has this executor, which is stopped; it goes on, and ends itself."""
+        worker, executor = self._executor(number)
         worker.kill()
         worker.wait()
+        executor.resume()
 
     def close(self) -> None:
         """End all processes, and wait until they have."""

@@ -135,7 +135,7 @@ async def play(cluster: EmbeddedCluster, application: Application, frail: str, c
         seen.elsewhere_at = await asyncio.to_thread(await_leaders_elsewhere, survivors, BROKER, but=frail)
 
         async def is_over() -> bool:
-            """Tell whether the outage has lasted long enough, after a look at all workers."""
+            """Return whether the outage has lasted long enough, after a look at all workers."""
             for worker in application.workers:
                 seen.looks.append((clock.now(), await worker.get("/info")))
             seen.metrics = await metrics_of(application.workers)

@@ -1,25 +1,34 @@
-"""Workers of earlier versions, from the archives that `scripts/record_version.py` has made of them."""
+"""Workers of earlier versions, from the git history or the archives that `scripts/record_version.py` has made of it."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from light_scheduler.devkit.worker_process import worker_environment
 from light_scheduler.model import Headers
 from light_scheduler.settings import ENVIRONMENT_PREFIX
 from light_scheduler.wire.state_format import FORMAT_VERSION
+from scripts.record_version import tar_of
 
 from .application import Application, WorkerProcess
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "versions"
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "versions"
 ARCHIVES = {int(path.name.partition(".")[0]): path for path in sorted(GOLDEN.glob("*.tar.xz"))}
 """By the format of the state that they write."""
+
+BEFORE_LACKING = "50bca452"
+"""The last commit whose workers refuse totals that miss partitions (see `state_format.LACKING`)."""
 
 _LOOK = """
 import json
@@ -39,6 +48,29 @@ headers = [(name, value.encode()) for name, value in json.load(sys.stdin)]
 print(type(mark_of(Copy(None, None, headers, 0, 0, 0, (0, 0)))).__name__)
 """
 
+_REFUSE = """
+import json, sys
+from pathlib import Path
+from light_scheduler.errors import FormatTooNew
+from light_scheduler.tables import Overlay, ScheduleTable, layout
+from light_scheduler.tables.rocks import RocksStore
+
+folder, key, value = json.load(sys.stdin)
+key, value = bytes.fromhex(key), bytes.fromhex(value)
+store = RocksStore(Path(folder))
+table, said = ScheduleTable(store), []
+overlay = Overlay(table)
+for refuse in (lambda: overlay.replay(key, value), lambda: overlay.bulk_total(int.from_bytes(key[1:], "big"))):
+    try:
+        refuse()
+    except FormatTooNew as error:
+        said.append(str(error))
+overlay.apply(changelog_offset=2, complete_at=2)
+assert store.get(layout.OTHERS + key) == value
+store.close()
+print(json.dumps(said))
+"""
+
 
 @dataclass(frozen=True)
 class Version:
@@ -52,7 +84,22 @@ class Version:
     def unpack(cls, format: int, folder: Path) -> Version:
         """Unpack the version that writes a format into a folder."""
         with tarfile.open(ARCHIVES[format]) as archive:
-            archive.extractall(folder, filter="data")
+            return cls._unpack(archive, folder)
+
+    @classmethod
+    def of_commit(cls, commit: str, folder: Path) -> Version:
+        """Take the version of a commit from the git history; skip the test where that has no such commit."""
+        if (git := shutil.which("git")) is None:
+            pytest.skip(f"no git: the version of commit {commit} cannot be had")
+        look = [git, "cat-file", "-e", f"{commit}^{{commit}}"]
+        if subprocess.run(look, check=False, cwd=ROOT, capture_output=True).returncode:
+            pytest.skip(f"the git history has no commit {commit}: a shallow clone, or no clone at all")
+        with tarfile.open(fileobj=io.BytesIO(tar_of(commit, ROOT))) as archive:
+            return cls._unpack(archive, folder)
+
+    @classmethod
+    def _unpack(cls, archive: tarfile.TarFile, folder: Path) -> Version:
+        archive.extractall(folder, filter="data")
         answer = subprocess.run(
             [sys.executable, "-c", _LOOK],
             check=True,
@@ -69,6 +116,14 @@ class Version:
         """Return the name of the type that this version takes a record between lanes for."""
         said = json.dumps([(name, (value or b"").decode()) for name, value in headers])
         return self._run(_MARK, said).strip()
+
+    def refuses(self, key: bytes, value: bytes, copy: Path) -> list[str]:
+        """Return why this version refuses a bulk total in the changelog, and in a local copy that has it.
+
+        Raises CalledProcessError if the copy does not have it as it was afterwards.
+        """
+        said: list[str] = json.loads(self._run(_REFUSE, json.dumps([str(copy), key.hex(), value.hex()])))
+        return said
 
     def _run(self, code: str, input: str = "") -> str:
         command, environment = [sys.executable, "-c", code], os.environ | _variables(self.folder)
@@ -103,7 +158,7 @@ def earlier_worker(application: Application, version: Version, current: WorkerPr
 
 
 def writes_this_format(worker: WorkerProcess) -> bool:
-    """Tell whether a worker's state has the format of this version."""
+    """Return whether a worker's state has the format of this version."""
     return not isinstance(worker, EarlierWorker) or worker.version.format == FORMAT_VERSION
 
 

@@ -37,8 +37,8 @@ async def eventually(
                 if found:
                     return found
                 await asyncio.sleep(every)
-    except TimeoutError:
-        raise TimeoutError(_told(what, within, found)) from None
+    except TimeoutError as error:  # whose cause tells where the last question hung
+        raise TimeoutError(_told(what, within, found)) from error
 
 
 def eventually_blocking(

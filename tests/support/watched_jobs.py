@@ -12,8 +12,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 import urllib.request
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -27,9 +29,11 @@ from .jobs import quick_environment
 from .written import command_lines, files_of
 
 LOOK_S = 0.5
+PAGES_S = 3.0
+"""How often pages are looked at: what has ended stays on them."""
 PAGES = ("environment/", "executors/", "jobs/", "stages/", "SQL/", "api/v1/applications")
-OF_APPLICATION = ("environment", "sql?details=true&planDescription=true", "allexecutors")
-"""What Spark's own pages tell of an application."""
+OF_APPLICATION = ("environment", "sql?details=true&planDescription=true&length=1000", "allexecutors")
+"""What Spark's own pages tell of an application; of queries, the first 20 unless more are asked for."""
 
 TESTS = Path(__file__).parents[1]
 ENDED = "ended with"
@@ -37,11 +41,15 @@ ENDED = "ended with"
 
 
 class Command(NamedTuple):
-    """Words after `pipeline`, and settings as text; a job without end is stopped as soon as `until` is there."""
+    """Words after `pipeline`, and settings as text; a job without end is stopped as soon as `until` is there.
+
+    With `timeout_s` the job waits no longer than that for a broker that lets nobody in.
+    """
 
     words: Sequence[str]
     settings: Mapping[str, str]
     until: str | None = None
+    timeout_s: float | None = None
 
 
 class Watched:
@@ -49,6 +57,7 @@ class Watched:
 
     def __init__(self, folder: Path) -> None:
         self.parts: dict[str, bytes] = {}
+        self._seen = defaultdict[str, list[bytes]](list)
         self.output = folder / "output"
         self._ui = f"http://127.0.0.1:{free_port()}/"
         self._folder = folder
@@ -90,6 +99,7 @@ class Watched:
 
     def _run(self, program: list[str], environment: dict[str, str], told: bytes = b"") -> int:
         """Run a program to its end, looking at its pages and its command lines all the time."""
+        pages_at = time.monotonic()
         with self.output.open("wb") as output:
             process = subprocess.Popen(
                 program, env=environment, cwd=self._folder, stdin=subprocess.PIPE, stdout=output, stderr=output
@@ -99,10 +109,13 @@ class Watched:
                 with process.stdin:
                     process.stdin.write(told)
                 while not self._has_ended(process):
-                    self._look()
+                    self._seen["ps"].append(command_lines())
+                    if time.monotonic() >= pages_at:
+                        self._look_at_pages()
+                        pages_at = time.monotonic() + PAGES_S
             finally:
                 process.kill()
-        self.parts |= files_of(self._folder)
+        self.parts |= {place: b"".join(seen) for place, seen in self._seen.items()} | files_of(self._folder)
         return process.returncode
 
     def _has_ended(self, process: subprocess.Popen[bytes]) -> bool:
@@ -110,22 +123,18 @@ class Watched:
             process.wait(LOOK_S)
         return process.returncode is not None
 
-    def _look(self) -> None:
-        self._add("ps", command_lines())
+    def _look_at_pages(self) -> None:
         for page in PAGES:
-            self._add(page, self._page(page))
+            self._seen[page].append(self._page(page))
         with suppress(ValueError):
             for each in json.loads(self._page("api/v1/applications")):
                 for page in OF_APPLICATION:
-                    self._add(page, self._page(f"api/v1/applications/{each['id']}/{page}"))
+                    self._seen[page].append(self._page(f"api/v1/applications/{each['id']}/{page}"))
 
     def _page(self, path: str) -> bytes:
         with suppress(OSError), urllib.request.urlopen(self._ui + path, timeout=10) as response:
             return bytes(response.read())
         return b""
-
-    def _add(self, place: str, content: bytes) -> None:
-        self.parts[place] = self.parts.get(place, b"") + content
 
 
 def environment_of(settings: Mapping[str, str]) -> dict[str, str]:
@@ -156,7 +165,10 @@ def one_session() -> Iterator[None]:
 def carry_out(command: Command) -> int | str | None:
     """Run a command; return its exit code. What it raises is printed with all that led to it."""
     from light_scheduler.cli import cli
+    from light_scheduler.pipeline import topics
+    from light_scheduler.pipeline.kafka.log_ends import TIMEOUT_S
 
+    vars(topics)["TIMEOUT_S"] = command.timeout_s or TIMEOUT_S
     environment = environment_of(command.settings)
     os.environ.clear()
     os.environ.update(environment)

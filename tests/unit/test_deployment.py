@@ -6,6 +6,7 @@ The chart's manifests are recorded by scripts/render_chart.py, so Helm is needed
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 import yaml
 from support.helm import find
 from support.prometheus import required
+from support.syscalls import can_confine, confined, denied_calls
 
 from light_scheduler import worker_page
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
@@ -299,6 +301,21 @@ class TestMonitoring:
         assert any(path.startswith(provider["options"]["path"] + "/") for path in mounted)
 
 
+DECODE = """
+import asyncio
+from light_scheduler.payloads.decoder import Decoder
+from light_scheduler.payloads.job import Job
+
+async def decode():
+    decoder = Decoder("hooks:decode")
+    await decoder.check()
+    print((await decoder.decode(Job(payload=b"x", headers=[], topic="t"))).text)
+    await decoder.close()
+
+asyncio.run(decode())
+"""
+
+
 class TestUnit:
     text = UNIT.read_text(encoding="utf-8")
     service: ClassVar = dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
@@ -336,3 +353,14 @@ class TestUnit:
             text=True,
         )
         assert exposed.returncode == 0, exposed.stdout
+
+    @pytest.mark.skipif(not can_confine(), reason="systemd-analyze or libseccomp is not installed: systemd has both")
+    def test_payloads_are_decoded_under_its_filter_of_system_calls(self, tmp_path: Path) -> None:
+        (tmp_path / "hooks.py").write_text("def decode(payload, headers, topic):\n    return payload.decode()\n")
+        denied = denied_calls(self.text)
+        assert {"mount", "reboot", "setuid", "sched_setaffinity"} <= denied
+        ended = subprocess.run(
+            confined(denied, "-c", DECODE), check=False, capture_output=True, text=True, timeout=60, cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
+        )  # fmt: skip
+        assert (ended.returncode, ended.stdout) == (0, "x\n"), ended.stderr

@@ -22,10 +22,10 @@ from light_scheduler.web.problems import ProblemType
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
 from light_scheduler.wire.lane_marks import BULK_COUNT, BULK_REACH, FORWARDED_FROM
-from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN
 from light_scheduler.wire.probe import PROBE
 from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT
 from light_scheduler.wire.requester import REQUESTED_BY
+from light_scheduler.wire.room_lending import ROOM_ASKED, ROOM_GIVEN
 
 ROOT = Path(__file__).resolve().parents[2]
 AT_THE_ROOT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")

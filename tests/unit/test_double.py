@@ -227,6 +227,21 @@ async def test_why_a_series_is_finished_is_known(
     assert (told.state, told.events[-1].text) == ("finished", f"The series is finished: {reason}.")
 
 
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ({"backoff": "1m,2m"}, "it has had its last attempt, number 2"),
+        ({"cron": "0 0 1,2 1 1 ? 2030", "cron_dialect": "quartz"}, "its cron expression has no later time"),
+    ],
+)
+async def test_a_series_that_has_no_more_times_says_so(
+    scheduler: InMemoryScheduler, rule: dict[str, Any], reason: str
+) -> None:
+    await scheduler.schedule("series", topic="out", **rule)
+    await scheduler.advance(days=365 * 10)
+    assert [event.reason for event in scheduler.history if event.event is EventType.FINISHED] == [reason]
+
+
 async def test_why_a_series_ends_with_a_completion_is_known(scheduler: InMemoryScheduler) -> None:
     await scheduler.schedule("runs", topic="out", every="1h", mode="fixed-delay", max_firings=1)
     await scheduler.advance(hours=1)
@@ -243,7 +258,7 @@ async def test_why_a_backoff_series_ends_is_told_by_its_completion(scheduler: In
     told = await scheduler.why("calls")
     assert [event.text for event in told.events][2:] == [
         "Firing 1, attempt 1, was reported as completed.",
-        "The series is finished: no firing is left after number 1.",
+        "The series is finished: it was completed.",
     ]
 
 

@@ -7,16 +7,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from light_scheduler.cli import cli
-from light_scheduler.dry_run import Answer, Delivery, DryRun
+from light_scheduler.dry_run import Answer, Delivery, DryRun, key_of
 from light_scheduler.engine import first_due_times
 from light_scheduler.model import Outcome, ScheduleCommand
 from light_scheduler.settings import Settings
-from light_scheduler.wire import UnsentRecord
-from light_scheduler.wire.json_form import JSON
+from light_scheduler.wire import UnsentRecord, json_values
+from light_scheduler.wire.json_commands import JSON
 
 START = 1_893_456_000_000
 """2030-01-01T00:00:00Z, a Tuesday."""
@@ -72,6 +73,11 @@ def test_commands_change_what_those_before_them_have_scheduled() -> None:
         (b'{"id": "x"', None, "is not JSON"),
         (b"[]", None, "must be a JSON object"),
         (b'{"id": "\xff"}', None, "is not JSON"),
+        (b'{"id": "x", "payload": {"text": "\xff"}}', None, "is not JSON"),
+        (b'{"id": "x", "payload": {"json": [1e999]}}', None, "is not JSON: Number out of range"),
+        (b'{"id": "x", "labels": {"a": "' + b"x" * 300 + b'", "b": 1e999}}', None, "is not JSON: Number out of range"),
+        (b'{"id": "x", "\xff": 1}', None, "is not JSON"),
+        (b'{"id": "\\ud800"}', None, "is not JSON"),
         (b'{"id": 1}', "id", "must be string"),
         (line(id="x", trigger={"cron": "61 * * * *"}), "trigger.cron", "minute 61"),
         (line(id="x", trigger={"cron": "0 9 * * *", "timezone": "Mars"}), "trigger.timezone", "Mars"),
@@ -209,3 +215,13 @@ class TestCommandLine:
         result = self.invoke(path)
         assert result.exit_code == 2
         assert "schedules.csv is CSV: give JSON Lines" in " ".join(result.stderr.split())
+
+
+def test_a_member_that_is_passed_on_is_not_decoded_for_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    def small(value: bytes | msgspec.Raw) -> None:
+        assert len(bytes(value)) < 300
+
+    monkeypatch.setattr(json_values, "read", small)
+    for key, given in (("entity", {"key": "entity", "id": "a"}), ("a", {"id": "a", "key": None})):
+        assert key_of(line(**given, payload={"json": ["x"] * 1_000})) == key.encode()
+    assert key_of(line(key=["a"] * 1_000)) is None

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from support.scheduling import CAMPAIGN, MEASURE_TIMES, SPARK, share_of
+from support.scheduling import (
+    CAMPAIGN,
+    MEASURE_TIMES,
+    PURE,
+    SECOND_SPARK,
+    SPARK,
+    SPARK_SESSIONS,
+    TAKE_BOTH_CORES,
+    share_of,
+    unit_of,
+)
 
 TESTS = Path(__file__).parents[1]
 CONFTEST = """
@@ -50,11 +60,14 @@ CRASHES = """
 """
 FILES = {
     **{f"tests/unit/test_{number}.py": 1 + number for number in range(5)},
+    **{f"tests/{folder}/test_one.py": 3 for folder in ("chaos", "integration", "browser", "contract")},
     f"{SPARK}test_one.py": 2,
     f"{SPARK}test_two.py": 2,
+    f"{SPARK}load/test_one.py": 2,
+    f"{SPARK}load/test_two.py": 2,
     f"{SPARK}test_some_kills.py": 2,
     CAMPAIGN: 12,
-    **dict.fromkeys(MEASURE_TIMES, 2),
+    **dict.fromkeys((*MEASURE_TIMES, *TAKE_BOTH_CORES), 2),
 }
 
 
@@ -63,10 +76,6 @@ class Span(NamedTuple):
     process: str
     begun: float
     ended: float
-
-    @property
-    def is_alone(self) -> bool:
-        return self.test.startswith(MEASURE_TIMES)
 
     def overlaps(self, other: Span) -> bool:
         return self.begun < other.ended and other.begun < self.ended
@@ -109,15 +118,30 @@ def spans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def test_each_test_runs_once_and_what_is_alone_has_nobody_beside_it(spans: list[Span]) -> None:
     assert len({span.test for span in spans}) == len(spans) == sum(FILES.values())
-    alone = [span for span in spans if span.is_alone]
+    alone = [span for span in spans if span.test.startswith(TAKE_BOTH_CORES)]
     assert len({span.process for span in alone}) == 1
-    others = [span for span in spans if not span.is_alone]
+    others = [span for span in spans if span not in alone]
     assert [(one, other) for one, other in product(alone, others) if one.overlaps(other)] == []
 
 
-def test_one_process_has_the_spark_session(spans: list[Span]) -> None:
+def test_beside_what_measures_times_one_process_runs_what_needs_a_core(spans: list[Span]) -> None:
+    timed = [span for span in spans if span.test.startswith(MEASURE_TIMES)]
+    assert len({span.process for span in timed}) == 1
+    beside = {other for one, other in product(timed, spans) if other.process != one.process and one.overlaps(other)}
+    assert len({span.process for span in beside}) == min(1, len({span.process for span in spans}) - 1)
+    assert [span for span in beside if not span.test.startswith(PURE)] == []
+
+
+def test_each_spark_session_is_in_one_process(spans: list[Span]) -> None:
     using = [span for span in spans if span.test.startswith(SPARK) and "kills" not in span.test]
-    assert len({span.process for span in using}) == 1
+    sessions = {(span.test.startswith(SECOND_SPARK), span.process) for span in using}
+    assert len(sessions) == SPARK_SESSIONS
+
+
+def test_there_is_a_unit_for_each_spark_session() -> None:
+    names = ("load/test_a.py", "export_import/test_a.py", "test_kafka_a.py", "test_least_rights.py", "test_audit.py")
+    units = {unit_of(f"{SPARK}{name}::test", with_soaks=True) for name in names}
+    assert len(units) == SPARK_SESSIONS
 
 
 def test_a_process_that_crashes_costs_only_the_test_that_it_ran(tmp_path: Path) -> None:

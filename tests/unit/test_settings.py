@@ -94,7 +94,13 @@ class TestMistakesAreNamed:
         with pytest.raises(ConfigurationError, match="LIGHT_SCHEDULER_WEB_PORT"):
             load_settings({"web_port": "1"}, environment={"LIGHT_SCHEDULER_WEB_PORT": "x"})
 
-    @pytest.mark.parametrize("content", [b"web_port = \n", b"\xff\xfe"])
+    def test_a_file_may_be_as_editors_of_other_systems_write_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "light-scheduler.toml"
+        path.write_bytes('web_port = 7\r\napp_id = "jobs"\r\n'.encode("utf-8-sig"))
+        settings = load_settings(environment={}, file=path)
+        assert (settings.web_port, settings.app_id) == (7, "jobs")
+
+    @pytest.mark.parametrize("content", [b"web_port = \n", b"\xff\xfe", b"web_port = " + b"[" * 100_000])
     def test_a_file_that_is_not_toml_is_refused_by_its_path(self, tmp_path: Path, content: bytes) -> None:
         path = tmp_path / "broken.toml"
         path.write_bytes(content)

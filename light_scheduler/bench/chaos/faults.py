@@ -29,7 +29,7 @@ KINDS = {
     "broker_kill": 4,
     "broker_freeze": 4,
 }
-"""Kinds of faults and how often each is drawn, of 100 if there is one broker."""
+"""Kinds of faults and how often each is drawn after the first round, of 100 if there is one broker."""
 
 
 Deed = Callable[[], object]
@@ -58,14 +58,16 @@ class Fault:
 def draw(*, seed: int, seconds: float, workers: int, pause: float, brokers: int = 1) -> list[Fault]:
     """Draw faults that begin within so many seconds, `pause` seconds apart on average.
 
-    Of several brokers each fails as often as a lone one; the network of a worker fails to one of them, or to all.
+    Each kind comes once before any comes again, so that a short run has them all. Of several brokers each fails as
+    often as a lone one; the network of a worker fails to one of them, or to all.
     """
     weights = [weight * brokers if kind.startswith("broker") else weight for kind, weight in KINDS.items()]
     numbers = random.Random(f"faults {seed}")  # nosec B311 # a draw that can be repeated
+    first_round = numbers.sample(list(KINDS), len(KINDS))
     faults = []
     at = _FIRST_S
     while at < seconds:
-        (kind,) = numbers.choices(list(KINDS), weights)
+        kind = first_round.pop() if first_round else numbers.choices(list(KINDS), weights)[0]
         victim, lasts = numbers.randrange(workers), round(_duration(kind, numbers), 2)
         faults.append(Fault(round(at, 2), kind, victim, lasts, _broker(kind, numbers, brokers)))
         at += numbers.uniform(0.2, 2 * pause - 0.2)

@@ -129,7 +129,7 @@ def fail_over(application: BenchApplication, other: WorkerProcess, progress: Pro
 
 
 def is_warm(document: InfoDocument, partitions: int) -> bool:
-    """Tell whether one of two workers runs what it owns, and has caught up with all that the other one owns."""
+    """Return whether one of two workers runs what it owns, and has caught up with all that the other one owns."""
     lanes, copies = document.lanes, document.standbys
     return (
         bool(copies)

@@ -24,5 +24,5 @@ JOBS = {
 def command() -> None:
     """Run jobs on Spark: on this machine, or on a cluster with spark-submit.
 
-    They need the extra `spark` and Java 17 or newer.
+    Jobs need the extra `spark` and Java 17 or newer.
     """

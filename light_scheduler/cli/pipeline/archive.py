@@ -11,7 +11,7 @@ from light_scheduler.cli.durations import Duration
 from light_scheduler.host.foreground import stop_event
 from light_scheduler.settings import Settings
 
-from .running import Run, cluster_of, job_options
+from .running import Run, cluster_of, job_options, require_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ _LEAST_VACUUM_MS = 7 * 86_400_000
     "--once/--continuous",
     default=True,
     show_default=True,
-    help="Stop at the end of the topics, or go on until Ctrl-C or SIGTERM, with exit code 0.",
+    help="Stop at the end of the topics, or run until Ctrl-C or SIGTERM, with exit code 0.",
 )
 @click.option(
     "--batch",
@@ -56,7 +56,7 @@ _LEAST_VACUUM_MS = 7 * 86_400_000
 @click.option(
     "--vacuum",
     type=Duration(),
-    help="At the end, delete files that have not been part of the table for this long: at least 7d.",
+    help="At the end, delete files that the table stopped using at least this long ago. Minimum: 7d.",
 )
 @click.option(
     "--by-tenant",
@@ -84,10 +84,12 @@ def command(
 ) -> None:
     """Copy commands, history, results and dead letters into the Delta table PATH, each record once.
 
-    PATH can be `table:NAME`, a table of Spark's catalog, which is created if it is missing.
-    A job that is run again continues where the last one stopped, even if it was killed.
+    PATH can be `table:NAME`, a table in Spark's catalog, which is created if it is missing.
+    The next run continues where the last one stopped, even if it was killed.
     """
 
+    if once:
+        require_with("--continuous", "compact_every")
     if vacuum is not None and vacuum < _LEAST_VACUUM_MS:
         raise click.UsageError("--vacuum must be at least 7d: jobs that read or write the table may need newer files")
 

@@ -12,7 +12,7 @@ from light_scheduler.errors import ConfigurationError
 from light_scheduler.setting_values import COMPATIBLE_DIALECTS
 from light_scheduler.settings import Settings
 
-from .running import Pairs, Run, cluster_of, job_options, report_option
+from .running import Pairs, Run, cluster_of, job_options, report_option, require_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,22 +39,22 @@ Examples:
     type=Duration(),
     default="1m",
     show_default=True,
-    help="Report firings that are later than this as late.",
+    help="Report a firing as late if it was delivered more than this after it was due.",
 )
 @click.option(
     "--target",
     "targets",
     multiple=True,
     metavar="TOPIC",
-    help="Read this target topic as well as those that the history names. Can be repeated.",
+    help="Also read this target topic, besides those in the history. Can be repeated.",
 )
 @click.option(
     "--since-last",
     metavar="PATH",
-    help="Audit only what is new since the last audit with this path, and save the new position there. The first one "
-    "audits everything.",
+    help="Audit only new records since the last audit with this path, and save the new position there. The first audit "
+    "covers everything.",
 )
-@click.option("--archive", metavar="PATH", help="Read the table of `archive` instead of the topics.")
+@click.option("--archive", metavar="PATH", help="Read this table, which `archive` wrote, instead of the topics.")
 @click.option(
     "--imported",
     metavar="TABLE",
@@ -72,7 +72,7 @@ Examples:
     "topics",
     type=Pairs(metavar="OLD=NEW"),
     multiple=True,
-    help="--map-topic of that import. Can be repeated.",
+    help="The --map-topic of that import. Can be repeated.",
 )
 @report_option
 @click.option("--faults", metavar="PATH", help="Write all faults to this table, as Parquet.")
@@ -101,6 +101,8 @@ def command(
     for name, given in (("--from", start), ("--archive", archive)):
         if since_last is not None and given:
             raise click.UsageError(f"--since-last takes no {name}: it reads the topics from where the last audit ended")
+    if imported is None:
+        require_with("--imported", "imported_format", "topics")
     for source in settings.inputs:
         if source.dialect in COMPATIBLE_DIALECTS:
             raise ConfigurationError(

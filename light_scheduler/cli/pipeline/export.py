@@ -30,8 +30,8 @@ Examples:
 def command(settings: Settings, client: dict[str, str], run: Run, table: str, format: str) -> None:
     """Write all pending schedules to TABLE. An existing table is replaced.
 
-    Columns have the names of command headers, and show how far each schedule has come. `import` needs the column
-    `record`. Workers can run during the export.
+    Columns are named like command headers, and show how far each schedule has come. `import` needs the column `record`.
+    Workers can run during the export.
     """
 
     def job(spark: SparkSession, progress: Progress) -> ExportSummary:

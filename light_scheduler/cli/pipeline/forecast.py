@@ -26,13 +26,13 @@ Examples:
 
 @click.command("forecast", epilog=_EXAMPLES)
 @click.option("--ahead", type=Duration(), default="1d", show_default=True, help="How far to look ahead.")
-@click.option("--table", metavar="PATH", help="Write the counts of each minute to this table, as Parquet.")
+@click.option("--table", metavar="PATH", help="Write the counts per minute to this table, as Parquet.")
 @report_option
 @job_options("commands_topics")
 def command(
     settings: Settings, client: dict[str, str], run: Run, ahead: int, table: str | None, report: str | None
 ) -> None:
-    """Count the firings that are due in each minute ahead, series included, by tenant and target topic."""
+    """Count the firings due in each minute ahead, including series, by tenant and target topic."""
 
     def job(spark: SparkSession, progress: Progress) -> ForecastSummary:
         from light_scheduler.pipeline.forecast import ForecastOptions, main

@@ -36,7 +36,7 @@ Examples:
 @click.option(
     "--replace",
     is_flag=True,
-    help="Import even if there are schedules. Those with the same id are replaced.",
+    help="Import even if the application has schedules. Schedules with the same id are replaced.",
 )
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes")
 def command(
@@ -48,12 +48,11 @@ def command(
     topics: tuple[tuple[str, str], ...],
     replace: bool,
 ) -> None:
-    """Restore the schedules of TABLE, which `export` wrote. They fire at the same instants, with the same content.
+    """Restore schedules from TABLE, which `export` wrote. They fire at the same instants, with the same content.
 
-    The state of a series is kept: its sequence, its attempt, whether it is paused, and which firings wait for their
-    completion. Before you import, stop the workers of the application, and create its topics. They may have another
-    number of partitions than before: each schedule goes to the partition of its key. Without --replace, an application
-    that has schedules is refused.
+    A series keeps its sequence, its attempt, its pause, and the firings that wait for their completion. Before you
+    import, stop the application's workers and create its topics. The number of partitions may differ: each schedule
+    goes to the partition of its key. Without --replace, the import is refused if the application has schedules.
     """
 
     mapped = _mapped(topics)

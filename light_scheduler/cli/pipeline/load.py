@@ -12,7 +12,7 @@ from light_scheduler.cli.durations import Duration
 from light_scheduler.host.foreground import stop_event
 from light_scheduler.settings import Settings
 
-from .running import Pairs, Run, cluster_of, format_option, job_options
+from .running import Pairs, Run, cluster_of, format_option, job_options, require_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,19 +67,24 @@ Examples:
     "--once/--continuous",
     default=True,
     show_default=True,
-    help="Stop at the end of the table, or go on with new versions of a Delta table, or new files of a folder, until "
+    help="Stop at the end of the table, or keep loading new versions of a Delta table, or new files in a folder, until "
     "Ctrl-C or SIGTERM. --continuous needs --refused.",
 )
 @click.option(
-    "--every", type=Duration(), default="10s", show_default=True, help="With --continuous: how often to look for more."
+    "--every",
+    type=Duration(),
+    default="10s",
+    show_default=True,
+    help="With --continuous: how often to look for new data.",
 )
 @click.option(
     "--checkpoint",
     metavar="PATH",
-    help="With --continuous: folder for the position in a stream of files. Without it, the next run reads all files "
-    "again, but sends nothing twice.",
+    help="With --continuous: folder for the position in a stream of files. Default: a folder of this load in "
+    "spark.sql.streaming.checkpointLocation, if Spark is configured with it. Without either, the next run reads all "
+    "files again, but sends nothing twice.",
 )
-@click.option("--dry-run", is_flag=True, help="Check all rows, and send nothing.")
+@click.option("--dry-run", is_flag=True, help="Check all rows without sending any.")
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes")
 def command(
     settings: Settings,
@@ -101,11 +106,13 @@ def command(
 ) -> None:
     """Load schedules from the files or the folder TABLE. Each row is sent once, even if you run the job again.
 
-    Columns have the names of command headers without their prefix (at, cron, target-topic, ...), or are key, payload
-    and headers. Exit code 1: some rows were refused. All others were sent.
+    Columns are named like command headers without their prefix (at, cron, target-topic, ...), or key, payload and
+    headers. Exit code 1: some rows were refused. All others were sent.
     """
-    if not once:
-        _check_continuous(refused, reading, dry_run=dry_run)
+    if once:
+        require_with("--continuous", "every", "checkpoint")
+    else:
+        _check_continuous(format, refused, checkpoint, reading, dry_run=dry_run)
     if cancel_deleted:
         _check_cancelling(format, reading, dry_run=dry_run)
 
@@ -140,10 +147,14 @@ def command(
     run(job, volume=lambda summary: (summary.rows, summary.bytes), delta=format == "delta")
 
 
-def _check_continuous(refused: str | None, reading: tuple[tuple[str, str], ...], *, dry_run: bool) -> None:
+def _check_continuous(
+    format: str, refused: str | None, checkpoint: str | None, reading: tuple[tuple[str, str], ...], *, dry_run: bool
+) -> None:
     """Raise UsageError if --continuous does not go with the other options."""
     if dry_run or refused is None:
         raise click.UsageError(f"--continuous {'takes no --dry-run' if dry_run else 'needs --refused'}")
+    if format == "delta" and checkpoint is not None:
+        raise click.UsageError("--checkpoint is for files: how far a Delta table is loaded is in Kafka. Leave it out")
     if _names_version(reading):
         raise click.UsageError("--continuous looks for new versions: leave out versionAsOf and timestampAsOf")
 

@@ -19,9 +19,9 @@ Examples:
 @click.argument("output_file", metavar="FILE", type=click.Path(dir_okay=False, writable=True, path_type=Path))
 @output_option()
 def command(output_file: Path, output: Output) -> None:
-    """Pack this package and its dependencies into FILE, a PEX, which Spark's executors run as their Python.
+    """Pack this package and its dependencies into FILE, a PEX that Spark's executors run as their Python.
 
-    Executors need a Python of the same version, on a system like this one, and no packages. Packing takes minutes.
+    Executors need a Python of the same version and a system like this one, but no packages. Packing takes minutes.
     """
 
     from light_scheduler.pipeline.packing import pack

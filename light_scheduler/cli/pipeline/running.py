@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import click
+from click.core import ParameterSource
 
 from light_scheduler.cli.options import settings_options
 from light_scheduler.cli.output import Output, output_option
@@ -65,13 +66,50 @@ _ADVICE = {
         r"the row \g<row> of \g<file> is malformed: it has more or fewer cells than the header, or is no JSON. Mend it "
         "(text with a comma in it needs quotes). To leave out such rows, use --read-option mode=DROPMALFORMED"
     ),
+    re.compile(
+        r"CSV header does not conform to the schema\.\s+Header: (?P<header>[^\n]*)\s+Schema: (?P<columns>[^\n]*)"
+        r".*?CSV file: (?P<file>[^\n]+)",
+        re.DOTALL,
+    ): (
+        r"\g<file> has the header \g<header>, and the table has the columns \g<columns>: give all files the same "
+        "columns in the same order, or load them one by one. To read them by position, use --read-option "
+        "enforceSchema=true"
+    ),
+    re.compile(
+        r"Number of column in CSV header is not equal.*?Header length: (?P<header>\d+), schema size: (?P<columns>\d+)"
+        r".*?CSV file: (?P<file>[^\n]+)",
+        re.DOTALL,
+    ): (
+        r"\g<file> has a header of \g<header> columns, and the table has \g<columns>: give all files the same columns "
+        "in the same order, or load them one by one"
+    ),
+    re.compile(r"CANNOT_MERGE_SCHEMAS|Failed merging schema"): (
+        "files of the table have a column of the same name with different types: write it with one type, or load the "
+        "files of each type by themselves. To use the columns of one file, add --read-option mergeSchema=false"
+    ),
+    re.compile(
+        r"CONFLICTING_(DIRECTORY_STRUCTURES|PARTITION_COLUMN_NAMES).*?\t(?P<one>\S*/\S*)\n\t(?P<other>\S*/\S*)",
+        re.DOTALL,
+    ): (
+        r"\g<one> and \g<other> have files, and different columns in their names, such as tenant=...: move files so "
+        "that all folders of the table have the same columns, or load the folders one by one. To load all files "
+        "without columns in names of folders, use --read-option recursiveFileLookup=true"
+    ),
+    re.compile(r"assertion failed: Invalid batch: "): (
+        "folders with columns in their names, such as tenant=..., have come into the folder since the load began: "
+        "start the load again"
+    ),
     re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST"): (
         "a file of the table is gone: it changed while it was read, or VACUUM of Delta Lake has deleted the version "
         "that the job needs. Run the job again; load such a Delta table under another --name, which sends all rows"
     ),
+    re.compile(r"reading file (?P<file>[^\n]+?)\.\s.*?(Could not read footer|is not a Parquet file)", re.DOTALL): (
+        r"\g<file> is no whole Parquet file: it is cut off, or has another format. Put a whole copy in its place, or "
+        "move it out of the table, and run the job again; name another format with --format"
+    ),
 }
-"""Advice for missing classes, files and space, and for malformed rows, by what the error message has in it; it may
-repeat groups of the pattern.
+"""Advice for missing classes, files and space, for malformed rows, for files that are cut off or differ from others, by
+what the error message has in it; it may repeat groups of the pattern.
 """
 
 
@@ -111,10 +149,11 @@ _REPORT_SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss", "hdfs", "viewfs")
 """URL schemes that Arrow can write to."""
 
 
-def job_options(*settings: str) -> Callable[[F], F]:
+def job_options(*settings: str, prints: bool = False) -> Callable[[F], F]:
     """Add the options that all jobs have, and those of settings.
 
-    The command receives `settings: Settings`, `client: dict` (for `cluster_of`) and `run: Run`.
+    The command receives `settings: Settings`, `client: dict` (for `cluster_of`) and `run: Run`; and `output: Output` if
+    it `prints` something without a job.
     """
 
     def decorate(function: F) -> F:
@@ -128,7 +167,8 @@ def job_options(*settings: str) -> Callable[[F], F]:
             def run(job: Job, *, volume: _VolumeOf, delta: bool = False) -> None:
                 _run(_Task(job, volume, name, delta=delta), asked, output)
 
-            return function(*args, settings=settings, client=dict(client), run=run, **kwargs)
+            own = {"output": output} if prints else {}
+            return function(*args, settings=settings, client=dict(client), run=run, **own, **kwargs)
 
         command: Any = with_session
         command = output_option()(command)
@@ -180,7 +220,7 @@ _OPTIONS = (
             "use the settings instead, such as sasl_username and sasl_password_file, or ssl_certificate, ssl_key and "
             "ssl_key_password_file (PEM)"
         ),
-        help="Property of Kafka clients, by its name in librdkafka or Java: security.protocol=SSL. Can be repeated.",
+        help="Kafka client property, by its name in librdkafka or Java: security.protocol=SSL. Can be repeated.",
     ),
     click.option("--master", default="local[*]", show_default=True, help="Spark master: where Spark runs."),
     click.option(
@@ -188,10 +228,10 @@ _OPTIONS = (
         type=click.Choice(KAFKA_FORMATS),
         default=KAFKA_FORMATS[0],
         show_default=True,
-        help="How Spark reads topics: with its own connector (kafka), with the one of this package, or (auto) with its "
-        "own if its jars are there.",
+        help="How Spark reads topics: with its own connector (kafka), with this package's connector, or (auto) "
+        "with its own if its jars are on the class path.",
     ),
-    click.option("--memory", default="3g", show_default=True, help="Memory of Spark's driver, without that of Python."),
+    click.option("--memory", default="3g", show_default=True, help="Memory of Spark's driver, not counting Python."),
     click.option(
         "--jar",
         "jars",
@@ -205,7 +245,7 @@ _OPTIONS = (
         type=Pairs(),
         multiple=True,
         callback=no_secret_property("write it into spark-defaults.conf, in the folder that SPARK_CONF_DIR names"),
-        help="Property of Spark. Can be repeated.",
+        help="Spark property. Can be repeated.",
     ),
     click.option(
         "--metrics-table", metavar="TABLE", help="Add rows, bytes, seconds and cost of this run to this table."
@@ -215,13 +255,13 @@ _OPTIONS = (
         type=click.Choice(("parquet", "delta")),
         default="parquet",
         show_default=True,
-        help="Format of the table of metrics.",
+        help="Format of the metrics table.",
     ),
     click.option(
         "--metrics-file",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Write metrics of this run to this file, for the textfile collector of Prometheus' node exporter (name it "
-        "*.prom). An existing file is replaced. Use one file for each job.",
+        help="Write this run's metrics to this file, for the textfile collector of Prometheus' node exporter (name it "
+        "*.prom). An existing file is replaced. Use one file per job.",
     ),
 )
 
@@ -245,9 +285,17 @@ def cluster_of(settings: Settings, client: Mapping[str, str]) -> Cluster:
     login = {name: value for name, value in settings.connection.librdkafka().items() if name != "bootstrap.servers"}
     try:
         own = {name.removeprefix(CLIENT_PREFIX): value for name, value in client.items()}
-        return Cluster(settings.bootstrap_servers, for_librdkafka({**login, **own}))
+        return Cluster(settings.bootstrap_servers, {**login, **for_librdkafka(own)})
     except ValueError as error:
         raise JobError(str(error)) from None
+
+
+def require_with(wanted: str, *names: str) -> None:
+    """Raise UsageError if one of some options is given on the command line, which mean something only with another."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{parameter.opts[0]} has no effect without {wanted}: add {wanted}, or leave it out")
 
 
 def reason_of(error: Exception) -> str:
@@ -290,7 +338,7 @@ def _run(task: _Task, asked: _Asked, output: Output) -> None:
             with progress.phase("Starting Spark"):
                 spark = stack.enter_context(spark_session("light-scheduler", options))
             with progress.watching(spark):
-                summary = measured(
+                done = measured(
                     spark,
                     JobName(*task.name),
                     places,
@@ -302,9 +350,12 @@ def _run(task: _Task, asked: _Asked, output: Output) -> None:
     except StopRequested:
         note("Stopped.")
         sys.exit(1)
+    summary = done.summary
     if output.is_table:
         click.echo("\n".join(summary.lines()))
     else:
         output.print(dataclasses.asdict(summary))
+    if done.failure is not None:
+        raise done.failure
     if summary.failed:
         sys.exit(1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from light_scheduler.cli.output import Output
 from light_scheduler.settings import Settings
 
 from .running import Run, job_options
@@ -26,30 +27,34 @@ Examples:
 
 @click.command("views", epilog=_EXAMPLES)
 @click.argument("archive")
-@click.option("--schema", metavar="NAME", help="Schema of the catalog for the views. Default: the current one.")
+@click.option("--schema", metavar="NAME", help="Catalog schema for the views. Default: the current one.")
 @click.option("--by-tenant", is_flag=True, help="The archive was made with --by-tenant.")
 @click.option("--create", is_flag=True, help="Create the views in Spark's catalog instead of printing them.")
-@job_options()
+@job_options(prints=True)
 def command(
     settings: Settings,
     client: dict[str, str],  # noqa: ARG001 (an option of all jobs)
     run: Run,
+    output: Output,
     archive: str,
     schema: str | None,
     by_tenant: bool,
     create: bool,
 ) -> None:
-    """Print SQL that creates the views schedules, firings and lateness over ARCHIVE, or create them.
+    """Print the SQL for the views schedules, firings and lateness over ARCHIVE, or create the views.
 
-    ARCHIVE is the path of a table of `archive`, or `table:NAME` for a table of Spark's catalog.
+    ARCHIVE is the path of a table that `archive` wrote, or `table:NAME` for a table in Spark's catalog.
     """
 
     from light_scheduler.pipeline.views import ViewsOptions, main, statements
 
     options = ViewsOptions(archive, settings.topics.history, schema, by_tenant)
     if not create:
-        for statement in statements(options._replace(archive=_absolute(archive))):
-            click.echo(f"{statement};\n")
+        made = list(statements(options._replace(archive=_absolute(archive))))
+        if output.is_table:
+            click.echo("".join(f"{statement};\n\n" for statement in made), nl=False)
+        else:
+            output.print({"statements": made})
         return
 
     def job(spark: SparkSession, progress: Progress) -> ViewsSummary:

@@ -42,7 +42,7 @@ _STATES: dict[EventType, State] = {
 
 
 def is_final(events: Sequence[HistoryEvent]) -> bool:
-    """Tell whether a history ends with an event after which no schedule of any kind is pending."""
+    """Return whether a history ends with an event after which no schedule of any kind is pending."""
     life = _life(events)
     return bool(life) and life[-1].event in (EventType.CANCELLED, EventType.FINISHED)
 

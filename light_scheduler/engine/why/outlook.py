@@ -30,7 +30,7 @@ def outlook(events: Sequence[HistoryEvent], facts: Facts) -> Outlook:
 
 
 def _is_overtaken(events: Sequence[HistoryEvent], entry: Entry) -> bool:
-    """Tell whether the history, which was read after the entry, has its end already."""
+    """Return whether the history, which was read after the entry, has its end already."""
     last = events[-1] if events else None
     if last is None or last.version != entry.schedule.version:
         return False

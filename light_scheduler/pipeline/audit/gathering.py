@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from light_scheduler.pipeline.adoption import adopted
+from light_scheduler.pipeline.import_decisions import adopted
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_types
 from light_scheduler.wire.events import DEAD_LETTER_PREFIX
 from light_scheduler.wire.state import decode_entry

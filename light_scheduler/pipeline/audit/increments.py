@@ -26,6 +26,7 @@ from .continuing import ContinuedTopics
 from .evidence import COMMAND, IMPORTED
 from .gathering import CARRIED, COLUMNS
 from .options import AuditOptions
+from .period import require_past
 from .reading import Evidence
 from .reporting import reported, without_waiting
 from .state import AuditState
@@ -66,6 +67,7 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
     bounds = Bounds(0, now - options.settle if options.end is None else options.end, options.patience)
     names = options.names
     own = {*options.inputs, names.history, names.dead_letters}
+    require_past(bounds, now)
     if last is not None:
         last.check(names.app_id, list(options.inputs), bounds.end)
         bounds = bounds._replace(counted=last.end + 1)

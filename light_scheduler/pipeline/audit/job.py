@@ -10,12 +10,14 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.model import EventType
 from light_scheduler.pipeline.job import SILENT, Progress
-from light_scheduler.pipeline.tables import require_place
+from light_scheduler.pipeline.replacing import require_replaceable
+from light_scheduler.pipeline.topics import require_topic
 from light_scheduler.wire import history_key
 
 from . import rates
 from .increments import audit_since_last
 from .options import AuditOptions
+from .period import require_period
 from .reading import Evidence
 from .reporting import reported, without_waiting
 from .sources import Archive, Source, Topics
@@ -29,14 +31,21 @@ _OF_NO_ID = history_key("", None).decode()
 
 def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT) -> AuditSummary:
     """Audit an application. Raises JobError if its topics cannot be read, or if the audit cannot continue the last."""
-    require_place(spark, options.faults)
+    require_replaceable(spark, options.faults)
+    if options.archive is None:  # which has no topic without records
+        for target in options.targets:
+            require_topic(options.cluster, target)
     if options.since_last is not None:
         return audit_since_last(spark, options.since_last, options, progress)
     source: Source = Topics(spark, options.cluster) if options.archive is None else Archive(spark, options.archive)
     with ExitStack() as stack:
         now = options.clock.now() if options.archive is None else _last_recorded(source.read([options.names.history]))
         bounds = Bounds(options.start, now - options.settle if options.end is None else options.end, options.patience)
+        if options.archive is None:
+            require_period(bounds, is_archive=False)
         evidence = Evidence(spark, source, options, now, stack)
+        if options.archive is not None:  # after it is clear that it is one of this application
+            require_period(bounds, is_archive=True)
         with progress.phase("Reading commands and history"):
             promised = evidence.promised()
             terms = evidence.terms(bounds)

@@ -178,7 +178,7 @@ class Orders:
             return
         line = Line(decision.event, decision.subject)
         if line.is_told_by(event):
-            following = (Line(EventType.FINISHED, decision.subject),) if decision.finished else ()
+            following = (Line(EventType.FINISHED, decision.subject),) if decision.finished is not None else ()
             since = min(asked.recorded_at, event.at)
             yield after._replace(entry=decision.entry, since=since, following=following), line
 
@@ -203,7 +203,7 @@ class Orders:
     def by_turn(self, state: State, event: HistoryEvent) -> Iterator[Way]:
         """Yield the ways in which a turn of the schedule, at the line's own instant, explains it."""
         refusals: tuple[str | None, ...] = (None,)
-        if event.event in (EventType.RETRIED, EventType.DEAD_LETTERED):
+        if event.event in (EventType.RETRIED, EventType.DEAD_LETTERED, EventType.SKIPPED):  # one may be refused then
             refusals = (None, event.reason)
         for refusal in refusals:
             entry = state.entry
@@ -234,7 +234,7 @@ def lines_of(turn: Turn, entry: Entry, since: int) -> list[Line]:
     if turn.event is not None:
         ready_at = max(ready_at, turn.subject.progress.due)
         lines.append(Line(turn.event, turn.subject, None, ready_at, turn.dead_letter))
-    if turn.finished:
+    if turn.finished is not None:
         lines.append(Line(EventType.FINISHED, turn.subject))
     return lines
 

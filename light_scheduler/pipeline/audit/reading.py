@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
-from light_scheduler.pipeline.adoption import adopting_topics
 from light_scheduler.pipeline.exported import read_export
+from light_scheduler.pipeline.import_decisions import adopting_topics
 
 from . import gathering
 from .evidence import HISTORY
@@ -70,9 +70,15 @@ class Evidence:
         """Return what holds for all schedules."""
         there = [topic for topic in self._targets if topic in self._logs and not self._logs[topic].is_compacted]
         own = [topic for topic in (*self._inputs, self._history, self._dead_letters) if topic in self._logs]
-        self.whole_since = {topic: self._whole_since(topic) for topic in {*own, *there}}
+        begins = {topic: self._begins(topic) for topic in {*own, *there}}
+        self.whole_since = {topic: max(begun.values(), default=0) for topic, begun in begins.items()}
         targets = {topic: max(self.whole_since[topic], bounds.first_read) for topic in there}
-        horizon = Horizon(targets, self.whole_since.get(self._dead_letters))
+        horizon = Horizon(
+            targets,
+            self.whole_since.get(self._dead_letters),
+            begins[self._history],
+            self._logs[self._history].partitions if self._logs[self._history].truncated else None,
+        )
         whole_since = max(self.whole_since[topic] for topic in (*self._inputs, self._history))
         return Terms(
             self._options.rules,
@@ -93,10 +99,13 @@ class Evidence:
             tables.append(gathering.dead_letters(self._source.read([self._dead_letters])))
         return tables
 
-    def _whole_since(self, topic: str) -> int:
-        """Return since when (UTC epoch ms) a topic has all that was written to it."""
+    def _begins(self, topic: str) -> dict[int, int]:
+        """Return since when (UTC epoch ms) partitions of a topic have all that was written to them.
+
+        There are those that have lost their beginning; or, if only the whole topic is known, one that stands for all.
+        """
         log: Log = self._logs[topic]
         if not log.truncated:
-            return log.whole_since
+            return {0: log.whole_since} if log.whole_since else {}
         firsts = self._source.firsts(topic, log.truncated)
-        return max(firsts.values()) if len(firsts) == len(log.truncated) else self._now
+        return {partition: firsts.get(partition, self._now) for partition in log.truncated}

@@ -104,6 +104,7 @@ class Replay:
         refused = [each for each in self._orders.refused[state.refused :] if not each.may_be_report]
         left = [*self._orders.asked[state.position :], *refused]
         waiting = [asked for asked in left if self._whole_since <= asked.recorded_at <= until]
+        self._found.unjudged.extend(asked.recorded_at for asked in left if asked.recorded_at < self._whole_since)
         for asked in waiting:
             self._found.faults.append(
                 Fault(

@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
-from light_scheduler.model.topic_configuration import configuration_of
 from light_scheduler.pipeline.archive import read_archive
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.kafka.fetching import read_range
-from light_scheduler.pipeline.kafka.log_ends import LogEnds
+from light_scheduler.pipeline.kafka.log_ends import TIMEOUT_S, LogEnds, Offsets
 from light_scheduler.pipeline.kafka.options import ReadOptions
 from light_scheduler.pipeline.kafka.ranges import OffsetRange
 from light_scheduler.pipeline.kafka.silence import SILENT
 from light_scheduler.pipeline.losses import losses
 from light_scheduler.pipeline.tables import located
-from light_scheduler.pipeline.topics import read_topics
+from light_scheduler.pipeline.topics import configurations, read_topics
 
 from .evidence_source import read_evidence
 from .readings import ROWS, Reading
 
-_TIMEOUT_S = 30.0
 _READ = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
 
 @dataclass(frozen=True)
 class Log:
-    """Facts about a topic: partitions that have lost their beginning, and whether it is compacted.
+    """Facts about a topic: partitions that have lost their beginning, of how many (None: unknown), and whether it is
+    compacted.
 
     Since `whole_since` (UTC epoch ms) it has all records written to it, as far as is known without reading it.
     """
@@ -43,6 +42,7 @@ class Log:
     truncated: frozenset[int] = frozenset()
     is_compacted: bool = False
     whole_since: int = 0
+    partitions: int | None = None
 
 
 class Source(Protocol):
@@ -76,26 +76,19 @@ class Topics:
     cluster: Cluster
 
     def logs(self, topics: Sequence[str]) -> dict[str, Log]:
-        client = {**self.cluster.configuration(), "group.id": "light-scheduler-audit"}
-        consumer = Consumer(client, logger=SILENT)
         try:
-            there = consumer.list_topics(timeout=_TIMEOUT_S).topics
-            found = {topic: sorted(there[topic].partitions) for topic in topics if topic in there}
-            begins = {
-                topic: {
-                    partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_S)[0]
-                    for partition in partitions
-                }
-                for topic, partitions in found.items()
-            }
-            compacted = self._compacted(list(found))
+            there = self._partitions(topics)
+            begins = self._begins(there)
         except KafkaException as error:
             raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
-        finally:
-            consumer.close()
+        compacted = self._compacted(list(there))
         return {
-            topic: Log(frozenset(partition for partition, low in lows.items() if low > 0), topic in compacted)
-            for topic, lows in begins.items()
+            topic: Log(
+                frozenset(part for part in partitions if begins[topic, part] > 0),
+                topic in compacted,
+                partitions=len(partitions),
+            )
+            for topic, partitions in there.items()
         }
 
     def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
@@ -109,8 +102,7 @@ class Topics:
         return {**self.cluster.client_options(), **started}
 
     def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
-        assigned = json.dumps({topic: sorted(partitions)})
-        options = ReadOptions.parse({**self.cluster.options(), "assign": assigned}, streaming=False)
+        options = self._assigned({topic: sorted(partitions)})
         try:
             with LogEnds(options) as logs:
                 begins, ends = logs.earliest(), logs.latest()
@@ -119,22 +111,29 @@ class Topics:
             raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
         return {partition: at for (_, partition), at in found.items() if at is not None}
 
+    def _partitions(self, topics: Sequence[str]) -> dict[str, list[int]]:
+        """Return the partitions of those topics that are there. Raises KafkaException."""
+        admin = AdminClient(self.cluster.configuration(), logger=SILENT)
+        there = admin.list_topics(timeout=TIMEOUT_S).topics
+        return {topic: sorted(there[topic].partitions) for topic in topics if topic in there}
+
+    def _begins(self, partitions: Mapping[str, Sequence[int]]) -> Offsets:
+        """Return the first offset of each partition. Raises KafkaException."""
+        if not partitions:
+            return {}
+        with LogEnds(self._assigned(partitions)) as logs:
+            return logs.earliest()
+
+    def _assigned(self, partitions: Mapping[str, Sequence[int]]) -> ReadOptions:
+        return ReadOptions.parse({**self.cluster.options(), "assign": json.dumps(partitions)}, streaming=False)
+
     def _first(self, options: ReadOptions, log: OffsetRange) -> int | None:
         with closing(read_range(options, log)) as chunks:  # which is not read on
             return next((chunk[0].timestamp()[1] for chunk in chunks), None)
 
     def _compacted(self, topics: Sequence[str]) -> set[str]:
-        if not topics:
-            return set()
-        admin = AdminClient(self.cluster.configuration(), logger=SILENT)
-        asked = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics])
-        return {
-            resource.name
-            for resource, answer in asked.items()
-            if configuration_of(
-                {recorded.name: recorded.value for recorded in answer.result(_TIMEOUT_S).values()}
-            ).is_compacted
-        }
+        found = configurations(self.cluster, topics)
+        return {topic for topic, configuration in found.items() if configuration.is_compacted}
 
 
 @dataclass(frozen=True)

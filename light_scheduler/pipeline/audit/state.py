@@ -76,7 +76,7 @@ class AuditState:
         return self._table("evidence", f"{COLUMNS}, run int").where(F.col("run") <= run).drop("run")
 
     def has_all_evidence(self, run: int) -> bool:
-        """Tell whether all that audits up to number `run` have read is there: people may delete what is old."""
+        """Return whether all that audits up to number `run` have read is there: people may delete what is old."""
         files = self._table("evidence", f"{COLUMNS}, run int").inputFiles()
         there = {int(found[1]) for found in map(_RUN.search, files) if found is not None}
         return there.issuperset(range(1, run + 1))

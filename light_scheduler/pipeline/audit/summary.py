@@ -16,7 +16,7 @@ MOST_SHOWN = 100
 """Faults that a summary lists one by one."""
 
 _UNJUDGED = {
-    "unjudged": "lines of history or firings could not be judged: a topic has lost its beginning, or is gone",
+    "unjudged": "commands, lines of history or firings could not be judged: a topic has lost its beginning, or is gone",
     "ambiguous": "schedules could not be judged: their ids are used on several commands topics",
     "moved": "schedules could not be judged: they moved, or their commands were passed on, since partitions were added",
     "unreadable": "records look like the scheduler's, and are not",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -17,16 +18,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from .idle import files_of
+from .leaders import answered, without_errors
 from .options import EARLIEST, LATEST, Bound, ReadOptions, TopicPart
 from .silence import SILENT
 
 TIMEOUT_S = 30.0
 
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-_LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
-"""A partition has another leader than the consumer knows of, or none yet. After such an answer it looks again."""
-
-_RETRY_S = 0.1
 
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
 
@@ -108,22 +106,21 @@ class LogEnds:
 
     def _at(self, timestamp: int, marks: dict[TopicPart, tuple[int, int]]) -> Offsets:
         asked = [TopicPartition(topic, partition, timestamp) for topic, partition in marks]
-        found = {(one.topic, one.partition): one.offset for one in self._consumer.offsets_for_times(asked, TIMEOUT_S)}
+
+        def ask() -> Sequence[TopicPartition]:
+            return without_errors(self._consumer.offsets_for_times(asked, TIMEOUT_S))
+
+        places = answered(ask, time.monotonic() + TIMEOUT_S)
+        found = {(one.topic, one.partition): one.offset for one in places}
         # No record as late as that: the end. Records of open transactions count as found, but are not read.
         return {part: min(high, found[part]) if found[part] >= 0 else high for part, (_, high) in marks.items()}
 
     def _marks(self) -> dict[TopicPart, tuple[int, int]]:
         deadline = time.monotonic() + TIMEOUT_S
-        return {part: self._marks_of(part, deadline) for part in self._parts()}
+        return {part: answered(partial(self._marks_of, part), deadline) for part in self._parts()}
 
-    def _marks_of(self, part: TopicPart, deadline: float) -> tuple[int, int]:
-        while True:
-            try:
-                return self._consumer.get_watermark_offsets(TopicPartition(*part), timeout=TIMEOUT_S, cached=False)
-            except KafkaException as error:
-                if error.args[0].code() not in _LEADERLESS or time.monotonic() > deadline:
-                    raise
-            time.sleep(_RETRY_S)
+    def _marks_of(self, part: TopicPart) -> tuple[int, int]:
+        return self._consumer.get_watermark_offsets(TopicPartition(*part), timeout=TIMEOUT_S, cached=False)
 
     def _parts(self) -> list[TopicPart]:
         if self._options.partitions:

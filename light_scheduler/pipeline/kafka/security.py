@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from urllib.parse import quote_plus
 
 from light_scheduler.connection import KafkaSecurity
 from light_scheduler.connection.librdkafka import configuration
@@ -44,6 +45,8 @@ _RENAMED = {
 _HANDLERS = ("sasl.login.callback.handler.class", "sasl.client.callback.handler.class")
 _CREDENTIALS = "sasl.oauthbearer.client.credentials."
 """Kafka's names for what a client logs in with, from 4.1 on; before, it was in `sasl.jaas.config`."""
+_ENCODED = "sasl.oauthbearer.header.urlencode"
+"""Whether a client in Java encodes id and secret before it sends them, as RFC 6749 has it; librdkafka never does."""
 _STORE_TYPES = {"ssl.truststore": ("PEM",), "ssl.keystore": ("PEM", "PKCS12")}
 _WITHOUT_COUNTERPART = re.compile(
     r"ssl\.(protocol|enabled\.protocols|provider|truststore\.password|(key|trust)manager\.algorithm|engine\.factory\.class|"
@@ -81,6 +84,8 @@ def for_librdkafka(client: Mapping[str, str]) -> dict[str, str]:
         found |= _of_jaas(found.pop("sasl.jaas.config"))
     for name in [name for name in found if name.startswith(_CREDENTIALS)]:
         found["sasl.oauthbearer." + name.removeprefix(_CREDENTIALS)] = found.pop(name)
+    if found.pop(_ENCODED, "").lower() == "true":
+        found |= {name: quote_plus(found[name]) for name in (_JAAS["clientId"], _JAAS["clientSecret"]) if name in found}
     if found.get("sasl.mechanism") == "OAUTHBEARER" and "sasl.oauthbearer.token.endpoint.url" in found:
         found.setdefault("sasl.oauthbearer.method", "oidc")
     if found.get("ssl.endpoint.identification.algorithm") == "":

@@ -7,34 +7,49 @@ adds nothing (see `task`).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import reduce
-from typing import Any
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
-from light_scheduler.engine.limits import NO_LIMITS, Limits
 from light_scheduler.errors import JobError
-from light_scheduler.pipeline.job import SILENT, Cluster, Progress, configured
-from light_scheduler.pipeline.kafka.options import WriteOptions
-from light_scheduler.pipeline.tables import located, read_table, require_place, write_table
+from light_scheduler.pipeline.globs import require_pattern, without_globs
+from light_scheduler.pipeline.job import SILENT, Progress, configured
+from light_scheduler.pipeline.replacing import require_replaceable
+from light_scheduler.pipeline.tables import catalog_name, located, read_table, require_place
 from light_scheduler.pipeline.topics import require_topic
 
+from .by_name import format_of
 from .cancels import CancelTask, cancel
+from .checkpoints import CONFIG, configured_checkpoint
+from .columns import Column as Meaning
 from .columns import check_constants, columns_of
+from .csv_headers import comparing_headers
+from .csv_quotes import is_checked as has_quotes
+from .csv_quotes import require_closed, require_closed_headers
 from .files import Guard
-from .following import follow_files, repeat, stream_of
-from .malformed import WHY, passing_on, why_in_refused, why_in_text, with_text, without_text
+from .folder_columns import require_same_in_table
+from .following import repeat
+from .malformed import WHY, passing_on, why_in_refused, without_text
 from .marks import Marks, key_of
+from .one_value import is_checked, require_one_value
+from .options import LoadOptions
+from .places import require_apart
 from .records import RecordMaker
-from .refusals import RefusedKind, refused_kinds
-from .task import COUNTS, PIECE_BYTES, REFUSED, LoadTask, report_schema
+from .sending import PlacedRows, placed, send
+from .streaming import load_stream
+from .summary import LoadSummary
+from .task import PIECE_BYTES, REFUSED, LoadTask
+from .unread_files import require_all_read
 from .versions import TableMark, TableVersion
+
+__all__ = ["LoadOptions", "LoadSummary", "main"]
+
+_MERGED = {"parquet": {"mergeSchema": "true"}}
+"""A table has the columns of all its files, not only of the one that Spark looks at, as with other formats."""
 
 _CONFIGS = {
     # Pieces of files that are the same on every machine, whatever its number of cores.
@@ -45,173 +60,110 @@ _CONFIGS = {
     # A batch is a transaction, and is in the memory of a Python process several times.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+    # Columns that are in the names of folders are text: 007 of `tenant=007` is no number.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoadOptions:
-    """Options of a load.
-
-    `refused` is the path of a Parquet table for rows that are refused; those of new versions of a Delta table are added
-    to it. `constants` are fields with the same value for all rows, `ignored` columns that are skipped. Marks are kept
-    in `marks_topic` under `name`: under another name the same rows are loaded again. With `sends_past` one-shots whose
-    time has passed are sent even if they may have been sent before. With `cancels_deleted` schedules are cancelled
-    whose rows were deleted from a Delta table since its last load. With `dry_run` rows are only validated.
-
-    A load with `every_s` goes on until `stop` is set: it looks for new versions or files each time so many seconds have
-    passed, and adds to the table of refused rows. A stream of files keeps its place in `checkpoint`; without one, the
-    next load reads all files again.
-    """
-
-    table: str
-    cluster: Cluster
-    commands_topic: str
-    marks_topic: str
-    format: str = "parquet"
-    refused: str | None = None
-    constants: Mapping[str, str] = field(default_factory=dict)
-    ignored: tuple[str, ...] = ()
-    reading: Mapping[str, str] = field(default_factory=dict)
-    limits: Limits = NO_LIMITS
-    name: str = "light-scheduler-load"
-    sends_past: bool = False
-    cancels_deleted: bool = False
-    dry_run: bool = False
-    every_s: float | None = None
-    checkpoint: str | None = None
-    stop: threading.Event = field(default_factory=threading.Event)
-
-
-@dataclass(frozen=True)
-class LoadSummary:
-    """How many rows there are, how many were written by this run, by earlier ones, and refused.
-
-    `repeated_ids` counts rows that have the id of another row of this load: of those with one id, one is scheduled.
-    `kinds` are the refusals that a dry run shows. `bytes` is the size of the keys and values of the rows that were not
-    refused. `cancelled` counts the schedules that this run cancelled because their rows were deleted.
-    """
-
-    rows: int
-    sent: int
-    sent_before: int
-    refused: int
-    refused_table: str | None
-    repeated_ids: int = 0
-    kinds: Sequence[RefusedKind] = ()
-    bytes: int = field(default=0, compare=False)
-    cancelled: int = 0
-
-    @property
-    def failed(self) -> bool:
-        return self.refused > 0
-
-    def plus(self, other: LoadSummary) -> LoadSummary:
-        """Return the counts of both, of the same load."""
-        return LoadSummary(
-            self.rows + other.rows,
-            self.sent + other.sent,
-            self.sent_before + other.sent_before,
-            self.refused + other.refused,
-            self.refused_table,
-            self.repeated_ids + other.repeated_ids,
-            (*self.kinds, *other.kinds),
-            self.bytes + other.bytes,
-            self.cancelled + other.cancelled,
-        )
-
-    def lines(self) -> list[str]:
-        lines = [f"{self.rows:,} rows: {self.sent:,} sent, {self.sent_before:,} sent before, {self.refused:,} refused"]
-        if self.cancelled:
-            lines.append(f"{self.cancelled:,} schedules cancelled: their rows were deleted")
-        if self.repeated_ids:
-            lines.append(
-                f"{self.repeated_ids:,} rows have the id of another row: only one row of each id stays scheduled"
-            )
-        lines += [line for kind in self.kinds for line in kind.lines()]
-        if self.refused and self.refused_table:
-            lines.append(f"Refused rows with their reasons: {self.refused_table}")
-        elif self.refused:
-            lines.append(
-                "To see the refused rows with their reasons, run the load again with --refused: no row is sent twice"
-            )
-        return lines
 
 
 def main(spark: SparkSession, options: LoadOptions, progress: Progress = SILENT) -> LoadSummary:
     """Load a table. Raises JobError if the table or the topic cannot be used."""
     check_constants(options.constants)
-    require_place(spark, options.refused)
+    if options.every_s is None:
+        require_replaceable(spark, options.refused)
+    else:
+        require_place(spark, options.refused)
+    options = replace(options, format=format_of(spark, options.table, options.format))
     if not options.dry_run:  # which needs no broker
         require_topic(options.cluster, options.commands_topic)
         require_topic(options.cluster, options.marks_topic)
+    place = "--checkpoint"
+    if options.follows_files and options.checkpoint is None and not options.dry_run:
+        options, place = replace(options, checkpoint=configured_checkpoint(spark, options)), CONFIG
+    _require_apart(spark, options, place)
+    marks = None if options.dry_run else Marks(options.cluster.options(), options.marks_topic)
     with configured(spark, _CONFIGS), progress.phase("Validating" if options.dry_run else "Loading"):
         if options.every_s is None or options.format != "delta":
-            return _load(spark, options)
+            return _load(spark, options, marks)
         loaded: list[LoadSummary] = []
-        repeat(lambda: loaded.append(_load(spark, options)), options.every_s, options.stop)
+        repeat(lambda: loaded.append(_load(spark, options, marks)), options.every_s, options.stop)
         return reduce(LoadSummary.plus, loaded)
 
 
-def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
+def _require_apart(spark: SparkSession, options: LoadOptions, place: str) -> None:
+    """Raise JobError if the load writes where it reads, or nobody can tell; `place` says where its checkpoint is."""
+    is_literal = options.format == "delta" or catalog_name(options.table) is not None
+    if not is_literal:
+        require_pattern(options.table)
+    by_path = {
+        name: located(spark, path)
+        for name, path in (("--refused", options.refused), (place, options.checkpoint))
+        if path is not None and catalog_name(path) is None
+    }
+    if by_path:
+        table = located(spark, options.table)
+        table = without_globs(table) if is_literal else table
+        require_apart(table, by_path, None if options.every_s is not None else "--refused")
+
+
+def _load(spark: SparkSession, options: LoadOptions, marks: Marks | None) -> LoadSummary:
     goes_on = {} if options.every_s is None else passing_on(options.format, options.reading)
-    table = read_table(spark, options.table, options.format, {**options.reading, **goes_on})
+    merged = _MERGED.get(options.format, {})
+    table = read_table(spark, options.table, options.format, {**merged, **options.reading, **goes_on})
+    if headers := comparing_headers(options.format, options.reading, table.columns):
+        goes_on |= headers
+        table = read_table(spark, options.table, options.format, {**options.reading, **goes_on})
     schema, why = without_text(table.schema), None
     is_refused = tuple(table.columns) == REFUSED  # by an earlier load: nothing of it was sent
     if is_refused:
-        table = read_table(spark, options.table, options.format, {"mergeSchema": "true", **options.reading})
+        if options.every_s is not None:
+            raise JobError(f"{options.table} is a table of refused rows: load it without --continuous")
         schema = table.select("content.*").schema  # its files have the columns of the loads that added them
         table = table.select("content.*", "_metadata", why_in_refused().alias(WHY))
         why = F.col(WHY)
-    columns = columns_of(schema, options.constants, options.ignored)
+    columns = _columns(spark, options, schema)
     if not columns:
-        raise JobError(f"{options.table} has no columns")
+        raise JobError(f"{options.table} has no columns to load: put a file there that has rows, and ignore fewer")
     maker = RecordMaker(columns, options.constants, options.limits)
-    connection = None if options.dry_run else options.cluster.options()
+    connection = None if marks is None else options.cluster.options()
     task = LoadTask(
         maker, options.commands_topic, options.name, options.marks_topic, connection, sends_past=options.sends_past
     )
-    if connection is None or is_refused:
-        return _load_rows(options, task, schema, [table], why)
-    marks = Marks(connection, options.marks_topic)
-    if options.every_s is not None and options.format != "delta":
-        return _load_stream(spark, options, task, schema, marks, goes_on)
+    folders = require_all_read(table, options.table, options.format, options.reading)
+    require_same_in_table(
+        table, options.table, options.format, {**merged, **options.reading, **goes_on}, options.ignored
+    )
+    if options.every_s is None:
+        _require_rows_apart(spark, options, len(schema))
+    if marks is None or is_refused:
+        return _load_rows(options, task, schema, [table], why=why)
+    if options.follows_files:
+        return load_stream(spark, options, task, schema, marks, goes_on, folders)
     marks.read_on()
     if options.format != "delta" or _names_version(options.reading):
-        guard = Guard.of(task.scope, located(spark, options.table), table.inputFiles(), marks)
-        return _load_rows(options, task.guarding(guard), schema, [table])
-    client = WriteOptions.parse(connection).client
+        files = table.inputFiles()
+        guard = Guard.of(task.scope, located(spark, options.table), files, marks)
+        of_files = () if options.format == "delta" else files  # equal rows of a version are sent each
+        return _load_rows(options, task.guarding(guard), schema, [table], of_files)
     delta = TableVersion.at(spark, located(spark, options.table), options.reading)
-    return _load_versions(delta, options, task, schema, marks, client)
+    return _load_versions(delta, options, task, schema, marks)
 
 
-def _load_stream(
-    spark: SparkSession,
-    options: LoadOptions,
-    task: LoadTask,
-    schema: StructType,
-    marks: Marks,
-    goes_on: Mapping[str, str],
-) -> LoadSummary:
-    """Load what is in the files of a folder, and what comes, until the load is to stop.
+def _columns(spark: SparkSession, options: LoadOptions, schema: StructType) -> tuple[Meaning, ...]:
+    """Tell what columns mean. Raises JobError, of an open header of CSV if that is why one has no meaning."""
+    try:
+        return columns_of(schema, options.constants, options.ignored)
+    except JobError:
+        if has_quotes(options.format, options.reading):
+            require_closed_headers(spark, options.table, options.reading, len(schema))
+        raise
 
-    `goes_on` are options of a reader that passes on malformed rows, if it is to do that.
-    """
-    assert options.every_s is not None, "who does not go on reads a table"
-    reading = {**options.reading, **goes_on}
-    of_files = with_text(schema) if goes_on else schema
-    files = stream_of(spark, options.table, options.format, reading, of_files)
-    fields = [schema[column.name] for column in task.maker.columns]
-    loaded = [LoadSummary(0, 0, 0, 0, options.refused)]
 
-    def load(rows: DataFrame) -> None:
-        marks.read_on()
-        there = read_table(spark, options.table, options.format, reading, of_files).inputFiles()
-        guard = Guard.of(task.scope, located(spark, options.table), there, marks)
-        loaded.append(_load_placed(options, task.guarding(guard), fields, rows))
-
-    rows = _placed(files, fields, why_in_text() if goes_on else None)
-    follow_files(rows, load, options.every_s, options.checkpoint, options.stop)
-    return reduce(LoadSummary.plus, loaded)
+def _require_rows_apart(spark: SparkSession, options: LoadOptions, columns: int) -> None:
+    """Raise JobError if a reader would lose rows of text: more values on a line, or what follows an open quote."""
+    if is_checked(options.format, options.reading):
+        require_one_value(spark, options.table, options.reading)
+    if has_quotes(options.format, options.reading):
+        require_closed(spark, options.table, options.reading, columns)
 
 
 def _load_versions(
@@ -220,7 +172,6 @@ def _load_versions(
     task: LoadTask,
     schema: StructType,
     marks: Marks,
-    client: Mapping[str, Any],
 ) -> LoadSummary:
     """Load what is new in a Delta table since the version that is marked as loaded, and mark this one."""
     key = key_of("delta", *task.scope, delta.id)
@@ -231,7 +182,7 @@ def _load_versions(
     while mark.begun is not None or mark.loaded != delta.version:
         if mark.begun is None:
             mark = TableMark(mark.loaded, delta.version, mark.commit, delta.id)
-            marks.write(client, key, mark)
+            marks.write(key, mark)
         assert mark.begun is not None
         parts = delta.between(mark.loaded, mark.begun)
         guard = Guard.of(task.scope, delta.path, [file for part in parts for file in part.inputFiles()], marks)
@@ -247,7 +198,7 @@ def _load_versions(
             cancelled = _cancel_deleted(delta, mark, task)
             summary = replace(summary, cancelled=summary.cancelled + cancelled)
         mark = TableMark(loaded=mark.begun, commit=delta.log.digest(mark.begun))
-        marks.write(client, key, mark)
+        marks.write(key, mark)
     return summary
 
 
@@ -273,68 +224,23 @@ def _load_rows(
     task: LoadTask,
     schema: StructType,
     parts: list[DataFrame],
-    why: Column | None = None,
+    files: Sequence[str] = (),
     *,
+    why: Column | None = None,
     to_add: bool = False,
 ) -> LoadSummary:
     """Load parts of a table that has a schema; earlier versions of it may have had fewer columns.
 
-    `why` says for which reason malformed rows are refused.
+    `files` are as in `PlacedRows`. `why` says for which reason malformed rows are refused.
     The table of refused rows is written anew, unless those of these parts are `to_add` to it.
     """
     if not parts:
         return LoadSummary(0, 0, 0, 0, options.refused)
     fields = [schema[column.name] for column in task.maker.columns]
-    rows = reduce(DataFrame.unionByName, [_placed(part, fields, why) for part in parts])
-    return _load_placed(options, task, fields, rows, to_add=to_add)
-
-
-def _load_placed(
-    options: LoadOptions, task: LoadTask, fields: list[StructField], rows: DataFrame, *, to_add: bool = False
-) -> LoadSummary:
-    """Load rows with the columns of `_placed`."""
-    report = rows.mapInArrow(task, report_schema(fields)).persist(StorageLevel.DISK_ONLY)
-    try:
-        found = report.agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in COUNTS)).first()
-        assert found is not None, "an aggregate has a row"
-        if options.refused is not None:
-            mode = "append" if to_add or options.every_s is not None else "overwrite"
-            write_table(report.where("reason is not null").select(*REFUSED), options.refused, "parquet", mode)
-        repeated = _repeated(report)
-        kinds = refused_kinds(report) if options.dry_run and found["refused"] else ()
-    finally:
-        report.unpersist()
-    total, sent, turned_down = found["rows"], found["sent"], found["refused"]
-    before = 0 if options.dry_run else total - sent - turned_down
-    sent = 0 if options.dry_run else sent
-    return LoadSummary(total, sent, before, turned_down, options.refused, repeated, kinds, found["bytes"])
-
-
-def _repeated(report: DataFrame) -> int:
-    """Return how many rows have the id of another one, not counting one row of each id."""
-    ids = report.select(F.explode("ids").alias("id")).groupBy("id").agg((F.count("*") - 1).alias("more"))
-    found = ids.agg(F.coalesce(F.sum("more"), F.lit(0)).alias("repeated")).first()
-    assert found is not None, "an aggregate has a row"
-    return int(found["repeated"])
+    rows = reduce(DataFrame.unionByName, [placed(part, fields, why) for part in parts])
+    return send(PlacedRows(rows, fields, files), task, options.refused, to_add=to_add or options.every_s is not None)
 
 
 def _names_version(reading: Mapping[str, str]) -> bool:
-    """Tell whether a version of the table is asked for, so that there is no question what is new."""
+    """Return whether a version of the table is asked for, so that there is no question what is new."""
     return not {"versionasof", "timestampasof"}.isdisjoint(name.lower() for name in reading)
-
-
-def _placed(table: DataFrame, fields: list[StructField], why: Column | None = None) -> DataFrame:
-    """Return the columns of a table, those that say which piece of which file a row is from, and WHY if it is given."""
-    there = set(table.columns)
-    return table.select(
-        *(F.col(f"`{one.name}`") if one.name in there else _nothing(one) for one in fields),
-        F.col("_metadata.file_path").alias("_file"),
-        F.col("_metadata.file_block_start").alias("_block"),
-        F.col("_metadata.file_size").alias("_size"),
-        F.unix_millis("_metadata.file_modification_time").alias("_modified"),
-        *([] if why is None else [why.alias(WHY)]),
-    )
-
-
-def _nothing(field: StructField) -> Column:
-    return F.lit(None).cast(field.dataType).alias(field.name)

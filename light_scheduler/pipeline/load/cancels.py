@@ -106,7 +106,7 @@ def _owners(rows: DataFrame, maker: RecordMaker, *, only_valid: bool = False) ->
 
 
 def is_valid(tenant: bytes, id: bytes, key: bytes, limits: Limits) -> bool:
-    """Tell whether a schedule can have this tenant and id: a cancel of another one would be a dead letter."""
+    """Return whether a schedule can have this tenant and id: a cancel of another one would be a dead letter."""
     try:
         limits.check(NATIVE.decode(Record(key, None, _headers(tenant, id, key), 0, 0, 0)))
     except InvalidCommand:

@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     MapType,
     StringType,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -76,7 +77,8 @@ def columns_of(schema: StructType, constants: Collection[str], ignored: Collecti
                 f"column {field.name} is in the table and set with --set: ignore the column, or do not set it"
             )
         if not _is_readable(meaning, field.dataType):
-            raise JobError(f"column {field.name} cannot be {field.dataType.simpleString()}{_instead(meaning)}")
+            kind = field.dataType.simpleString()
+            raise JobError(f"column {field.name} cannot be {kind}{_instead(meaning, field.dataType)}")
         columns[meaning] = Column(field.name, meaning)
     for one, other in (("key", "key-base64"), ("payload", "payload-base64")):
         if one in columns and other in columns:
@@ -205,7 +207,12 @@ def _is_readable(meaning: str, type: DataType) -> bool:
     return isinstance(type, IntegralType | BooleanType) or (meaning in _INSTANTS and isinstance(type, TimestampType))
 
 
-def _instead(meaning: str) -> str:
+def _instead(meaning: str, type: DataType) -> str:
+    if meaning in _INSTANTS and isinstance(type, TimestampNTZType):
+        return (
+            ", which names no instant, because it has no time zone: cast it to timestamp. If the times in Parquet are "
+            "UTC, use --spark-conf spark.sql.parquet.inferTimestampNTZ.enabled=false"
+        )
     if meaning == "headers":
         return ": use a map, an array of structs of key and value, or text that is a JSON object"
     if meaning in _BYTES:

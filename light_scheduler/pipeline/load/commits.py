@@ -8,24 +8,30 @@ from __future__ import annotations
 import base64
 import re
 import uuid
+from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
+from light_scheduler.pipeline.globs import without_globs
+
+from .few_tasks import in_few_tasks
 
 _VECTOR = "deletionVector:struct<storageType:string,pathOrInlineDv:string>"
 _COMMIT = (
     f"add struct<path:string,dataChange:boolean>, remove struct<path:string,dataChange:boolean,{_VECTOR}>, "
     "commitInfo struct<operation:string>"
 )
+_REMOVED = "remove.path", "remove.dataChange", "remove.deletionVector"
 _METADATA = "metaData struct<id:string>"
+_COMMIT_FILE = r"^([0-9]{20})\.json$"
+"""Other files of the log belong to checkpoints, or have several commits once more."""
 _WHOLE = re.compile("[a-z][a-z0-9+.-]*:/|/")
-_GLOBS = re.compile(r"[\\*?{}\[\]]")
 _DIGEST_DIGITS = 32
 _UUID_DIGITS = 20
 _Z85 = digits + ascii_lowercase + ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
@@ -57,30 +63,24 @@ class CommitLog(NamedTuple):
     root: str
 
     def commits(self, since: int, until: int) -> dict[int, Commit]:
-        """Return the commits after a version, up to another one. Raises JobError if one is gone."""
-        return {version: self.commit(version) for version in range(since + 1, until + 1)}
-
-    def commit(self, version: int) -> Commit:
-        """Return the commit of a version. Raises JobError if it is gone."""
+        """Return the commits after a version, up to another one, in order. Raises JobError if one is gone."""
+        if since == until:
+            return {}
+        file = F.struct(F.col("add.path").alias("added"), *_REMOVED)
+        changes = F.collect_list(F.when(F.expr("add.dataChange or remove is not null"), file))
         try:
-            log = self.spark.read.schema(_COMMIT).json(self._file(version))
-            rows = log.where("add.dataChange or remove is not null").select("add.path", "remove.*").collect()
+            found = self._between(since, until).groupBy("version").agg(changes.alias("files")).collect()
         except AnalysisException as error:
-            raise JobError(
-                f"{self.path} no longer has the log of its version {version}, so new rows cannot be told from others. "
-                "Load it under another --name, which sends all rows"
-            ) from error
-        return Commit(
-            {self._whole_path(added) for added, *_ in rows if added},
-            {self._whole_path(removed) for _, removed, is_change, _ in rows if removed and is_change},
-            {self._whole_path(removed): self._vector(vector) for _, removed, _, vector in rows if removed},
-        )
+            raise self._gone(since + 1) from error
+        files = {row.version: row.files for row in found}
+        wanted = range(since + 1, until + 1)
+        if missing := [version for version in wanted if version not in files]:
+            raise self._gone(missing[0])
+        return {version: self._commit(files[version]) for version in wanted}
 
     def restores(self, since: int, until: int) -> bool:
-        """Tell whether a commit after a version, up to another one, brought back an earlier version of the table."""
-        files = [self._file(version) for version in range(since + 1, until + 1)]
-        log = self.spark.read.schema(_COMMIT).json(files)
-        return log.where("commitInfo.operation = 'RESTORE'").first() is not None
+        """Return whether a commit after a version, up to another one, brought back an earlier version of the table."""
+        return self._between(since, until).where("commitInfo.operation = 'RESTORE'").first() is not None
 
     def digest(self, version: int) -> str:
         """Return what tells the commit of a version from another one of the same version; nothing if it is gone."""
@@ -97,10 +97,35 @@ class CommitLog(NamedTuple):
         A table that was replaced goes on with the log and the versions of its predecessor; one that was dropped and
         created again begins anew.
         """
-        reader = self.spark.read.schema(_METADATA).option("pathGlobFilter", "*.json")
-        changes = reader.json(self._folder).where("metaData.id is not null")
-        rows = changes.select("metaData.id", F.col("_metadata.file_name").alias("commit")).collect()
-        return list(dict.fromkeys(row.id for row in sorted(rows, key=lambda row: str(row.commit), reverse=True)))
+        changes = in_few_tasks(self._log(_METADATA).where("metaData.id is not null"))
+        rows = changes.select("metaData.id", "version").collect()
+        return list(dict.fromkeys(row.id for row in sorted(rows, key=lambda row: int(row.version), reverse=True)))
+
+    def _between(self, since: int, until: int) -> DataFrame:
+        return in_few_tasks(self._log(_COMMIT).where(F.col("version").between(since + 1, until)))
+
+    def _log(self, schema: str) -> DataFrame:
+        """Return what a schema has of the commits in the log, and the `version` that each line is of.
+
+        Spark opens only files whose names pass a filter by `version`.
+        """
+        log = self.spark.read.schema(schema).option("pathGlobFilter", "*.json").json(self._folder)
+        version = F.regexp_extract("_metadata.file_name", _COMMIT_FILE, 1).try_cast("bigint")
+        return log.select("*", version.alias("version")).where("version is not null")
+
+    def _gone(self, version: int) -> JobError:
+        return JobError(
+            f"{self.path} no longer has the log of its version {version}, so new rows cannot be told from others. "
+            "Load it under another --name, which sends all rows"
+        )
+
+    def _commit(self, files: Sequence[Row]) -> Commit:
+        """Return a commit of the files in it: of each, the path of one that was added, or one that was removed."""
+        return Commit(
+            {self._whole_path(added) for added, *_ in files if added},
+            {self._whole_path(removed) for _, removed, is_change, _ in files if removed and is_change},
+            {self._whole_path(removed): self._vector(vector) for _, removed, _, vector in files if removed},
+        )
 
     def _file(self, version: int) -> str:
         return f"{self._folder}/{version:020}.json"
@@ -130,8 +155,3 @@ def vector_path(storage: str, place: str) -> str:
     folder, digits = place[:-_UUID_DIGITS], place[-_UUID_DIGITS:]
     name = f"deletion_vector_{uuid.UUID(bytes=base64.b85decode(digits.translate(_TO_B85)))}.bin"
     return f"{folder}/{name}" if folder else name
-
-
-def without_globs(path: str) -> str:
-    """Return a path for Spark's readers, which take braces, brackets and the like in it for a pattern."""
-    return _GLOBS.sub(r"\\\g<0>", path)

@@ -40,7 +40,7 @@ class FileMark(msgspec.Struct, frozen=True):
     load: str = ""
 
     def holds_back(self, file: FileMark) -> bool:
-        """Tell whether what has passed is held back in a file, which has this mark."""
+        """Return whether what has passed is held back in a file, which has this mark."""
         return self.held or (self.size, self.modified, self.load) != (file.size, file.modified, file.load)
 
 
@@ -72,6 +72,18 @@ class Guard(NamedTuple):
         Versions tell that they are new, unless an earlier version was brought back.
         """
         return self._replace(has_lost=restores, load=key_of("between", *scope).hex() if scope else "")
+
+
+def present(files: Iterable[str], there: Iterable[str]) -> list[str]:
+    """Return those of some files that are there."""
+    digests = set(map(path_digest, there))
+    return [file for file in files if path_digest(file) in digests]
+
+
+def absent(files: Iterable[str], there: Iterable[str]) -> list[str]:
+    """Return those of some files that are not there."""
+    digests = set(map(path_digest, there))
+    return [file for file in files if path_digest(file) not in digests]
 
 
 def path_digest(path: str) -> str:

@@ -8,14 +8,22 @@ while a load finds what differs between two versions. In both cases the marks de
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from light_scheduler.errors import JobError
+from light_scheduler.pipeline.globs import is_pattern, without_globs
 from light_scheduler.pipeline.tables import located, reading_options
+
+from .stream_files import Checkpoint, LocalCheckpoint, SparkCheckpoint, files_of
 
 _LOOK_EVERY_S = 1
 _ANY_AGE = "36500d"
@@ -36,38 +44,78 @@ def repeat(load: Callable[[], None], every_s: float, stop: threading.Event) -> N
 
 
 def follow_files(
-    files: DataFrame, load: Callable[[DataFrame], None], every_s: float, checkpoint: str | None, stop: threading.Event
+    files: DataFrame,
+    load: Callable[[DataFrame, list[str]], None],
+    every_s: float,
+    checkpoint: str | None,
+    stop: threading.Event,
 ) -> None:
-    """Load each micro-batch of a stream of files until it is to stop; the last one is finished."""
+    """Load each micro-batch of a stream of files, given its rows and its files, until it is to stop.
+
+    The last one is finished.
+    """
 
     at_work = threading.Lock()
     is_cut_short = False
+    refusal: JobError | None = None  # which Spark has in the text of its own
 
-    def batch(rows: DataFrame, _: int) -> None:
-        nonlocal is_cut_short
+    def batch(rows: DataFrame, number: int) -> None:
+        nonlocal is_cut_short, refusal
         with at_work:
             if stop.is_set():
                 is_cut_short = True
                 raise _StoppedError
-            load(rows)
+            try:
+                load(rows, files_of(noted, number))
+            except JobError as error:
+                refusal = error
+                raise
 
-    writer = files.writeStream.queryName("load").foreachBatch(batch).trigger(processingTime=f"{every_s} seconds")
-    if checkpoint is not None:
-        writer = writer.option("checkpointLocation", located(files.sparkSession, checkpoint))
-    query = writer.start()
-    try:
-        while not stop.is_set() and not query.awaitTermination(_LOOK_EVERY_S):
-            pass
-    except StreamingQueryException:
-        if not is_cut_short:
-            raise
-    finally:
-        stop.set()
-        with at_work:  # it would go on by itself, and nobody would count what it has done
-            pass
-        query.stop()
-    if (failure := query.exception()) is not None and not is_cut_short:
-        raise failure
+    with _checkpoint(files.sparkSession, checkpoint) as (place, noted):
+        writer = files.writeStream.queryName("load").foreachBatch(batch).trigger(processingTime=f"{every_s} seconds")
+        query = writer.option("checkpointLocation", place).start()
+        try:
+            while not stop.is_set() and not query.awaitTermination(_LOOK_EVERY_S):
+                pass
+        except StreamingQueryException:
+            if refusal is not None:
+                raise refusal from None
+            if not is_cut_short:
+                raise
+        finally:
+            stop.set()
+            with at_work:  # it would go on by itself, and nobody would count what it has done
+                pass
+            query.stop()
+        if refusal is not None:
+            raise refusal
+        if (failure := query.exception()) is not None and not is_cut_short:
+            raise failure
+
+
+@contextmanager
+def _checkpoint(spark: SparkSession, path: str | None) -> Iterator[tuple[str, Checkpoint]]:
+    """Yield the place of a stream's checkpoint and what reads it: at a path, or on this machine until the block ends.
+
+    Only the driver writes one and reads it, since the stream has no state.
+    """
+    if path is not None:
+        place = located(spark, path)
+        yield place, SparkCheckpoint(spark, place)
+        return
+    with TemporaryDirectory(prefix="light-scheduler-load-", ignore_cleanup_errors=True) as folder:
+        yield f"file:{folder}", LocalCheckpoint(Path(folder))
+
+
+def table_of(
+    spark: SparkSession, path: str, files: Sequence[str], format: str, options: Mapping[str, Any], schema: StructType
+) -> DataFrame:
+    """Return some files of a folder, whose schema is known, as a stream of the folder reads them."""
+    reader = spark.read.format(format).schema(schema).options(**{**reading_options(format), **options})
+    root = located(spark, path)
+    if not is_pattern(root) and "basepath" not in map(str.lower, options):
+        reader = reader.option("basePath", root)  # below which names of folders have columns
+    return reader.load([without_globs(unquote(file)) for file in files])
 
 
 def stream_of(spark: SparkSession, path: str, format: str, options: Mapping[str, Any], schema: StructType) -> DataFrame:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -25,6 +25,7 @@ FIELD = "row"
 _TEXT = "_light_scheduler_malformed_text"
 """What readers call the column that has such a row as it is in the file."""
 _FORMATS = ("csv", "json")
+_IS = "is malformed: "
 
 
 def passing_on(format: str, reading: Mapping[str, str]) -> dict[str, str]:
@@ -32,6 +33,12 @@ def passing_on(format: str, reading: Mapping[str, str]) -> dict[str, str]:
     if format not in _FORMATS or "mode" in map(str.lower, reading):
         return {}
     return {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _TEXT}
+
+
+def leaving_out(reading: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a reader that leaves out the malformed rows that one with these options passes on."""
+    passes_on = reading.get("columnNameOfCorruptRecord") == _TEXT
+    return {**reading, "mode": "DROPMALFORMED"} if passes_on else dict(reading)
 
 
 def without_text(schema: StructType) -> StructType:
@@ -45,8 +52,14 @@ def with_text(schema: StructType) -> StructType:
 
 
 def why_in_text() -> Column:
-    """Return WHY of rows that have the column of a reader."""
-    return F.concat(F.lit("is malformed: "), F.col(_TEXT))
+    """Return WHY of rows that have the column of a reader. What is no UTF-8 in them becomes U+FFFD: Python reads it."""
+    return F.concat(F.lit(_IS), F.make_valid_utf8(F.col(_TEXT)))
+
+
+def malformed_texts(report: DataFrame) -> DataFrame:
+    """Return (file, text) of rows that tasks have refused for this reason."""
+    refused = report.where((F.col("field") == FIELD) & F.startswith("reason", F.lit(_IS)))
+    return refused.select("file", F.substring("reason", len(_IS) + 1, 2**31 - 1).alias("text"))
 
 
 def why_in_refused() -> Column:

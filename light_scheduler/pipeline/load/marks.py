@@ -21,7 +21,7 @@ from confluent_kafka import Producer
 from light_scheduler.connection.coordinators import TIMEOUT_S
 from light_scheduler.pipeline.kafka.fetching import read_range
 from light_scheduler.pipeline.kafka.log_ends import LogEnds
-from light_scheduler.pipeline.kafka.options import CLIENT_PREFIX, ReadOptions
+from light_scheduler.pipeline.kafka.options import CLIENT_PREFIX, ReadOptions, WriteOptions
 from light_scheduler.pipeline.kafka.producing import Sender
 from light_scheduler.pipeline.kafka.ranges import OffsetRange
 from light_scheduler.pipeline.kafka.silence import SILENT
@@ -61,7 +61,10 @@ class Marks:
         self._options = ReadOptions.parse({**connection, "subscribe": topic}, streaming=False)
         level = {f"{CLIENT_PREFIX}isolation.level": "read_uncommitted"}
         self._everything = ReadOptions.parse({**connection, **level, "subscribe": topic}, streaming=False)
+        self._client = WriteOptions.parse(connection).client
+        self._sender: Sender | None = None
         self._values: dict[bytes, bytes] = {}
+        self._topic_id = ""  # of the topic that they are of
         self._end = 0
 
     @classmethod
@@ -73,10 +76,16 @@ class Marks:
         return _known[place]
 
     def read_on(self) -> None:
-        """Read to where the log ends when this is called, waiting for transactions that are not decided."""
+        """Read to where the log ends when this is called, waiting for transactions that are not decided.
+
+        Nothing is known any more of a topic that was deleted and made again.
+        """
         with LogEnds(self._everything) as log:
-            starts, ends = log.earliest(), log.latest()
+            (topic_id,), starts, ends = log.ids().values(), log.earliest(), log.latest()
         ((part, end),) = ends.items()
+        if topic_id != self._topic_id:
+            self._values.clear()
+            self._topic_id, self._end = topic_id, 0
         for chunk in read_range(self._options, OffsetRange(*part, max(self._end, starts[part]), end)):
             self._values.update((message.key(), message.value()) for message in chunk)
         self._end = max(self._end, end)
@@ -96,12 +105,14 @@ class Marks:
         """Know a mark that was written here."""
         self._values[key] = value
 
-    def write(self, client: Mapping[str, Any], key: bytes, mark: msgspec.Struct) -> None:
-        """Write a mark by itself."""
+    def write(self, key: bytes, mark: msgspec.Struct) -> None:
+        """Write a mark by itself. Raises KafkaException or TimeoutError."""
         value = msgspec.json.encode(mark)
-        delivery = Sender(Producer(dict(client), logger=SILENT))
-        delivery.send(self._topic, key, value, partition=0)
-        delivery.finish()
+        # Kept for the next one: a producer takes half a second to begin.
+        sender, self._sender = self._sender or Sender(Producer(dict(self._client), logger=SILENT)), None
+        sender.send(self._topic, key, value, partition=0)
+        sender.finish()
+        self._sender = sender  # it is of no more use after a failure
         self.note(key, value)
 
 

@@ -182,7 +182,7 @@ class _Loader:
         return self._report(batch, start, made, sent)
 
     def _may_repeat(self) -> bool:
-        """Tell whether rows of a batch that has no mark may have been sent."""
+        """Return whether rows of a batch that has no mark may have been sent."""
         if self._file is None:
             return False
         before = self._mark(self._file_key, FileMark)

@@ -31,9 +31,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
+from light_scheduler.pipeline.globs import without_globs
 from light_scheduler.pipeline.tables import read_table
 
-from .commits import Commit, CommitLog, without_globs
+from .commits import Commit, CommitLog
+from .few_tasks import listing_in_few_tasks
 
 MOST_BROADCAST = 1_000_000
 """Rows of files that are gone whose digests each task gets as a whole, about 100 bytes each; more are shuffled."""
@@ -196,7 +198,8 @@ class TableVersion:
         if not files:
             return
         try:
-            _ = self.spark.read.format("binaryFile").load([without_globs(file) for file in sorted(files)]).columns
+            with listing_in_few_tasks(self.spark):
+                _ = self.spark.read.format("binaryFile").load([without_globs(file) for file in sorted(files)]).columns
         except AnalysisException as error:
             raise JobError(
                 f"VACUUM has deleted files of version {version} of {self.path}, which was loaded last, so rows that "

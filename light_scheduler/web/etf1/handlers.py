@@ -16,6 +16,7 @@ from light_scheduler.web.caught_up import caught_up
 from light_scheduler.web.cluster_answers import ClusterAnswers, is_local, share_response
 from light_scheduler.web.peer_client import PEER_CLIENT
 from light_scheduler.web.problems import ProblemError
+from light_scheduler.web.sliced_turns import SlicedTurns
 from light_scheduler.web.turns import Turns
 from light_scheduler.web.worker import Worker
 from light_scheduler.web.worker_documents import InfoDocument
@@ -33,7 +34,7 @@ DAY_MS = 86_400_000
 class Etf1Handlers:
     """One method per operation; the application is the one scheduler, by the name of its id."""
 
-    def __init__(self, worker: Worker, lists: Turns, work: Turns, searches: Turns) -> None:
+    def __init__(self, worker: Worker, lists: Turns, work: SlicedTurns, searches: Turns) -> None:
         self._worker = worker
         self._name = worker.settings.app_id
         self._lists = lists

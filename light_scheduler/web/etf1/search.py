@@ -92,7 +92,7 @@ class Word(NamedTuple):
     is_wanted: bool
 
     def fits(self, id: str) -> bool:
-        """Tell whether an id, in lower case, is as this word wants it."""
+        """Return whether an id, in lower case, is as this word wants it."""
         place = 0
         for piece in self.pieces:
             place = id.find(piece, place)
@@ -112,7 +112,7 @@ class Search(NamedTuple):
     most: int | None = None
 
     def fits(self, id: str) -> bool:
-        """Tell whether an id has the words that are looked for."""
+        """Return whether an id has the words that are looked for."""
         lower = id.lower() if self.words else ""
         return all(word.fits(lower) for word in self.words)
 

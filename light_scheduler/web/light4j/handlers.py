@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 
@@ -19,10 +20,13 @@ from light_scheduler.web.caught_up import caught_up
 from light_scheduler.web.cluster_answers import ClusterAnswers, Whole, is_local, share_response
 from light_scheduler.web.command_responses import failures_as_problems
 from light_scheduler.web.guard import IDENTITY, refuse_hidden, refuse_reserved
+from light_scheduler.web.large_bodies import LargeBodies
 from light_scheduler.web.parameters import optional, read_parameters
 from light_scheduler.web.peer_client import PEER_CLIENT
 from light_scheduler.web.problems import RETRY_AFTER_S, ProblemError
 from light_scheduler.web.requesters import naming
+from light_scheduler.web.shares import HOLDER
+from light_scheduler.web.sliced_turns import SlicedTurns
 from light_scheduler.web.tenants_asked import TenantParameters, Tenants, questions
 from light_scheduler.web.text_forms import ID, TENANT, described
 from light_scheduler.web.turns import Turns
@@ -70,8 +74,9 @@ class PeerParameters(TenantParameters, frozen=True, kw_only=True):
 class Light4jHandlers:
     """One method per operation. A tenant that is hidden looks as if it were not there."""
 
-    def __init__(self, worker: Worker, lists: Turns, work: Turns) -> None:
+    def __init__(self, worker: Worker, lists: Turns, work: SlicedTurns, bodies: LargeBodies) -> None:
         self._worker = worker
+        self._bodies = bodies
         self._lists = lists
         self._work = work
         self.topics = frozenset(source.name for source in worker.settings.inputs if source.dialect == DIALECT)
@@ -81,7 +86,10 @@ class Light4jHandlers:
 
     async def light4j_tasks(self, request: web.Request) -> web.Response:
         if is_local(request):
-            return share_response(await self._own(read_parameters(PeerParameters, request.query).wanted()))
+            asked = read_parameters(PeerParameters, request.query).wanted()
+            if asked.hosts is not None:
+                HOLDER.set(frozenset(asked.hosts))  # for whom another worker asks
+            return share_response(await self._own(asked))
         parameters = read_parameters(TaskParameters, request.query)
         wanted = parameters.wanted(request)
         if parameters.local is not UNSET:
@@ -98,7 +106,8 @@ class Light4jHandlers:
     async def light4j_send(self, request: web.Request) -> web.Response:
         """Write a task to where it is, or to the partition of its key; 404 for a change of what is not there."""
         with failures_as_problems():
-            body = read_body(await request.read())
+            given = await request.read()
+            body = await self._bodies.read(given, partial(read_body, given))
             refuse_hidden(request, body.host)
             refuse_reserved(request, body.topic, self._worker.settings.reserved_topics)
             now = self._worker.clock.now()

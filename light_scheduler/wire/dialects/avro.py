@@ -76,7 +76,7 @@ class AvroForm:
         """The frame that was met last of those whose schema has a layout."""
 
     def may_need(self, data: Iterable[bytes | None]) -> bool:
-        """Tell whether `schema_ids` may name any for some data. It takes a fraction of the time if it does not."""
+        """Return whether `schema_ids` may name any for some data. It takes a fraction of the time if it does not."""
         if self._schemas is None:
             return False
         given = list(filter(None, data))
@@ -191,11 +191,11 @@ class AvroForm:
         return data
 
     def is_of_registry(self, data: bytes) -> bool:
-        """Tell whether a schema of the registry's says how data was written."""
+        """Return whether a schema of the registry's says how data was written."""
         return self._schemas is not None and self._schema_id(data) is not None
 
     def is_known(self, data: bytes) -> bool:
-        """Tell whether it is known how data was written: it is not `is_of_registry`, or its schema is known."""
+        """Return whether it is known how data was written: it is not `is_of_registry`, or its schema is known."""
         if not self.is_of_registry(data):
             return True
         try:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers
 from light_scheduler.wire.dialect import Envelope, Plain, PlainTask
 from light_scheduler.wire.fields import CONTROL_PREFIX
-from light_scheduler.wire.json_form import CONTENT_TYPE, JSON, is_json_command
+from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON, JSON_OF_OTHERS, is_json_command
 from light_scheduler.wire.record import CommandRecord
 
 from .reading import Given, first_headers, id_of
@@ -42,7 +42,8 @@ class CompatibleDialect(ABC):
 
     def decode(self, record: CommandRecord) -> Command:
         headers = first_headers(record)
-        return JSON.decode(record) if is_json_command(headers.get(CONTENT_TYPE)) else self.read(record, headers)
+        is_json = is_json_command(headers.get(CONTENT_TYPE))
+        return JSON_OF_OTHERS.decode(record) if is_json else self.read(record, headers)
 
     @abstractmethod
     def read(self, record: CommandRecord, headers: Given) -> Command:
@@ -69,7 +70,7 @@ class CompatibleDialect(ABC):
         return DEFAULT_TENANT, id_of(record.key)
 
     def cancels(self, record: CommandRecord) -> bool:
-        """Tell whether a record is plainly no schedule. Never raises."""
+        """Return whether a record is plainly no schedule. Never raises."""
         return record.value is None
 
     def delivered(

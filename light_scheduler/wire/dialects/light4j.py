@@ -291,7 +291,7 @@ def _sent(record: CommandRecord) -> Headers:
 
 
 def _is_key_of(key: bytes, task: dict[str, Any]) -> bool:
-    """Tell whether a key is that of a task, plain and of short names, without reading it: nearly every key is."""
+    """Return whether a key is that of a task, plain and of short names, without reading it: nearly every key is."""
     host, name = task.get("host"), task.get("name")
     if not isinstance(host, str) or not isinstance(name, str):
         return False
@@ -350,7 +350,7 @@ def _start_told(task: Mapping[str, Any], start: int | None, due: int, *, is_know
 
 
 def _is_in_ms(start: int | None) -> bool:
-    """Tell whether the number of a start can be one of ms. Those of now are not, in microseconds, if a schema that is
+    """Return whether the number of a start can be one of ms. Those of now are not, in microseconds, if a schema that is
     not known says so."""
     return start is None or start <= LATEST_INSTANT
 

@@ -95,7 +95,7 @@ def _start_of_data(value: bytes, at: int) -> bytes:
 
 
 def _is_last_text(value: bytes, at: int) -> bool:
-    """Tell whether a text and the end of a map are all that is left. Raises UNREADABLE if it is no text."""
+    """Return whether a text and the end of a map are all that is left. Raises UNREADABLE if it is no text."""
     size = value[at]
     at += 1
     if size >= LONG:

@@ -32,7 +32,7 @@ def _native(_schemas: Schemas | None) -> Dialect:
 
 
 def _json(_schemas: Schemas | None) -> Dialect:
-    from light_scheduler.wire.json_form import JSON
+    from light_scheduler.wire.json_commands import JSON
 
     return JSON
 

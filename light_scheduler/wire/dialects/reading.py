@@ -10,7 +10,7 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, LATEST_INSTANT, ControlCommand
 from light_scheduler.wire.durations import shown
 from light_scheduler.wire.fields import parse_id, parse_topic
-from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
+from light_scheduler.wire.json_commands import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.record import CommandRecord
 
 SECOND_MS = 1_000
@@ -39,7 +39,7 @@ def plain_headers(record: CommandRecord) -> Given | None:
 
 
 def has_plain_headers(record: CommandRecord) -> bool:
-    """Tell whether `plain_headers` has any, without making them."""
+    """Return whether `plain_headers` has any, without making them."""
     headers = record.headers
     if len(headers) == 1:
         ((name, value),) = headers
@@ -48,7 +48,7 @@ def has_plain_headers(record: CommandRecord) -> bool:
 
 
 def is_plain_key(key: bytes | None) -> bool:
-    """Tell whether a key, if it is legal text, is an id as it is."""
+    """Return whether a key, if it is legal text, is an id as it is."""
     return key is not None and key[:1] > b" " and not key.startswith(_BASE64_BYTES)
 
 

@@ -38,31 +38,31 @@ def test_bulk_commands_at_work_are_found_in_the_order_in_which_they_arrived(tabl
     parts = [BulkPart(for_many(offset), 1, 2, "a", offset) for offset in (3, 200, 70_000)]
     overlay = tables.overlay()
     for part in reversed(parts):
-        overlay.keep(bulk_part_key(part.command.offset), encode_bulk_part(part))
-    assert overlay.bulk_parts() == []  # they were not there before the cycle
+        overlay.others.put(bulk_part_key(part.command.offset), encode_bulk_part(part))
+    assert overlay.others.bulk_parts() == []  # they were not there before the cycle
     tables.commit(overlay)
     tables.reopen()
-    assert tables.overlay().bulk_parts() == parts
+    assert tables.overlay().others.bulk_parts() == parts
 
     overlay = tables.overlay()
-    overlay.keep(bulk_part_key(200), None)
+    overlay.others.put(bulk_part_key(200), None)
     tables.commit(overlay)
-    assert [part.command.offset for part in tables.overlay().bulk_parts()] == [3, 70_000]
+    assert [part.command.offset for part in tables.overlay().others.bulk_parts()] == [3, 70_000]
 
 
 def test_a_tally_is_found_by_the_offset_of_its_command(tables: Tables) -> None:
     total = BulkTotal(for_many(7), (0, 1), 5)
     overlay = tables.overlay()
-    overlay.keep(bulk_total_key(7), encode_bulk_total(total))
+    overlay.others.put(bulk_total_key(7), encode_bulk_total(total))
     tables.commit(overlay)
     tables.reopen()
-    assert (tables.overlay().bulk_total(7), tables.overlay().bulk_total(8)) == (total, None)
-    assert tables.overlay().bulk_parts() == []
+    assert (tables.overlay().others.bulk_total(7), tables.overlay().others.bulk_total(8)) == (total, None)
+    assert tables.overlay().others.bulk_parts() == []
 
     overlay = tables.overlay()
-    overlay.keep(bulk_total_key(7), None)
+    overlay.others.put(bulk_total_key(7), None)
     tables.commit(overlay)
-    assert tables.overlay().bulk_total(7) is None
+    assert tables.overlay().others.bulk_total(7) is None
 
 
 def test_bulk_commands_come_back_from_the_changelog(tables: Tables) -> None:
@@ -73,7 +73,7 @@ def test_bulk_commands_come_back_from_the_changelog(tables: Tables) -> None:
     overlay.replay(bulk_part_key(4), None)
     overlay.replay(bulk_total_key(7), encode_bulk_total(total))
     tables.commit(overlay)
-    assert (tables.overlay().bulk_parts(), tables.overlay().bulk_total(7)) == ([part], total)
+    assert (tables.overlay().others.bulk_parts(), tables.overlay().others.bulk_total(7)) == ([part], total)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def lines_of(target: str) -> list[tuple[list[str], int]]:
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "OAUTHBEARER"])
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", pytest.param("OAUTHBEARER", marks=pytest.mark.every_case)])
 async def test_no_secret_is_in_anything_that_worker_clients_and_command_line_write(
     secured: SecuredKafka, application: Application, mechanism: str
 ) -> None:

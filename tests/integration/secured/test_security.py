@@ -331,9 +331,15 @@ def test_least_rights_are_enough_for_the_doctor_and_a_literal_id_is_not(
     exit_code, checks = examined(doctored)
     assert exit_code == 1
     details = [check["detail"] for check in checks["rights"]]
-    assert len(details) == 2
+    assert len(details) == 5
     assert f"{first}~1 to {first}~3, the spares of {first}: they look stuck" in details[0]
     assert f"transactional ids {settings.app_id}-probe-...: workers test" in details[1]
+    app = settings.app_id
+    assert details[2:] == [
+        f"no right WRITE on transactional id {app}-tenants-change: tenants and tokens cannot be changed over HTTP",
+        f"no right WRITE on transactional id {app}-delays-change: delay rules cannot be changed over HTTP",
+        f"no right WRITE on transactional id {app}-redrive/...: dead letters cannot be redriven",
+    ]
     assert {check["fix"].partition(" --operation ")[2] for check in checks["rights"]} == {
         f"Write --transactional-id {settings.app_id} --resource-pattern-type prefixed"
     }

@@ -17,7 +17,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline import importing
-from light_scheduler.pipeline.adoption import adopted
+from light_scheduler.pipeline.import_decisions import adopted
 from light_scheduler.settings import Settings
 from light_scheduler.testing import Kafka
 from light_scheduler.wire.state import decode_entry

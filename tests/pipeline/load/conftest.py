@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from support.kafka_records import committed_records
 from support.loading import PARTITIONS, Load, marks_of
+from support.waiting import eventually_blocking
 
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.job import Cluster
@@ -36,3 +39,17 @@ def load(spark: SparkSession, kafka: Kafka, topic: str) -> Load:
         return main(spark, LoadOptions(table=str(table), **given))
 
     return load
+
+
+@pytest.fixture
+def sent(kafka: Kafka, prefix: str) -> Callable[[int], None]:
+    """Wait until the topic has so many commands, each of another id."""
+
+    def wait(count: int) -> None:
+        eventually_blocking(
+            lambda: len(committed_records(kafka, prefix)) >= count, within=300, every=0.5, what=f"{count} commands"
+        )
+        keys = [record.key for record in committed_records(kafka, prefix)]
+        assert len(keys) == len(set(keys)) == count
+
+    return wait

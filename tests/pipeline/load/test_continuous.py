@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.kafka_records import committed_records
-from support.waiting import eventually_blocking
+from support.loading import AT, Load, going_on
 
+from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.load import LoadOptions, LoadSummary, following, main
@@ -24,10 +22,6 @@ from light_scheduler.pipeline.load.following import follow_files, stream_of
 from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
-
-AT = 1_900_000_000_000
-
-Load = Callable[..., LoadSummary]
 
 
 @pytest.fixture
@@ -46,33 +40,6 @@ def load(spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path) -> Load
         return main(spark, LoadOptions(table=str(table), **given))
 
     return load
-
-
-@contextmanager
-def going_on(load: Load, table: Path, **options: Any) -> Iterator[list[LoadSummary]]:
-    """Load within the block; its summary is in the list when the block has ended. Fails of what the load fails of."""
-    stop, summaries = threading.Event(), list[LoadSummary]()
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(load, table, every_s=1.0, stop=stop, **options)
-        try:
-            yield summaries
-        finally:
-            stop.set()
-            summaries.append(running.result())
-
-
-@pytest.fixture
-def sent(kafka: Kafka, prefix: str) -> Callable[[int], None]:
-    """Wait until the topic has so many commands, each of another id."""
-
-    def wait(count: int) -> None:
-        eventually_blocking(
-            lambda: len(committed_records(kafka, prefix)) >= count, within=300, every=0.5, what=f"{count} commands"
-        )
-        keys = [record.key for record in committed_records(kafka, prefix)]
-        assert len(keys) == len(set(keys)) == count
-
-    return wait
 
 
 def rows(path: Path, *ids: str) -> None:
@@ -97,6 +64,25 @@ def test_files_are_loaded_as_they_come_each_row_once(
         sent(5)
     assert (second[0].sent, second[0].sent_before) == (1, 4)
     assert {row.reason is not None for row in spark.read.parquet(str(tmp_path / "refused")).collect()} == {True}
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_of_files_with_the_same_rows_one_is_sent(
+    load: Load, sent: Callable[[int], None], tmp_path: Path, goes_on: bool
+) -> None:
+    folder, count = tmp_path / "rows", 20_000  # so many that two tasks are at work at the same time
+    folder.mkdir()
+    for number in range(2):
+        rows(folder / f"a copy%{number}.parquet", *(f"a-{row}" for row in range(count)))
+    rows(folder / "another.parquet", "b-1")
+    if goes_on:
+        with going_on(load, folder) as summaries:
+            sent(count + 1)
+        summary = summaries[0]
+    else:
+        summary = load(folder)
+        sent(count + 1)
+    assert (summary.rows, summary.sent, summary.sent_before) == (2 * count + 1, count + 1, count)
 
 
 HEADER = "id,at,target_topic,payload\n"
@@ -144,6 +130,31 @@ def test_a_malformed_row_is_refused_and_the_load_goes_on(
     assert (again.sent, again.refused) == (0, 1)
     (refused_again,) = spark.read.parquet(str(tmp_path / "refused-again")).collect()
     assert refused_again.reason == refused.reason
+
+
+UNREADABLE = [b'{"id": "\xff\xfe"}', b'["\xff"] {"id": "x"}', b'{"id": ' + b"[" * 3_000, b"\x00\x00", b"]"]
+"""Lines that are no text, or no JSON that a parser takes."""
+
+
+def test_lines_of_any_bytes_are_refused_and_the_load_goes_on(
+    load: Load, sent: Callable[[int], None], tmp_path: Path
+) -> None:
+    (folder := tmp_path / "rows").mkdir()
+    good = f'{{"id": "a-1", "at": {AT}, "target_topic": "t"}}\n'.encode()
+    (folder / "a").write_bytes(good)
+    with going_on(load, folder, format="json") as summaries:
+        sent(1)
+        (tmp_path / "b").write_bytes(b"\n".join([*UNREADABLE, good.replace(b"a-1", b"b-1")]))
+        (tmp_path / "b").rename(folder / "b")
+        sent(2)
+    assert (summaries[0].sent, summaries[0].refused) == (2, len(UNREADABLE))
+
+
+def test_a_load_of_which_no_row_can_be_read_says_what_to_do(load: Load, tmp_path: Path) -> None:
+    (folder := tmp_path / "rows").mkdir()
+    (folder / "a").write_text('{"id": \n')
+    with pytest.raises(JobError, match="rows has no columns to load: put a file there"):
+        load(folder, format="json", every_s=1.0)
 
 
 def test_a_malformed_row_is_sent_once_it_is_mended_even_if_all_cells_were_read(
@@ -197,7 +208,7 @@ def test_a_stop_between_two_batches_is_no_failure(
         rows(folder / f"{number}.parquet", f"a-{number}")
     stop, loaded = threading.Event(), list[int]()
 
-    def load_one(files: DataFrame) -> None:
+    def load_one(files: DataFrame, _: list[str]) -> None:
         loaded.append(files.count())
         stop.set()
 

@@ -65,6 +65,7 @@ def test_schedules_whose_rows_were_deleted_from_a_delta_table_are_cancelled_once
     assert all(record.partition == homes[record.key or b""] for record in changed())
 
 
+@pytest.mark.soak
 def test_files_that_come_back_are_sent_again_though_their_batches_were_save_for_rows_that_have_passed(
     spark: SparkSession, load: Load, tmp_path: Path
 ) -> None:
@@ -85,6 +86,7 @@ def test_files_that_come_back_are_sent_again_though_their_batches_were_save_for_
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_rows_that_deletion_vectors_give_back_are_sent_each_time(
     spark: SparkSession, load: Load, tmp_path: Path
 ) -> None:
@@ -122,6 +124,7 @@ def test_rows_that_have_passed_and_come_back_in_files_that_only_optimize_wrote_a
     assert (summary.sent, summary.refused) == (0, 1)
 
 
+@pytest.mark.soak
 def test_the_summary_tells_how_many_schedules_were_cancelled(spark: SparkSession, load: Load, tmp_path: Path) -> None:
     table, rows = tmp_path / "table", spark.range(3).selectExpr("cast(id as string) id", "'t' target_topic")
     rows.coalesce(1).write.format("delta").save(str(table))

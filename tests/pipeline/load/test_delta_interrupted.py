@@ -23,6 +23,7 @@ def as_before(mark: Any) -> Any:
     return TableMark(mark.loaded, mark.begun, mark.commit)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("begun_by", ["this version", pytest.param("an older version", marks=pytest.mark.every_case)])
 def test_a_load_of_new_versions_that_was_killed_sends_nothing_again_whoever_began_it(
     spark: SparkSession,

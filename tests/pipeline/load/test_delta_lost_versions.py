@@ -17,6 +17,7 @@ from light_scheduler.testing import Kafka
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "cancels", [True, pytest.param(False, marks=pytest.mark.every_case)], ids=["to cancel", "to send"]
 )
@@ -39,6 +40,7 @@ def test_a_version_whose_files_were_vacuumed_is_an_error_that_says_what_to_do(
     assert load(table, format="delta", name="another", cancels_deleted=cancels).sent == 1
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("purge", [False, pytest.param(True, marks=pytest.mark.every_case)], ids=["kept", "rewritten"])
 def test_a_file_whose_deletion_vector_was_vacuumed_is_an_error_that_says_what_to_do(
     spark: SparkSession, load: Load, tmp_path: Path, purge: bool
@@ -63,6 +65,7 @@ def test_a_file_whose_deletion_vector_was_vacuumed_is_an_error_that_says_what_to
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_copy_of_a_delta_table_adds_nothing_until_it_gets_versions_of_its_own_and_then_is_an_error(
     spark: SparkSession, load: Load, tmp_path: Path
 ) -> None:

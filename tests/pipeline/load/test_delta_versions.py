@@ -18,23 +18,25 @@ from light_scheduler.testing import Kafka
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 
-CHANGES = pytest.mark.parametrize(
-    ("vectors", "broadcast"),
-    [
-        pytest.param(False, 0, id="files are rewritten-many rows are gone"),
-        pytest.param(True, versions.MOST_BROADCAST, id="rows are marked in deletion vectors-few rows are gone"),
-        pytest.param(
-            False,
-            versions.MOST_BROADCAST,
-            id="files are rewritten-few rows are gone",
-            marks=pytest.mark.every_case,
-        ),
-        pytest.param(
-            True, 0, id="rows are marked in deletion vectors-many rows are gone", marks=pytest.mark.every_case
-        ),
-    ],
-    indirect=["broadcast"],
-)
+WAYS = {
+    "files are rewritten-many rows are gone": (False, 0),
+    "rows are marked in deletion vectors-few rows are gone": (True, versions.MOST_BROADCAST),
+    "files are rewritten-few rows are gone": (False, versions.MOST_BROADCAST),
+    "rows are marked in deletion vectors-many rows are gone": (True, 0),
+}
+"""How Delta changes rows (with vectors?), and how many rows that are gone are sent to all tasks."""
+
+
+def ways(usual: str) -> pytest.MarkDecorator:
+    """Return the parameters of a test that goes one way, and the others with `--every-case`."""
+    return pytest.mark.parametrize(
+        ("vectors", "broadcast"),
+        [
+            pytest.param(*way, id=name, marks=[] if name == usual else pytest.mark.every_case)
+            for name, way in WAYS.items()
+        ],
+        indirect=["broadcast"],
+    )
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_a_delta_table_whose_files_are_rewritten_sends_nothing_and_then_only_wha
 
 
 @pytest.mark.usefixtures("broadcast")
-@CHANGES
+@ways("rows are marked in deletion vectors-few rows are gone")
 @pytest.mark.soak
 def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
@@ -99,8 +101,9 @@ def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
 
 
 @pytest.mark.usefixtures("broadcast")
-@CHANGES
+@ways("files are rewritten-many rows are gone")
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_rows_that_are_written_again_as_they_were_send_nothing_and_those_that_come_back_are_sent(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
 ) -> None:
@@ -136,6 +139,7 @@ def test_rows_that_are_written_again_as_they_were_send_nothing_and_those_that_co
 )
 @pytest.mark.usefixtures("broadcast")
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_files_of_one_name_in_different_folders_are_told_apart(spark: SparkSession, load: Load, tmp_path: Path) -> None:
     table = tmp_path / "a table, 100% + ü"
     columns = "cast(id as string) id", "'t' target_topic", f"{AT} at", "concat('a b=', id % 2) folder"
@@ -156,6 +160,7 @@ def test_files_of_one_name_in_different_folders_are_told_apart(spark: SparkSessi
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_delta_table_that_is_replaced_sends_what_is_new(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, prefix: str, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.loading import AT, PARTITIONS, Load, commands, parquet
 
+from light_scheduler.errors import JobError
 from light_scheduler.pipeline.load import LoadSummary
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import partition_for
@@ -46,6 +47,12 @@ def test_each_row_of_a_parquet_table_is_a_command_that_workers_accept(
         assert command.priority == 5
         assert command.paused is (number == 3)
         assert command.partition == partition_for(command.key, PARTITIONS)
+
+
+def test_timestamps_in_nanoseconds_are_an_error_with_what_to_do(load: Load, tmp_path: Path) -> None:
+    at = pa.array([AT * 1_000_000], pa.timestamp("ns", "UTC"))
+    with pytest.raises(JobError, match=r"TIMESTAMP\(NANOS.* write them in microseconds, as with to_parquet"):
+        load(parquet(tmp_path / "pandas.parquet", id=["a"], at=at))
 
 
 @pytest.mark.soak

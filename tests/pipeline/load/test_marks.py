@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException, Producer
 from support.kafka_records import committed_records
+from support.loading import AT, Load, marks_of, parquet
+from support.placing import delete_topic
 
 from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.kafka.options import WriteOptions
+from light_scheduler.pipeline.load import marks as marks_module
 from light_scheduler.pipeline.load.columns import Column
 from light_scheduler.pipeline.load.marks import BatchMark, MarkingProducer, Marks
 from light_scheduler.pipeline.load.records import RecordMaker
@@ -26,6 +33,7 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 TIMEOUT_S = 60.0
 MARK = BatchMark(1, 2)
 STORED = b'{"at":1,"rows":2}'
+SET = {"target-topic": "t", "at": str(AT)}
 
 
 class Place:
@@ -63,6 +71,57 @@ def test_a_mark_is_there_with_its_records_and_an_aborted_one_is_not(kafka: Kafka
         assert marks.get(b"done", BatchMark) == BatchMark(1, 2)
         assert marks.get(b"failed", BatchMark) is None
     assert [record.value for record in committed_records(kafka, place.commands)] == [b"v"]
+
+
+def test_marks_of_a_topic_that_was_made_again_are_those_of_the_new_one(kafka: Kafka, place: Place) -> None:
+    marks = place.read()
+    for key in (b"one", b"other"):
+        marks.write(key, MARK)
+    made_again(kafka, place.marks)
+    new = place.read()
+    for number in range(9):  # more than there were
+        new.write(b"new %d" % number, MARK)
+    marks.read_on()
+    assert [marks.get(key, BatchMark) for key in (b"one", b"other", b"new 0")] == [None, None, MARK]
+
+
+def test_rows_are_sent_again_once_the_topic_of_marks_was_made_again(
+    load: Load, kafka: Kafka, topic: str, tmp_path: Path
+) -> None:
+    rows = parquet(tmp_path / "rows.parquet", id=["a", "b", "c"])
+    assert load(rows, constants=SET).sent == 3
+    made_again(kafka, marks_of(topic))
+    assert load(rows, constants=SET).sent == 3
+
+
+def made_again(kafka: Kafka, topic: str) -> None:
+    delete_topic(kafka.bootstrap_servers, topic)
+    create_topic(kafka.bootstrap_servers, topic, 1)
+
+
+def test_marks_are_written_by_one_producer_until_it_fails(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    producers: list[Producer] = []
+
+    def producer(*arguments: Any, **keywords: Any) -> Producer:
+        producers.append(Producer(*arguments, **keywords))
+        return producers[-1]
+
+    monkeypatch.setattr(marks_module, "Producer", producer)
+    marks = place.read()
+    for key in (b"begun", b"loaded"):
+        marks.write(key, MARK)
+    assert len(producers) == 1
+    with pytest.raises(KafkaException):
+        marks.write(b"large", msgspec.structs.replace(MARK, by=os.urandom(3_000_000).hex()))
+    marks.write(b"after it", MARK)
+    assert len(producers) == 2, "one that has failed is not used again"
+    found = place.read()
+    assert [found.get(key, BatchMark) for key in (b"begun", b"loaded", b"large", b"after it")] == [
+        MARK,
+        MARK,
+        None,
+        MARK,
+    ]
 
 
 def test_a_task_that_is_run_again_counts_what_it_sent_and_a_later_run_does_not(kafka: Kafka, place: Place) -> None:

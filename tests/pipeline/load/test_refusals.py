@@ -166,6 +166,7 @@ def test_a_table_that_cannot_be_commands_is_refused_by_the_column(
         main(spark, LoadOptions(table=str(table), **given))
 
 
+@pytest.mark.soak
 def test_refused_rows_of_new_versions_of_a_delta_table_are_added_to_those_of_earlier_ones(
     spark: SparkSession, load: Load, tmp_path: Path
 ) -> None:
@@ -180,6 +181,7 @@ def test_refused_rows_of_new_versions_of_a_delta_table_are_added_to_those_of_ear
     assert sorted(row.id for row in found) == ["id-0", "id-2"]
 
 
+@pytest.mark.soak
 def test_refused_rows_are_read_with_the_columns_of_all_loads_that_added_them(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from light_scheduler.engine import Decision, concerns, decide_bulk
 from light_scheduler.lanes import bulk as bulk_module
 from light_scheduler.lanes.bulk import BulkCommands
-from light_scheduler.lanes.governing import Governing
+from light_scheduler.lanes.bulk_growth import Governing
 from light_scheduler.model import BulkPart, Entry
 from light_scheduler.wire.lane_marks import Count
 from simulation.drawing_growth import draw_bulk_growth
@@ -53,9 +53,9 @@ def _tally_is_answered_too_soon() -> Iterator[Any]:
     add_count = BulkCommands.add_count
 
     def first_is_enough(self: BulkCommands, count: Count) -> None:
-        total = self._overlay.bulk_total(count.offset)
-        if total is not None and count.offset not in self._totals:
-            self._totals[count.offset] = replace(total, awaited=(count.partition,))
+        total = self._overlay.others.bulk_total(count.offset)
+        if total is not None and self._totals.get(count.offset) == total:
+            self._totals.put(count.offset, replace(total, awaited=(count.partition,)))
         add_count(self, count)
 
     with replaced(BulkCommands, "add_count", first_is_enough):

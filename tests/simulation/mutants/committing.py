@@ -11,9 +11,9 @@ from aiokafka.errors import KafkaError
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka import batches as batches_module
 from light_scheduler.kafka.batches import RecordBatches
-from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.lanes.staged_commit import StagedCommit
-from light_scheduler.lanes.transaction import Transaction
+from light_scheduler.lanes.transaction_writes import Transaction
 
 from .planting import mutant, replaced
 from .unused import UNUSED, unused_records_are_skipped
@@ -21,9 +21,11 @@ from .unused import UNUSED, unused_records_are_skipped
 
 @mutant(3, "What a partition has counted is reported in a transaction before that of the state.")
 def _counts_before_their_state() -> Iterator[Any]:
-    commit = LaneProducer.commit
+    commit = TransactionalProducer.commit
 
-    async def twice(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
+    async def twice(
+        self: TransactionalProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any
+    ) -> Any:
         counts = RecordBatches(batches.timestamp)
         for target in [target for target in batches._open if target[0] == "app-commands" and not offsets]:
             counts._open[target] = batches._open.pop(target)
@@ -32,7 +34,7 @@ def _counts_before_their_state() -> Iterator[Any]:
             await commit(self, counts, group, {})
         return await commit(self, batches, group, offsets, **checks)
 
-    with replaced(LaneProducer, "commit", twice), unused_records_are_skipped():
+    with replaced(TransactionalProducer, "commit", twice), unused_records_are_skipped():
         yield None
 
 
@@ -63,34 +65,40 @@ def _no_position_in_the_state() -> Iterator[Any]:
 
 @mutant(3, "The input offsets are left out of the transaction.")
 def _commit_without_offsets() -> Iterator[Any]:
-    commit = LaneProducer.commit
+    commit = TransactionalProducer.commit
 
-    async def without(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
+    async def without(
+        self: TransactionalProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any
+    ) -> Any:
         return await commit(self, batches, group, {}, **checks)
 
-    with replaced(LaneProducer, "commit", without):
+    with replaced(TransactionalProducer, "commit", without):
         yield None
 
 
 @mutant(3, "A commit that failed is taken for done.")
 def _failed_commit_is_done() -> Iterator[Any]:
-    commit = LaneProducer.commit
+    commit = TransactionalProducer.commit
 
-    async def shrug(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
+    async def shrug(
+        self: TransactionalProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any
+    ) -> Any:
         try:
             return await commit(self, batches, group, offsets, **checks)
         except (KafkaError, SchedulerError):
             return {("app-schedules-changelog", partition): 1 << 40 for partition in range(2)}
 
-    with replaced(LaneProducer, "commit", shrug):
+    with replaced(TransactionalProducer, "commit", shrug):
         yield None
 
 
 @mutant(3, "Firings, with their history, are delivered in a transaction before that of the state.")
 def _firings_before_their_state() -> Iterator[Any]:
-    commit = LaneProducer.commit
+    commit = TransactionalProducer.commit
 
-    async def twice(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
+    async def twice(
+        self: TransactionalProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any
+    ) -> Any:
         firings = RecordBatches(batches.timestamp)
         for target in [target for target in batches._open if target[0] in ("targets", "app-history")]:
             firings._open[target] = batches._open.pop(target)
@@ -99,7 +107,7 @@ def _firings_before_their_state() -> Iterator[Any]:
             await commit(self, firings, group, {})
         return await commit(self, batches, group, offsets, **checks)
 
-    with replaced(LaneProducer, "commit", twice), unused_records_are_skipped():
+    with replaced(TransactionalProducer, "commit", twice), unused_records_are_skipped():
         yield None
 
 
@@ -115,12 +123,12 @@ def _staged_is_committed_early() -> Iterator[Any]:
 
 @mutant(3, "What was prepared ahead of its time is dropped for a command, but not aborted.")
 def _dropped_but_not_aborted() -> Iterator[Any]:
-    async def kept(self: LaneProducer, batches: RecordBatches, may_commit: Any) -> Any:
+    async def kept(self: TransactionalProducer, batches: RecordBatches, may_commit: Any) -> Any:
         async with self._transaction(batches.places):
             ends = await batches.send(self._kafka)
             wanted = await may_commit()
             await self._kafka.commit_transaction()
         return ends if wanted else None
 
-    with replaced(LaneProducer, "commit_when", kept):
+    with replaced(TransactionalProducer, "commit_when", kept):
         yield None

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from light_scheduler.errors import InvalidCommand
+from light_scheduler.lanes.command_quotas import CommandQuotas
 from light_scheduler.lanes.delayed_commands import Delaying
-from light_scheduler.lanes.quotas import Quotas
 from simulation.drawing import draw_tenants
 
 from .planting import mutant, replaced
@@ -16,16 +16,16 @@ from .planting import mutant, replaced
 
 @mutant(2, "While a command of a tenant waits, others overtake it.", draw=draw_tenants)
 def _delayed_commands_are_overtaken() -> Iterator[Any]:
-    takes, take = Delaying.takes, Quotas.take
+    takes, take = Delaying.takes, CommandQuotas.take
 
     def unless_one_waits(self: Delaying, record: Any, command: Any, origin: Any) -> bool:
         return command.tenant not in self._queues and takes(self, record, command, origin)
 
-    def without_a_word(self: Quotas, *command: Any) -> None:
+    def without_a_word(self: CommandQuotas, *command: Any) -> None:
         with suppress(InvalidCommand):
             take(self, *command)
 
-    with replaced(Delaying, "takes", unless_one_waits), replaced(Quotas, "take", without_a_word):
+    with replaced(Delaying, "takes", unless_one_waits), replaced(CommandQuotas, "take", without_a_word):
         yield None
 
 

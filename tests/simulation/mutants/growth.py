@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from light_scheduler.lanes.forwarding import Forwarding
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.moving import Moving
-from light_scheduler.lanes.transaction import Transaction
+from light_scheduler.lanes.partition_writes import PartitionWrites
+from light_scheduler.lanes.transaction_writes import Transaction
 from light_scheduler.model import Entry
 from simulation.drawing_growth import draw_growth
 
@@ -29,19 +29,19 @@ def _moved_and_kept() -> Iterator[Any]:
 
 @mutant(2, "A schedule is handed over in the transaction after the one that removes it.", 600, draw_growth)
 def _handed_over_later() -> Iterator[Any]:
-    begin, hand_over = Forwarding.__init__, Forwarding.hand_over
+    begin, hand_over = PartitionWrites.__init__, PartitionWrites.hand_over
     late: dict[Any, list[tuple[bytes, bytes, int]]] = {}
 
-    def and_what_was_left(self: Forwarding, transaction: Transaction) -> None:
+    def and_what_was_left(self: PartitionWrites, transaction: Transaction) -> None:
         begin(self, transaction)
         for schedule in late.pop(transaction.context, []):
             hand_over(self, *schedule)
         self.lane = transaction.context  # type: ignore[attr-defined]
 
-    def not_yet(self: Forwarding, *schedule: Any) -> None:
+    def not_yet(self: PartitionWrites, *schedule: Any) -> None:
         late.setdefault(self.lane, []).append(schedule)  # type: ignore[attr-defined]
 
-    with replaced(Forwarding, "__init__", and_what_was_left), replaced(Forwarding, "hand_over", not_yet):
+    with replaced(PartitionWrites, "__init__", and_what_was_left), replaced(PartitionWrites, "hand_over", not_yet):
         yield None
 
 
@@ -98,11 +98,11 @@ def _done_too_soon() -> Iterator[Any]:
 
 @mutant(2, "A record that moves a schedule counts as often as it comes.", 600, draw_growth)
 def _adopted_twice() -> Iterator[Any]:
-    hand_over = Forwarding.hand_over
+    hand_over = PartitionWrites.hand_over
 
-    def twice(self: Forwarding, *schedule: Any) -> None:
+    def twice(self: PartitionWrites, *schedule: Any) -> None:
         hand_over(self, *schedule)
         hand_over(self, *schedule)
 
-    with replaced(Forwarding, "hand_over", twice):
+    with replaced(PartitionWrites, "hand_over", twice):
         yield None

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from light_scheduler.kafka.producer import LaneProducer
-from light_scheduler.lanes import work as work_module
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
+from light_scheduler.lanes import cycles as cycles_module
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.tables import Overlay
 
@@ -15,10 +15,10 @@ from .planting import replaced
 
 
 @contextmanager
-def known_overlays() -> Iterator[tuple[type[Lane], Callable[[LaneProducer], Overlay]]]:
+def known_overlays() -> Iterator[tuple[type[Lane], Callable[[TransactionalProducer], Overlay]]]:
     """Provide lanes of which the overlay that a producer is about to commit can be found."""
     latest: dict[Any, Overlay] = {}
-    lanes: dict[LaneProducer | None, Lane] = {}
+    lanes: dict[TransactionalProducer | None, Lane] = {}
 
     class Remembered(Overlay):
         def __init__(self, table: Any) -> None:
@@ -30,7 +30,7 @@ def known_overlays() -> Iterator[tuple[type[Lane], Callable[[LaneProducer], Over
             await super()._take_over()
             lanes[self._producer] = self
 
-    with replaced(work_module, "Overlay", Remembered):
+    with replaced(cycles_module, "Overlay", Remembered):
         yield Known, lambda producer: latest[lanes[producer].copy.table]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from light_scheduler.engine.command_rates import CommandRates
+from light_scheduler.engine.firing_rates import FiringRates
 from light_scheduler.engine.rate_lending import Demand
-from light_scheduler.engine.tenants import CommandRates
-from light_scheduler.engine.throttle import Throttle
 from light_scheduler.engine.token_bucket import TokenBucket
 from light_scheduler.lanes.context import LaneContext
-from light_scheduler.lanes.lessons import Lessons
+from light_scheduler.lanes.transaction_failures import Failures
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import RatePart
 from simulation.drawing_rates import draw_loaded_growth, draw_rates, draw_rates_in_doubt, draw_rates_of_topics
@@ -60,20 +60,20 @@ def _commands_do_not_count() -> Iterator[Any]:
 
 @mutant(1, "Each partition has a cap to itself.", 100, draw_rates)
 def _caps_are_not_shared() -> Iterator[Any]:
-    with replaced(Throttle, "earn", lambda *_: None):
+    with replaced(FiringRates, "earn", lambda *_: None):
         yield None
 
 
 @mutant(5, "A lane whose transaction was aborted has saved up as much as a new one.", 400, draw_rates_in_doubt)
 def _aborted_transactions_fill_buckets() -> Iterator[Any]:
-    failed = Lessons.failed
+    failed = Failures.failed
 
-    def anew(self: Lessons, *error: Any, **known: Any) -> bool:
-        self._context.throttle._total, self._context.throttle._buckets = None, {}
-        self._context.rates._committed.clear()
+    def anew(self: Failures, *error: Any, **known: Any) -> bool:
+        self._context.firing_rates._total, self._context.firing_rates._buckets = None, {}
+        self._context.command_rates._committed.clear()
         return failed(self, *error, **known)
 
-    with replaced(Lessons, "failed", anew):
+    with replaced(Failures, "failed", anew):
         yield None
 
 

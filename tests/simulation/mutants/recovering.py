@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError
 
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.batches import RecordBatches
-from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.tables import Overlay, layout
 from simulation.disk import Disk, Store
@@ -22,13 +22,15 @@ from .planting import mutant, nobody_looks, replaced
 
 @mutant(4, "The table is written before the commit.")
 def _apply_before_commit() -> Iterator[Any]:
-    commit = LaneProducer.commit
+    commit = TransactionalProducer.commit
 
-    async def early(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
+    async def early(
+        self: TransactionalProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any
+    ) -> Any:
         apply_at_once(overlay_of(self))
         return await commit(self, batches, group, offsets, **checks)
 
-    with known_overlays() as (lane_type, overlay_of), replaced(LaneProducer, "commit", early):
+    with known_overlays() as (lane_type, overlay_of), replaced(TransactionalProducer, "commit", early):
         yield lane_type
 
 
@@ -75,16 +77,16 @@ def _checkpoint_survives_its_rows() -> Iterator[Any]:
 
 @mutant(5, "What a failed cycle would have changed is kept in the table.")
 def _overlay_survives_an_abort() -> Iterator[Any]:
-    commit = LaneProducer.commit
+    commit = TransactionalProducer.commit
 
-    async def kept(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
+    async def kept(self: TransactionalProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
         try:
             return await commit(self, batches, group, offsets, **checks)
         except (KafkaError, SchedulerError):
             apply_at_once(overlay_of(self))
             raise
 
-    with known_overlays() as (lane_type, overlay_of), replaced(LaneProducer, "commit", kept):
+    with known_overlays() as (lane_type, overlay_of), replaced(TransactionalProducer, "commit", kept):
         yield lane_type
 
 
@@ -118,13 +120,13 @@ def _no_return_to_zero() -> Iterator[Any]:
 
 @mutant(6, "A lane that went elsewhere is left running; and nobody looks for others' records.")
 def _lost_lanes_go_on() -> Iterator[Any]:
-    make = LaneProducer.__init__
+    make = TransactionalProducer.__init__
 
-    def own_id(self: LaneProducer, clients: Any, transactional_id: str) -> None:
+    def own_id(self: TransactionalProducer, clients: Any, transactional_id: str) -> None:
         make(self, clients, f"{id(clients)}-{transactional_id}")
 
     async def deaf(self: Lane) -> None:
         await asyncio.sleep(0)
 
-    with replaced(Lane, "close", deaf), replaced(LaneProducer, "__init__", own_id), nobody_looks():
+    with replaced(Lane, "close", deaf), replaced(TransactionalProducer, "__init__", own_id), nobody_looks():
         yield None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.tables import Overlay
@@ -23,9 +23,9 @@ from .planting import mutant, nobody_looks, replaced
 
 @mutant(0, "The table is restored before the former owner is fenced.")
 def _read_before_fencing() -> Iterator[Any]:
-    fence, take_over = LaneProducer.fence, Lane._take_over
+    fence, take_over = TransactionalProducer.fence, Lane._take_over
 
-    async def not_yet(_: LaneProducer) -> None:
+    async def not_yet(_: TransactionalProducer) -> None:
         """Nobody is fenced."""
 
     class Hasty(Lane):
@@ -41,7 +41,7 @@ def _read_before_fencing() -> Iterator[Any]:
             with replaced(self.copy, "bring_up", and_then_fence):
                 await take_over(self)
 
-    with replaced(LaneProducer, "fence", not_yet):
+    with replaced(TransactionalProducer, "fence", not_yet):
         yield Hasty
 
 
@@ -143,10 +143,10 @@ def _stale_standby() -> Iterator[Any]:
 
 @mutant(0, "Lanes have transactional ids of their process, so nobody is fenced; and nobody looks for others' records.")
 def _nobody_is_fenced() -> Iterator[Any]:
-    make = LaneProducer.__init__
+    make = TransactionalProducer.__init__
 
-    def own_id(self: LaneProducer, clients: Any, transactional_id: str) -> None:
+    def own_id(self: TransactionalProducer, clients: Any, transactional_id: str) -> None:
         make(self, clients, f"{id(clients.node)}-{transactional_id}")
 
-    with replaced(LaneProducer, "__init__", own_id), nobody_looks():
+    with replaced(TransactionalProducer, "__init__", own_id), nobody_looks():
         yield None

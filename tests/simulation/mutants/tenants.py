@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from light_scheduler.engine import lending as lending_module
+from light_scheduler.engine import room_lending as lending_module
 from light_scheduler.lanes import commands as commands_module
 from light_scheduler.lanes import firings as firings_module
 from light_scheduler.lanes.removal import Removal
-from light_scheduler.lanes.transaction import Transaction
+from light_scheduler.lanes.transaction_writes import Transaction
 from light_scheduler.model.tenant_rules import TenantBook
 from light_scheduler.tables import Overlay
 from simulation.drawing import draw_tenants

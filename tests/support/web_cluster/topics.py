@@ -132,10 +132,9 @@ class MemoryTopics:
 
         async def extents(self, since: int) -> dict[int, Span]:
             return {
-                number: Span(
-                    next((each.offset for each in records if each.timestamp >= since), len(records)), len(records)
-                )
+                number: Span(next((each.offset for each in records if each.timestamp >= since), end), end)
                 for number, records in enumerate(self._partitions)
+                for end in [records[-1].offset + 1 if records else 0]
             }
 
         async def read(
@@ -144,7 +143,9 @@ class MemoryTopics:
             with waiting():
                 await asyncio.sleep(0)
             for partition, span in spans.items():
-                records = self._partitions[partition][span.start : span.end]
+                log = self._partitions[partition]
+                begin = log[0].offset if log else 0
+                records = log[span.start - begin : span.end - begin]
                 self._topics.read += len(records)
                 yield records
 

@@ -74,6 +74,18 @@ async def access(clock: SettableClock, monkeypatch: pytest.MonkeyPatch) -> Async
     await access.stop()
 
 
+async def test_a_service_that_is_stopped_in_a_pause_writes_nothing_any_more(clock: SettableClock) -> None:
+    """Nobody would read what it writes, and a write waits for that."""
+    topic = Topic()
+    access = AccessService("127.0.0.1:1", TopicNames("app"), clock)
+    access.store = TokenStore(topic, clock)
+    await access.start()
+    await asyncio.sleep(0)  # the pause begins
+    async with asyncio.timeout(service.RETRY_S / 2):
+        await access.stop()
+    assert topic.writes == []
+
+
 async def test_a_write_that_fails_is_tried_again_soon_and_told_once(
     access: AccessService, clock: SettableClock, caplog: pytest.LogCaptureFixture
 ) -> None:

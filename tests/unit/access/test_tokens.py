@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from light_scheduler.access import Identity, Right, Role, TokenError, Verdict
-from light_scheduler.access.book import access_book
+from light_scheduler.access.accepted_tokens import access_book
 from light_scheduler.access.records import Revocation, Use, revoked_record, rotation_record, token_record, used_record
 from light_scheduler.access.tokens import new_token, parts_of, rotated
 
@@ -37,7 +37,7 @@ def test_a_text_stands_for_its_token() -> None:
 
 def test_what_is_stored_does_not_have_the_text_in_it() -> None:
     token, text = made()
-    secret = text.rpartition("_")[2]
+    secret = text.split("_", 2)[2]  # it may have further ones
     assert secret not in repr(token) + repr(token_record(token))
 
 

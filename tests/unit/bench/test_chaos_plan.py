@@ -40,6 +40,12 @@ def test_faults_of_every_kind_hit_every_worker_about_as_often_as_asked_for() -> 
     assert {fault.broker for fault in faults} == {None, 0}
 
 
+def test_every_kind_of_fault_comes_once_before_any_comes_again() -> None:
+    for seed in range(20):
+        first = draw(seed=seed, seconds=600.0, workers=3, pause=3.0, brokers=3)[: len(KINDS)]
+        assert {fault.kind for fault in first} == KINDS.keys()
+
+
 def test_of_several_brokers_one_fails_and_the_network_to_one_or_to_all() -> None:
     hit: dict[str, set[int | None]] = {kind: set() for kind in KINDS}
     for fault in draw(seed=1, seconds=3_000.0, workers=3, pause=3.0, brokers=3):

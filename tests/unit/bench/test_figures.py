@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import platform
+import subprocess
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from light_scheduler.bench.document import Document
 from light_scheduler.bench.figures import UNITS, Figure, has_faults, p99_by_second, percentile, summarised
-from light_scheduler.bench.machine import cpu_model, machine, versions
+from light_scheduler.bench.machine import commit_of, cpu_model, machine, python_build, versions
 from light_scheduler.bench.options import Options
 from light_scheduler.bench.table import number_text, table_of
 
@@ -119,6 +122,35 @@ class TestMachine:
 
     def test_versions_name_what_the_hot_path_is_made_of(self) -> None:
         assert {"python", "kafka", "light-scheduler", "faust-streaming", "aiokafka", "rocksdict"} <= set(versions())
+
+    def test_versions_name_the_build_of_python_and_the_commit_of_a_checkout(self) -> None:
+        found = versions()
+        assert found["python_build"].startswith(platform.python_compiler())
+        assert ("commit" in found) == (Path(__file__).parents[3] / ".git").exists()
+        assert python_build("GCC 1", "'--enable-optimizations' '--with-lto'") == "GCC 1, with optimisation by profile"
+        assert python_build("GCC 1", "") == "GCC 1, without optimisation by profile"
+
+    def test_a_changed_file_makes_a_commit_dirty_and_results_make_no_other_commit(self, tmp_path: Path) -> None:
+        results = tmp_path / "benchmarks" / "results"
+        results.mkdir(parents=True)
+        code, result = tmp_path / "code.py", results / "a.json"
+        pages = [tmp_path / "benchmarks" / name for name in ("README.md", "EXPERIMENTS.md")]
+        git = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b")
+        for file in (code, result, *pages):
+            file.write_text("1")
+        for command in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "a")):
+            subprocess.run((*git, *command), check=True)
+        commit = commit_of(tmp_path)
+        assert commit is not None
+        assert len(commit) == 12
+        for file in (result, *pages, tmp_path / "untracked"):
+            file.write_text("2")
+        assert commit_of(tmp_path) == commit
+        subprocess.run((*git, "commit", "--quiet", "--all", "--message", "results"), check=True)
+        assert commit_of(tmp_path) == commit
+        code.write_text("2")
+        assert commit_of(tmp_path) == f"{commit}-dirty"
+        assert commit_of(tmp_path / "benchmarks") is None
 
     def test_the_processor_is_the_first_that_the_system_names(self) -> None:
         assert cpu_model("processor\t: 0\nmodel name\t: Fast: 3 GHz\n\nprocessor\t: 1\nmodel name\t: Slow\n") == (

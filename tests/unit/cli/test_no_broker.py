@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> tuple[subprocess.CompletedProcess[str], float]:
 
 
 def least_within(most_s: float, measure: Callable[[], float]) -> bool:
-    """Tell whether one of some rounds takes less (s): what else the machine does makes each longer, never shorter."""
+    """Return whether one of some rounds takes less (s): what else the machine does makes each longer, never shorter."""
     return any(measure() < most_s for _ in range(ROUNDS))
 
 

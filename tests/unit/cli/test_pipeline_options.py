@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,12 @@ def test_what_was_deleted_is_told_by_the_last_load_only(other: tuple[str, ...]) 
     ran = CliRunner().invoke(cli, ["pipeline", "load", "table", "--format", "delta", "--cancel-deleted", *other])
     assert ran.exit_code == 2
     assert "--cancel-deleted compares with the last load: leave out" in " ".join(ran.output.split())
+
+
+def test_the_statements_of_views_are_a_document_if_one_is_asked_for() -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", "views", "/data/archive", "--json"])
+    assert ran.exit_code == 0
+    assert [text.split()[4] for text in json.loads(ran.stdout)["statements"]] == ["schedules", "firings", "lateness"]
 
 
 def test_a_topic_that_is_given_two_names_is_wrong_use() -> None:
@@ -138,3 +145,28 @@ def test_a_report_may_be_in_an_object_store() -> None:
 @pytest.mark.parametrize("given", ["/tmp/a report.html", "file:///tmp/a%20report.html", "file:/tmp/a%20report.html"])
 def test_a_report_may_be_named_by_a_url(given: str) -> None:
     assert ReportFile().convert(given, None, None) == "/tmp/a report.html"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "wanted"),
+    [
+        (["load", "table", "--every", "5s"], "--every", "--continuous"),
+        (["load", "table", "--checkpoint", "x"], "--checkpoint", "--continuous"),
+        (["archive", "table", "--compact-every", "5m"], "--compact-every", "--continuous"),
+        (["audit", "--map-topic", "a=b"], "--map-topic", "--imported"),
+        (["audit", "--imported-format", "delta"], "--imported-format", "--imported"),
+    ],
+)
+def test_an_option_that_means_nothing_without_another_is_wrong_use(
+    arguments: list[str], option: str, wanted: str
+) -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", *arguments])
+    assert ran.exit_code == 2
+    assert f"{option} has no effect without {wanted}" in " ".join(ran.output.split())
+
+
+def test_a_delta_table_has_no_checkpoint_of_a_stream() -> None:
+    options = ["--format", "delta", "--continuous", "--refused", "x", "--checkpoint", "y"]
+    ran = CliRunner().invoke(cli, ["pipeline", "load", "table", *options])
+    assert ran.exit_code == 2
+    assert "--checkpoint is for files" in ran.output

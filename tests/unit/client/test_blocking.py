@@ -19,7 +19,7 @@ from light_scheduler.client import BlockingSchedulerClient, NotDelivered, Receip
 from light_scheduler.client.blocking_producer import BlockingProducer
 from light_scheduler.client.commands import CommandToSend, schedule_command
 from light_scheduler.client.deadline import Deadline
-from light_scheduler.connection.renewed import Renewed
+from light_scheduler.connection.renewed_files import Renewed
 from light_scheduler.errors import BrokerError, ClientError, InvalidCommand
 from light_scheduler.model import ReplyTo, Result
 

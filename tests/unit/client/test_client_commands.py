@@ -260,7 +260,7 @@ async def test_an_argument_that_no_command_has_is_refused() -> None:
         ({"topic": "t", "id": "\ud800"}, "schedule-id", "UTF-8"),
         ({"topic": "t", "payload": "text"}, "payload", "must be bytes"),
         ({"topic": "t", "labels": {"a,b": "c"}}, "schedule-labels", "comma"),
-        ({"topic": "t", "headers": {"schedule-priority": "5"}}, "schedule-priority", "scheduler's"),
+        ({"topic": "t", "headers": {"schedule-priority": "5"}}, "schedule-priority", "reserved for the scheduler"),
         (
             {"topic": "t", "headers": {"content-type": "application/vnd.light-scheduler.command+json"}},
             "content-type",

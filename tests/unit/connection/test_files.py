@@ -15,7 +15,7 @@ from light_scheduler.connection import Connection, KafkaSecurity
 from light_scheduler.connection.certificates import read_certificates
 from light_scheduler.connection.files import SecretFile
 from light_scheduler.connection.redaction import WithoutLogins
-from light_scheduler.connection.renewed import RETRY_S, Renewed
+from light_scheduler.connection.renewed_files import RETRY_S, Renewed
 from light_scheduler.connection.tls import RenewedContext, kafka_context, tls_context, trusting
 from light_scheduler.errors import ConfigurationError
 
@@ -32,6 +32,8 @@ def test_a_secret_in_a_file_is_read_again_when_the_file_changes(tmp_path: Path) 
     assert file.read().reveal() == "first"
     path.write_text("second one\r\n")
     assert file.read().reveal() == "second one"
+    path.write_bytes("third\r\n".encode("utf-8-sig"))
+    assert file.read().reveal() == "third", "an editor puts a byte order mark in front"
 
 
 def test_a_secret_file_that_is_gone_keeps_its_last_value_and_says_so(

@@ -17,7 +17,7 @@ from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.fetching import Command
 from light_scheduler.kafka.refusals import RecordsRefusedError
 from light_scheduler.kafka.targets import TargetTopic
-from light_scheduler.lanes.life import LaneState
+from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.model import DelayRule, TopicNames
 
 RULE = DelayRule("later", "orders", 60_000, "reminders")

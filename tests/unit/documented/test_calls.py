@@ -58,10 +58,13 @@ class TestCommands:
             parse_call(["bench", "recovery", "--pendign", "10"])
 
     def test_of_the_benchmark_results_are_calls(self) -> None:
-        cells = re.findall(r"`light-scheduler (bench [^`>]*)", (ROOT / "benchmarks" / "README.md").read_text())
-        assert cells
-        for cell in cells:
-            parse_call(cell.split())
+        cells = re.findall(
+            r"`(light-scheduler|python) ((?:bench |-m |benchmarks/)[^`>]*)",
+            (ROOT / "benchmarks" / "README.md").read_text(),
+        )
+        assert {program for program, _ in cells} == {"light-scheduler", "python"}
+        for program, cell in cells:
+            CALLS[program](cell.split())
 
 
 def _docker(arguments: Words) -> None:
@@ -147,6 +150,10 @@ def _python(arguments: Words) -> None:
     program, *options = arguments
     if (program, *options[:1]) == ("-m", "venv") or program == "read.py":
         return
+    if program == "-m":
+        path, *options = options
+        module = ROOT / path.replace(".", "/")
+        program = str(module / "__main__.py" if module.is_dir() else module.with_suffix(".py"))
     text = (ROOT / program).read_text(encoding="utf-8")
     assert [option for option in options if option.startswith("--") and f'"{option}"' not in text] == []
 

@@ -211,6 +211,24 @@ def test_a_firing_that_was_refused_in_time_is_tried_again_and_not_taken_for_miss
     assert life.dues == [MIDNIGHT + n * MINUTE for n in (1, 2, 3, 4)]
 
 
+@pytest.mark.parametrize("policy", ["coalesce", "skip"])
+def test_a_firing_that_was_refused_in_time_and_is_tried_at_once_by_a_trigger_is_not_taken_for_missed(
+    policy: Misfire,
+) -> None:
+    life = Life()
+    life.schedule(FixedRate(HOUR), misfire=policy, misfire_grace=30 * SECOND)
+    life.refuse = lambda due, attempt: "topic t does not exist"
+    life.tick(MIDNIGHT + HOUR)
+    life.refuse = lambda due, attempt: None
+    asked_at = MIDNIGHT + HOUR + 40 * SECOND
+    life.control("trigger", asked_at)
+    life.run(asked_at)
+    assert [(firing.due, firing.at) for firing in life.delivered] == [
+        (MIDNIGHT + HOUR, asked_at),
+        (asked_at, asked_at),
+    ]
+
+
 # -- huge outages -----------------------------------------------------------------------------------------------------
 
 

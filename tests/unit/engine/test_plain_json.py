@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from light_scheduler.engine import Limits, decide, plain_id
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Headers, Outcome
-from light_scheduler.wire.json_form import JSON
+from light_scheduler.wire.json_commands import JSON
 from light_scheduler.wire.plain import new_state
 from light_scheduler.wire.state import encode_entry
 

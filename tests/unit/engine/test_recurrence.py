@@ -275,6 +275,24 @@ def test_a_cron_expression_that_never_matches_is_refused() -> None:
     assert caught.value.field == "schedule-cron"
 
 
+FOR_EVER = 3_650_000 * 24 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("trigger", "field"),
+    [
+        (FixedRate(FOR_EVER), "schedule-every"),
+        (FixedDelay(FOR_EVER), "schedule-every"),
+        (Backoff((FOR_EVER, SECOND)), "schedule-backoff"),
+        (Backoff((), FOR_EVER), "schedule-backoff"),
+    ],
+)
+def test_a_series_that_first_fires_after_the_year_9999_is_refused_by_its_own_field(trigger: Series, field: str) -> None:
+    with pytest.raises(InvalidCommand) as caught:
+        Life().schedule(trigger)
+    assert (caught.value.field, caught.value.reason) == (field, "first fires after the year 9999")
+
+
 @pytest.mark.parametrize("trigger", [FixedRate(HOUR, 0), Backoff((), HOUR, 1.0)])
 def test_nothing_is_planned_after_the_year_9999(trigger: Series) -> None:
     assert next_planned(schedule(trigger), LATEST_INSTANT - SECOND, attempt=1) is None

@@ -12,7 +12,7 @@ from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, SOURCE, Life
 from support.tries import tries
 
 from light_scheduler.engine import FiringRules
-from light_scheduler.engine.commands import MOST_TRIGGERED
+from light_scheduler.engine.overlap import MOST_AWAITED
 from light_scheduler.model import (
     Backoff,
     ControlCommand,
@@ -214,6 +214,23 @@ def test_a_single_firing_that_was_delivered_keeps_waiting_if_its_new_time_is_not
     assert life.dead == [("unacknowledged", M + HOUR)]
 
 
+@pytest.mark.parametrize("new", [FixedDelay(SECOND), Backoff((SECOND, SECOND)), FixedRate(MINUTE)])
+def test_a_single_firing_that_was_delivered_keeps_waiting_if_its_new_series_has_ended_by_then(new: Timing) -> None:
+    life = Life()
+    life.schedule(Once(M + HOUR), timeout=MINUTE, max_attempts=2)
+    life.tick(M + HOUR)
+    decision = life.reschedule(new, M + HOUR + 1, recorded_at=M + HOUR - 5 * MINUTE, end=M + HOUR)
+    assert (decision.outcome, decision.reason) == (
+        Outcome.RESCHEDULED,
+        "rescheduled: its new times have been delivered",
+    )
+    if isinstance(new, Backoff):  # which has no completion besides its own
+        assert life.finished == "its new times have been delivered"
+    else:
+        assert life.complete(M + HOUR, M + HOUR + 2) is Outcome.COMPLETED
+        assert life.finished == "no firing is left before its end"
+
+
 def test_a_triggered_single_firing_is_not_delivered_again_by_a_reschedule_to_before_that() -> None:
     life = Life()
     life.schedule(Once(M + 9 * HOUR), timeout=HOUR, max_attempts=1)
@@ -324,9 +341,9 @@ def test_a_trigger_answers_with_now_and_changes_no_version(timing: Timing) -> No
 def test_triggers_that_pile_up_before_a_target_that_refuses_are_refused_in_the_end() -> None:
     life = Life(FiringRules(retries=1_000))
     life.schedule(FixedRate(HOUR))
-    for n in range(MOST_TRIGGERED):
+    for n in range(MOST_AWAITED):
         assert life.control("trigger", M + n).outcome is Outcome.TRIGGERED
-    decision = life.control("trigger", M + MOST_TRIGGERED)
+    decision = life.control("trigger", M + MOST_AWAITED)
     assert decision.outcome is Outcome.CONFLICT
     assert "wait already" in (decision.reason or "")
 
@@ -419,6 +436,7 @@ def test_a_replacement_that_leaves_only_what_was_delivered_ends_the_series() -> 
     life.run(M + HOUR)
     decision = life.schedule(Cron("0 * * * *"), M + HOUR + 1, recorded_at=M + HOUR - 1, end=M + HOUR)
     assert (decision.outcome, life.entry) == (Outcome.UPDATED, None)
+    assert decision.reason == "its times have passed with those of the schedule that it replaces"
     assert life.events == ["scheduled", "fired", "updated", "finished"]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, Life
 
 from light_scheduler.engine.spread import offset_of
-from light_scheduler.model import Cron, FixedRate, Once
+from light_scheduler.model import LATEST_INSTANT, Cron, FixedRate, Once
 
 FIRINGS = 50_000
 
@@ -105,6 +105,18 @@ def test_jitter_does_not_reach_past_the_end() -> None:
         life.run(MIDNIGHT + 2 * HOUR)
         assert len(life.dues) == 1
         assert MIDNIGHT + MINUTE <= life.dues[0] <= MIDNIGHT + MINUTE + 5
+
+
+@pytest.mark.parametrize("timing", [Once(LATEST_INSTANT), FixedRate(HOUR)])
+@pytest.mark.parametrize("spread", [{"jitter": 1}, {"jitter": HOUR}, {"window": 1}, {"jitter": SECOND, "window": HOUR}])
+def test_nothing_moves_a_firing_past_the_year_9999(timing: Once | FixedRate, spread: dict[str, int]) -> None:
+    start = {} if isinstance(timing, Once) else {"start": LATEST_INSTANT - SECOND}
+    for number in range(20):
+        life = Life(id=f"job-{number}")
+        life.schedule(timing, **start, **spread)
+        life.run(LATEST_INSTANT)
+        (firing,) = life.delivered
+        assert LATEST_INSTANT - SECOND <= firing.due <= firing.at <= LATEST_INSTANT
 
 
 def test_a_single_firing_may_have_jitter_and_a_window() -> None:

@@ -17,7 +17,7 @@ import pytest
 from benchmarks.contestants import toolbox
 from light_scheduler.errors import BrokerStartError
 from light_scheduler.host import jars, pins
-from light_scheduler.pipeline.delta import DELTA
+from light_scheduler.pipeline.delta_jars import DELTA
 
 JAR = b"the bytes of a jar"
 PINNED = {"thing-1.jar": hashlib.sha256(JAR).hexdigest()}

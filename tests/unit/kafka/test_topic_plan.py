@@ -139,6 +139,21 @@ def test_a_topic_that_takes_too_small_records_is_found() -> None:
     assert f"max.message.bytes={10 * MIB}" in finding.fix
 
 
+def test_a_changelog_that_may_be_compacted_at_once_is_advised_against_and_no_failure() -> None:
+    counts, configs = as_planned()
+    configs["app-schedules-changelog"] = configs["app-schedules-changelog"]._replace(min_compaction_lag_ms=59_999)
+    [finding] = topic_findings(settings(), counts, configs)
+    assert (finding.kind, finding.status) == ("min.compaction.lag.ms", "warn")
+    assert "min.compaction.lag.ms is 59999" in finding.problem
+    assert finding.fix.endswith("--alter --topic app-schedules-changelog --add-config min.compaction.lag.ms=60000")
+
+
+def test_a_changelog_that_is_compacted_later_than_planned_has_no_findings() -> None:
+    counts, configs = as_planned()
+    configs["app-schedules-changelog"] = configs["app-schedules-changelog"]._replace(min_compaction_lag_ms=60_001)
+    assert topic_findings(settings(), counts, configs) == []
+
+
 def test_marks_of_loads_are_never_deleted() -> None:
     loads = plan()["app-loads"]
     assert (loads.partitions, loads.cleanup_policy) == (1, "compact")

@@ -14,9 +14,9 @@ from support.waiting import eventually
 from light_scheduler.errors import BrokerError, BrokerUnreachable, LaneError
 from light_scheduler.kafka import target_outages as outages_module
 from light_scheduler.kafka import targets as module
+from light_scheduler.kafka.half_open import MANY_REFUSED
 from light_scheduler.kafka.target_outages import WHOLE_TOPIC
 from light_scheduler.kafka.targets import DOUBT_S, FRESH_S, GONE_S, Targets
-from light_scheduler.kafka.trials import MANY_REFUSED
 from light_scheduler.model.place import Place
 
 OWN = "app-history"

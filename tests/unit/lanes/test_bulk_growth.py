@@ -16,16 +16,17 @@ from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Par
 from support.producing import FakeProducer
 
 from light_scheduler.lanes.answers import Answers
-from light_scheduler.lanes.awaited import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS
+from light_scheduler.lanes.bisection import Bisection, Kind, Work, WorkFailedError
 from light_scheduler.lanes.bulk import BulkCommands
-from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
-from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
-from light_scheduler.lanes.forwarding import Forwarding
+from light_scheduler.lanes.bulk_overdue import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS
+from light_scheduler.lanes.failing_work import NOTHING_CONDEMNED
 from light_scheduler.lanes.handover import HandoverPass
+from light_scheduler.lanes.partition_writes import PartitionWrites
 from light_scheduler.model import BulkTotal
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
+from light_scheduler.tables.other_records import OtherRecords
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.lane_marks import Count, Origin, count_headers, mark_of
 
@@ -302,6 +303,10 @@ class Looked(dict[int, BulkTotal]):
         self.times += 1
         return super().values()
 
+    def items(self) -> Any:
+        self.times += 1
+        return super().items()
+
     def keys(self) -> Any:
         self.times += 1
         return super().keys()
@@ -318,13 +323,13 @@ async def test_which_tenants_have_totals_is_looked_up_once_in_a_cycle_however_ma
     topic.know(GROWING)
     topic.bulk(HOME, b"cancel")
     await topic.run(HOME)
-    stored, found = Overlay.bulk_totals, list[Looked]()
+    stored, found = OtherRecords.bulk_totals, list[Looked]()
 
-    def looked(overlay: Overlay) -> Looked:
-        found.append(Looked(stored(overlay)))
+    def looked(records: OtherRecords) -> Looked:
+        found.append(Looked(stored(records)))
         return found[-1]
 
-    monkeypatch.setattr(Overlay, "bulk_totals", looked)
+    monkeypatch.setattr(OtherRecords, "bulk_totals", looked)
     topic.bulk(HOME, b"pause")
     for _ in range(20):
         topic.schedule(HOME)
@@ -374,7 +379,7 @@ async def test_the_answer_names_a_partition_that_the_total_below_it_has_given_up
     assert (topic.counts, topic.unreported) == ([1], [(FORMER, (HOME,))])
     assert topic.reasons == [f"partition {HOME} has not reported that it has carried it out"]
     assert f"trigger of many; partition {HOME} has not reported that it has carried it out" in topic.told
-    assert not any(Overlay(partition.table).bulk_totals() for partition in topic.partitions)
+    assert not any(Overlay(partition.table).others.bulk_totals() for partition in topic.partitions)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -396,7 +401,7 @@ async def test_a_total_below_that_is_given_up_since_it_cannot_end_ends_the_one_a
         await topic.watch(FORMER, OVERDUE_MS)
     topic.condemned[FORMER] = {caught.value.work: "ValueError()"}
     if fails:
-        monkeypatch.setattr(Forwarding, "report", fail)
+        monkeypatch.setattr(PartitionWrites, "report", fail)
     await topic.run(FORMER)
     assert topic.events["rejected", "*"] == 1
     topic.condemned.clear()
@@ -407,7 +412,7 @@ async def test_a_total_below_that_is_given_up_since_it_cannot_end_ends_the_one_a
         await topic.watch(0, OVERDUE_MS + LATER_MS)
     missing = FORMER if fails else HOME
     assert topic.reasons == [f"partition {missing} has not reported that it has carried it out"]
-    assert not any(Overlay(partition.table).bulk_totals() for partition in topic.partitions)
+    assert not any(Overlay(partition.table).others.bulk_totals() for partition in topic.partitions)
 
 
 async def test_the_answer_names_every_partition_that_a_total_has_missed(topic: Topic) -> None:
@@ -439,6 +444,34 @@ async def test_a_total_waits_for_copies_that_wait_at_the_rate_though_the_rules_h
     assert topic.counts == [0]
 
 
+async def test_bulk_commands_that_fail_on_what_is_handed_over_are_given_up_one_after_the_other(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("an error of the scheduler's own")
+
+    topic.schedule(FORMER)
+    topic.bulk(FORMER)
+    topic.bulk(FORMER)
+    former, bisection = topic.partitions[FORMER], Bisection()
+    former.most_bulk = 0
+    await topic.run(FORMER)
+    former.most_bulk = 100
+    topic.know(GROWING)
+    monkeypatch.setattr("light_scheduler.lanes.bulk.decide_bulk", fail)
+    former.handover = HandoverPass()
+    for _ in range(5):
+        try:
+            cycle = await former.run(now=topic.now, condemned=bisection.condemned)
+        except WorkFailedError as failed:
+            bisection.condemn(failed.work, "why")
+        else:
+            bisection.met(cycle.condemned_met)
+    assert (bisection.condemned, bisection.silenced) == ({}, set())
+    assert Overlay(former.table).others.bulk_parts() == []
+    assert former.table.pending == 0, "it was handed over"
+
+
 async def test_a_total_that_cannot_end_is_named_and_given_up(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ValueError("an error of the scheduler's own")
@@ -457,8 +490,40 @@ async def test_a_total_that_cannot_end_is_named_and_given_up(topic: Topic, monke
     assert topic.events["rejected", "*"] == 1
     topic.condemned.clear()
     await topic.watch(0, 2 * OVERDUE_MS)
-    assert topic.counts == []
-    assert not Overlay(topic.partitions[0].table).bulk_totals()
+    assert topic.counts == [0]
+    assert topic.reasons == [f"partition {FORMER} has not reported that it has carried it out"]
+    assert not Overlay(topic.partitions[0].table).others.bulk_totals()
+
+
+@pytest.mark.parametrize("failing", ["answers.Answers.add_bulk", "history.encode_history"])
+async def test_a_total_is_answered_though_the_one_below_it_in_its_partition_fails_to_end_it(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """The answer names what the one below has missed, even where no event of it can be recorded."""
+
+    def fail(*_: object) -> None:
+        raise ValueError("an error of the scheduler's own")
+
+    topic.know(GROWING)
+    topic.schedule(FORMER, STAYS)
+    await topic.run(FORMER)
+    topic.bulk(FORMER)
+    await topic.run(FORMER, FORMER)
+    topic.waiting[HOME] = [copy for copy in topic.waiting[HOME] if reach_of(copy) != "part"]
+    await topic.settle()
+    monkeypatch.setattr(f"light_scheduler.lanes.{failing}", fail)
+    with pytest.raises(WorkFailedError) as caught:
+        await topic.watch(FORMER, OVERDUE_MS)
+    topic.condemned[FORMER] = {caught.value.work: "ValueError()"}
+    await topic.run(FORMER)
+    monkeypatch.undo()
+    topic.condemned.clear()
+    await topic.settle()
+    await topic.watch(FORMER, 2 * OVERDUE_MS)
+    assert topic.counts == [1]
+    assert topic.reasons == [f"partition {HOME} has not reported that it has carried it out"]
+    assert topic.events["rejected", "*"] == int("answers" in failing)
+    assert not any(Overlay(partition.table).others.bulk_totals() for partition in topic.partitions)
 
 
 async def test_a_report_that_comes_too_late_is_rejected(topic: Topic) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.lanes import assigned_lanes as module
 from light_scheduler.lanes.assigned_lanes import Lanes
 
@@ -21,7 +21,7 @@ class Committing:
         self.tp = TopicPartition("commands", partition)
         self.answer = asyncio.Event()
         kafka = SimpleNamespace(commit_transaction=self.answer.wait, cut_off=self.cut_off)
-        self.producer = LaneProducer(
+        self.producer = TransactionalProducer(
             SimpleNamespace(transaction_timeout_ms=10_000, producer=lambda _: kafka),
             "id",
         )

@@ -5,6 +5,7 @@ import weakref
 
 import pytest
 from support.partition import (
+    ANSWER,
     AT,
     CHANGELOG,
     HOUR,
@@ -155,3 +156,20 @@ async def test_a_cycle_is_let_go_of_without_the_garbage_collector(producer: Fake
         assert kept() is None
     finally:
         gc.enable()
+
+
+async def test_the_end_of_a_series_whose_times_passed_before_it_was_read_says_why(partition: Partition) -> None:
+    """It replaces one whose firing was delivered between the writing of the command and its reading."""
+    hourly = ("schedule-cron", b"0 * * * *"), *TO_REMINDERS
+    await partition.run(command(*hourly, timestamp=AT), now=AT)
+    await partition.run(now=AT + HOUR)
+    again = command(*hourly, ("schedule-end", b"%d" % (AT + HOUR)), *ANSWER, offset=1, timestamp=AT + HOUR - 1)
+    await partition.run(again, now=AT + HOUR + 1)
+    why = "its times have passed with those of the schedule that it replaces"
+    assert [(event.event, event.reason) for event in partition.history] == [
+        (EventType.UPDATED, None),
+        (EventType.FINISHED, why),
+    ]
+    assert [(result.outcome, result.next_due, result.reason) for result in partition.results] == [
+        (Outcome.UPDATED, None, why)
+    ]

@@ -11,8 +11,8 @@ from support.producing import FakeProducer
 
 from light_scheduler.engine import CommandRates
 from light_scheduler.lanes import delayed_commands
-from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
-from light_scheduler.lanes.quotas import Quotas
+from light_scheduler.lanes.bisection import Kind, Work, WorkFailedError
+from light_scheduler.lanes.command_quotas import CommandQuotas
 from light_scheduler.model import Command
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.wire import partition_for
@@ -109,7 +109,7 @@ async def test_tenants_take_turns_when_more_goes_on_than_a_cycle_holds(partition
 
 async def test_a_crash_loses_and_doubles_nothing(partition: Partition) -> None:
     await partition.run(*(schedule(offset, key=b"%d" % offset) for offset in range(6)), applies=False)
-    partition.rates = CommandRates()
+    partition.command_rates = CommandRates()
     partition.compact()
     partition.restart(partition.table.store, now=AT)
     await partition.run(now=AT + 1_000, applies=False)
@@ -254,7 +254,7 @@ async def test_a_cycle_that_reads_a_backlog_goes_on_with_no_more_than_it_may_hol
     cycle = await partition.run(*backlog(12), now=AT + HOUR, limit=4, is_behind=True)
     assert (answers(partition), cycle.delaying.waiting) == ([(offset, "not_found") for offset in range(6)], 6)
     partition.most_delayed_bytes = 100
-    partition.rates = CommandRates()
+    partition.command_rates = CommandRates()
     cycle = await partition.run(*backlog(12), now=AT + HOUR, is_behind=True)
     assert len(answers(partition)) == 1
 
@@ -270,14 +270,14 @@ async def test_of_a_backlog_all_goes_on_once_there_is_no_rule(partition: Partiti
 async def test_one_of_a_backlog_that_fails_is_to_blame_itself(
     partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = Quotas.take
+    take = CommandQuotas.take
 
-    def fail(self: Quotas, command: Command, tenant: Tenant) -> None:
+    def fail(self: CommandQuotas, command: Command, tenant: Tenant) -> None:
         if command.offset == 2:
             raise ZeroDivisionError
         take(self, command, tenant)
 
-    monkeypatch.setattr(Quotas, "take", fail)
+    monkeypatch.setattr(CommandQuotas, "take", fail)
     with pytest.raises(WorkFailedError) as raised:
         await partition.run(*backlog(9), now=AT + HOUR, is_behind=True)
     assert raised.value.work == Work(Kind.COMMAND, 2)

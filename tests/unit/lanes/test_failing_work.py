@@ -10,7 +10,7 @@ from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, 
 
 from light_scheduler.engine import is_plain_turn, plain_id, take_turn
 from light_scheduler.errors import StateError
-from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
+from light_scheduler.lanes.bisection import Kind, Work, WorkFailedError
 from light_scheduler.model import DeadLetterCause, EventType, Headers, Outcome
 from light_scheduler.model.place import Place
 
@@ -97,11 +97,11 @@ async def test_a_condemned_command_is_a_dead_letter_without_an_answer_and_the_ot
 # -- firings ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("short_ways", [True, False])
+@pytest.mark.parametrize("plain_paths", [True, False])
 async def test_a_firing_that_cannot_be_carried_out_is_named(
-    partition: Partition, monkeypatch: pytest.MonkeyPatch, short_ways: bool
+    partition: Partition, monkeypatch: pytest.MonkeyPatch, plain_paths: bool
 ) -> None:
-    partition.short_ways = short_ways
+    partition.plain_paths = plain_paths
     await partition.run(*schedules("before", "bad", "later"), now=AT - 1)
     break_turns(monkeypatch, OWN_ERROR)
     with pytest.raises(WorkFailedError) as caught:

@@ -76,7 +76,7 @@ async def test_topics_share_a_rate_and_one_lends_to_another() -> None:
     assert outcomes(busy) == 5 * ["not_found"] + 2 * ["rejected"], "a quarter: half of the half of its topic"
     exchange.deliver(Letter((NAMES.commands, 1), RateMessage(NAMES.commands, RateAsk(COMMANDS, 0, 1, 1))))
     cycle = await busy.run(*cancels(1, AT + ROUND_MS), now=AT + ROUND_MS)
-    assert cycle.rates.ask_at is not None
+    assert cycle.rate_lending.ask_at is not None
     (message,) = idle.received()
     assert isinstance(message.said, RateAsk)
     assert (message.topic, message.said.partition) == (NAMES.commands, 0)
@@ -118,16 +118,16 @@ async def test_whom_a_lane_may_ask_is_found_out_once_for_each_assignment() -> No
     exchange = RateExchange(owned, [NAMES.commands])
     lane = partition(0, exchange)
     first, second = await lane.run(), await lane.run()
-    assert first.rates._part is second.rates._part
+    assert first.rate_lending._part is second.rate_lending._part
     assert exchange.sharing is exchange.sharing
-    assert list(first.rates._part.others) == [(NAMES.commands, 1)]
+    assert list(first.rate_lending._part.others) == [(NAMES.commands, 1)]
     owned.owned = {OWN: {NAMES.commands: [0]}, OTHER: {NAMES.commands: [1, 2]}}
     third = await lane.run()
-    assert list(third.rates._part.others) == [(NAMES.commands, 1), (NAMES.commands, 2)]
+    assert list(third.rate_lending._part.others) == [(NAMES.commands, 1), (NAMES.commands, 2)]
     owned.owned = {OWN: {NAMES.commands: [0]}, OTHER: {NAMES.commands: [1], "other": [0]}}
     fourth = await lane.run()
-    assert list(fourth.rates._part.others) == [(NAMES.commands, 1), ("other", 0)]
-    assert fourth.rates._part.share == 1 / 4
+    assert list(fourth.rate_lending._part.others) == [(NAMES.commands, 1), ("other", 0)]
+    assert fourth.rate_lending._part.share == 1 / 4
 
 
 async def test_letters_for_other_workers_wait_for_the_courier_and_the_oldest_are_lost_first() -> None:

@@ -14,7 +14,7 @@ from light_scheduler.engine.rate_lending import LAST_PAUSE_MS
 from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.rate_lending import RateLending
-from light_scheduler.lanes.transaction import Transaction
+from light_scheduler.lanes.transaction_writes import Transaction
 from light_scheduler.model import Shares
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind, RateName
@@ -145,11 +145,11 @@ async def test_a_partition_that_is_left_alone_is_not_asked_for_tokens_and_no_ans
     busy.left_alone = frozenset({1})
     cycle = await busy.run(*cancels(11))
     assert outcomes(busy) == 10 * ["not_found"] + ["rejected"]
-    assert (said(busy, 1), cycle.rates.ask_at) == ([], AT + LAST_PAUSE_MS), "it looks again whether that is back"
+    assert (said(busy, 1), cycle.rate_lending.ask_at) == ([], AT + LAST_PAUSE_MS), "it looks again whether that is back"
     busy.left_alone = frozenset()
     cycle = await busy.run(*cancels(1))
     assert len(said(busy, 1)) == 1
-    assert cycle.rates.ask_at is not None
+    assert cycle.rate_lending.ask_at is not None
 
 
 async def test_forged_records_bring_nothing() -> None:
@@ -165,16 +165,16 @@ async def test_forged_records_bring_nothing() -> None:
 async def test_no_lane_of_the_dialect_of_another_scheduler_asks() -> None:
     busy = partition(0, dialect="karafka")
     cycle = await busy.run()
-    cycle.rates.hold(COMMANDS, 20)
-    cycle.rates.ask()
-    assert (said(busy, 1), cycle.rates.ask_at) == ([], None)
+    cycle.rate_lending.hold(COMMANDS, 20)
+    cycle.rate_lending.ask()
+    assert (said(busy, 1), cycle.rate_lending.ask_at) == ([], None)
 
 
 async def test_delayed_commands_go_on_with_tokens_of_others_and_their_lane_asks_again_soon() -> None:
     busy, idle = partition(0, OverRate.DELAY), partition(1, OverRate.DELAY)
     cycle = await busy.run(*cancels(14))
     assert outcomes(busy) == 10 * ["not_found"]
-    assert cycle.rates.ask_at is not None
+    assert cycle.rate_lending.ask_at is not None
     await idle.run(*said(busy, 1))
     await busy.run(*said(idle, 0), now=AT + 1)
     await busy.run(now=AT + 2)
@@ -192,7 +192,7 @@ async def test_firings_over_a_cap_have_others_asked(tenant: str) -> None:
         Budget(context, no_part, no_part, lambda: None).follow_tenants(AT)
         contexts.append(context)
     name = RateName(RateKind.FIRINGS, tenant)
-    throttle = contexts[0].throttle
+    throttle = contexts[0].firing_rates
     before = throttle.total(AT) if tenant == ALL else throttle.allowed(tenant, AT)
     asking = lending_of(contexts[0], busy, AT)
     asking.hold_firings({tenant: 40.0})

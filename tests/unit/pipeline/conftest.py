@@ -59,15 +59,17 @@ def judged(
     whole_since: int = 0,
     targets: Sequence[str] = (),
     imported: Sequence[Row] = (),
+    history: Mapping[int, int] | None = None,
 ) -> dict[str, Verdict]:
-    """Judge every schedule of a ledger, by id."""
+    """Judge every schedule of a ledger, by id; `history` is as of a `Horizon`."""
     bounds = Bounds(start, end, patience)
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
     seen = [_seen(record) for topic in targets for record in ledger.of(topic)]
     for row in [*imported, *seen, *evidence(ledger)]:
         if row.kind != SEEN or row.timestamp >= bounds.first_read:
             rows[row.tenant, row.id].append(row)
-    horizon = Horizon({ledger.target: bounds.first_read}, 0)
+    of_history = ledger.topics[ledger.names.history]
+    horizon = Horizon({ledger.target: bounds.first_read}, 0, history, of_history)
     found: dict[str, Verdict] = {}
     for (_, id), of_one in rows.items():
         of_one.sort(key=order_of)

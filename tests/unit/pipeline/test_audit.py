@@ -15,10 +15,10 @@ from support.tries import tries
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState
-from light_scheduler.pipeline.adoption import adopted
 from light_scheduler.pipeline.audit.evidence import imported_row
 from light_scheduler.pipeline.audit.faults import FaultKind
 from light_scheduler.pipeline.audit.verdict import Verdict
+from light_scheduler.pipeline.import_decisions import adopted
 from light_scheduler.wire import decode_history
 
 from .conftest import Verdicts, judged
@@ -107,6 +107,18 @@ def test_an_audit_of_what_lanes_did_finds_nothing(steps: list[Any], rules: Firin
     assert sum(verdict.counts["unjudged"] for verdict in found.values()) == 0
     fired = sum(verdict.deliveries.number for verdict in found.values())
     assert fired == len(ledger.of(ledger.target))
+
+
+@pytest.mark.parametrize("misfire", ["skip", "coalesce"])
+def test_an_audit_finds_nothing_wrong_with_a_firing_that_is_refused_after_missed_ones(misfire: str) -> None:
+    ledger = Ledger(rules=FiringRules(retries=1))
+    ledger.send("a", M, ("every", "10m"), ("misfire", misfire), ("target-topic", "missing"))
+    ledger.run(M)
+    ledger.run(M + HOUR)
+    ledger.run_until(M + HOUR + MINUTE)
+    told = [decode_history(record.value or b"").event for record in ledger.of(ledger.names.history)]
+    assert told[:4] == [EventType.SCHEDULED, EventType.SKIPPED, EventType.RETRIED, EventType.DEAD_LETTERED]
+    assert not explained(judged(ledger, end=M + HOUR + MINUTE))
 
 
 # -- what is planted is found ------------------------------------------------------------------------------------------

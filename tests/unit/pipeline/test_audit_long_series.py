@@ -96,6 +96,7 @@ def peak_of(firings: int) -> int:
     return peak
 
 
+@pytest.mark.soak
 def test_ten_times_as_many_firings_take_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overflow, "MOST", 100)
     peak_of(100)  # what is made once

@@ -36,7 +36,7 @@ def test_files_that_are_gone_are_noticed_where_a_table_is_looked_for_when_its_co
     lazy = spark.read.format.return_value.load.return_value
     type(lazy).columns = PropertyMock(side_effect=AnalysisException("[PATH_NOT_FOUND] Path does not exist: /t/1"))
     table = TableVersion(spark, "/t", {}, "id", version=2, root="/t")
-    monkeypatch.setattr(CommitLog, "commit", lambda _, version: Commit(set(), {f"/t/{version}"}, {}))
+    monkeypatch.setattr(CommitLog, "commits", lambda _, since, until: {until: Commit(set(), {f"/t/{since}"}, {})})
     monkeypatch.setattr(TableVersion, "_whole", lambda _, version: MagicMock(inputFiles=lambda: [f"/t/{version}"]))
     with pytest.raises(JobError, match="VACUUM has deleted files of version 1"):
         table.gone(1, 2)

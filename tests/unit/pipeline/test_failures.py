@@ -34,6 +34,40 @@ File does not exist. It is possible the underlying files have been updated.
 """
 
 
+NO_FOOTER = """An error occurred while calling o84.load.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER] Encountered error while reading file \
+file:/rows/a.parquet. Could not read footer. Please ensure that the file is in either ORC or Parquet format.
+\tat org.apache.spark.sql.X
+"""
+NO_PARQUET = """An error occurred while calling o84.collectToPython.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/rows/a.parquet.
+\tat org.apache.spark.sql.X
+Caused by: java.lang.RuntimeException: file:/rows/a.parquet is not a Parquet file. Expected magic number at tail
+"""
+
+
+OTHER_COLUMNS = """[CONFLICTING_PARTITION_COLUMN_NAMES] Conflicting partition column names detected:
+
+\tPartition column name list #0: tenant
+\tPartition column name list #1: tenant, priority
+
+For partitioned table directories, data files should only live in leaf directories.
+And directories at the same level should have the same partition column name.
+Please check the following directories for unexpected files or inconsistent partition column names:
+
+\tfile:/rows/tenant=a
+\tfile:/rows/tenant=a/priority=1 SQLSTATE: KD009"""
+OTHER_FOLDERS = """[CONFLICTING_DIRECTORY_STRUCTURES] Conflicting directory structures detected.
+Suspicious paths:
+
+\tfile:/rows
+\tfile:/rows/sub
+
+If provided paths are partition directories, please set "basePath" in the options of the data source. SQLSTATE: KD009"""
+NEW_FOLDERS = """[STREAM_FAILED] Query [id = a2f0] terminated with exception: assertion failed: Invalid batch: id#4 != \
+id#6"""
+
+
 MALFORMED = """An error occurred while calling o1005.collectToPython.
 : org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/a/b.csv.
 \tat org.apache.spark.sql.X
@@ -52,6 +86,30 @@ def test_a_malformed_row_is_told_with_its_file_and_what_to_do() -> None:
     assert reason.startswith("the row [x,2030-01-01T00:00:00.000Z,Hello] of file:/a/b.csv is malformed: it has more")
     assert "--read-option mode=DROPMALFORMED" in reason
     assert reason_of(RuntimeError(NO_JSON)).startswith("a line of the table is no JSON: mend it")
+
+
+@pytest.mark.parametrize("text", [NO_FOOTER, NO_PARQUET])
+def test_a_file_that_is_cut_off_is_named_with_what_to_do(text: str) -> None:
+    reason = reason_of(RuntimeError(text))
+    assert reason.startswith("file:/rows/a.parquet is no whole Parquet file")
+    assert "Put a whole copy in its place" in reason
+
+
+@pytest.mark.parametrize(
+    ("text", "folders"),
+    [
+        (OTHER_COLUMNS, "file:/rows/tenant=a and file:/rows/tenant=a/priority=1 have"),
+        (OTHER_FOLDERS, "file:/rows and file:/rows/sub have"),
+    ],
+)
+def test_folders_with_other_columns_are_named_with_what_to_do(text: str, folders: str) -> None:
+    reason = reason_of(RuntimeError(text))
+    assert reason.startswith(folders)
+    assert "recursiveFileLookup=true" in reason
+
+
+def test_folders_with_columns_that_come_later_are_told_with_what_to_do() -> None:
+    assert reason_of(RuntimeError(NEW_FOLDERS)).endswith("since the load began: start the load again")
 
 
 @pytest.mark.parametrize(

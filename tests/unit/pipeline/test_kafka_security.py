@@ -126,6 +126,16 @@ def test_client_credentials_are_taken_by_the_names_of_newer_clients_in_java() ->
     assert for_librdkafka(java) == {**TOKENS[1], **{f"sasl.oauthbearer.{k}": v for k, v in credentials.items()}}
 
 
+@pytest.mark.parametrize(("encoded", "client"), [("true", "urn%3Aa+b"), ("false", "urn:a b"), (None, "urn:a b")])
+def test_client_credentials_are_encoded_where_a_client_in_java_would(encoded: str | None, client: str) -> None:
+    java = {**TOKENS[0], "sasl.jaas.config": f'{BEARER} clientId="urn:a b" clientSecret="urn:a b";'}
+    if encoded is not None:
+        java["sasl.oauthbearer.header.urlencode"] = encoded
+    found = for_librdkafka(java)
+    assert found["sasl.oauthbearer.client.id"] == found["sasl.oauthbearer.client.secret"] == client
+    assert "sasl.oauthbearer.header.urlencode" not in found
+
+
 class TestSettings:
     """The formats take a connection by the names of the settings, too."""
 

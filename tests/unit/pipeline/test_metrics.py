@@ -48,7 +48,10 @@ def values(path: Path) -> dict[str, float]:
 
 def run(path: Path, job: Callable[[], Summary]) -> Summary:
     session: Any = Connected()
-    return measured(session, NAME, Places(file=path), job, lambda summary: Volume(summary.rows, None))
+    done = measured(session, NAME, Places(file=path), job, lambda summary: Volume(summary.rows, None))
+    if done.failure is not None:
+        raise done.failure
+    return done.summary
 
 
 def test_a_file_says_what_the_last_run_came_to(tmp_path: Path) -> None:

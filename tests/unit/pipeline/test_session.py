@@ -48,6 +48,15 @@ def test_under_spark_submit_only_what_jobs_rely_on_is_set() -> None:
     assert configs["spark.sql.session.timeZone"] == "UTC"
 
 
+@pytest.mark.parametrize("is_submitted", [False, True])
+def test_files_that_cannot_be_read_are_errors_whatever_the_defaults_of_a_cluster_are(is_submitted: bool) -> None:
+    names = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+    configs = configs_of(SessionOptions(master="yarn"), (), is_submitted=is_submitted)
+    assert [configs[name] for name in names] == ["false", "false"]
+    asked = SessionOptions(master="yarn", configs={names[0]: "true"})
+    assert configs_of(asked, (), is_submitted=is_submitted)[names[0]] == "true"
+
+
 @pytest.mark.parametrize("master", ["local[2]", *CLUSTERS])
 def test_a_property_that_is_given_has_the_last_word(master: str) -> None:
     options = SessionOptions(master=master, configs={"spark.driver.host": "10.0.0.1"})

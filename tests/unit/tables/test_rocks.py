@@ -128,11 +128,11 @@ async def test_no_flush_begins_because_of_the_time_while_a_full_table_in_memory_
 def test_loaded_rows_are_there_together_after_the_last_step_and_survive_a_crash(tmp_path: Path) -> None:
     store = RocksStore(tmp_path / "store")
     store.write({b"a": b"lost", b"z": b"lost"})
-    families = [{b"q%05d" % n: b"1" for n in range(20_000, 0, -1)}, {}, {b"r": b"2"}]
+    families = [[(b"q%05d" % n, b"1") for n in range(20_000, 0, -1)], [], [(b"r", b"2")]]
     for _ in store.load(families):
         assert store.get(b"q00001") is None
         assert store.get(b"r") is None
-    loaded = families[0] | families[2]
+    loaded = dict(families[0] + families[2])
     assert dict(store.scan(b"q", b"s")) == loaded
     assert after_a_crash(tmp_path / "store", tmp_path / "copy") == loaded
     assert not list((tmp_path / "store").glob("*.load")), "RocksDB has them by other names"
@@ -143,7 +143,7 @@ def test_rows_that_are_loaded_replace_those_that_were_there(tmp_path: Path) -> N
     store = RocksStore(tmp_path)
     store.write({b"a": b"1", b"b": b"1"})
     for value in (b"2", b"3"):
-        for _ in store.load([{b"a": value}]):
+        for _ in store.load([[(b"a", value)]]):
             pass
     assert list(store.scan(b"", b"\xff")) == [(b"a", b"3"), (b"b", b"1")]
     store.write({b"a": None})
@@ -153,13 +153,13 @@ def test_rows_that_are_loaded_replace_those_that_were_there(tmp_path: Path) -> N
 
 def test_a_load_that_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
     store = RocksStore(tmp_path)
-    loading = store.load([{b"a": b"1"}, {b"b": b"2"}])
+    loading = store.load([[(b"a", b"1")], [(b"b", b"2")]])
     next(loading)
     next(loading)
     assert list(tmp_path.glob("*.load"))
     loading.close()  # type: ignore[attr-defined]  # a generator's
     assert not list(tmp_path.glob("*.load"))
-    for _ in store.load([{}]):
+    for _ in store.load([[]]):
         pass
     assert list(store.scan(b"", b"\xff")) == []
     store.close()
@@ -172,7 +172,7 @@ def with_waiting_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> RocksStor
     monkeypatch.setattr(rocks, "_options", lambda: options)
     store = RocksStore(path)
     for number in range(3 * rocks.MOST_FILES):
-        for _ in store.load([{b"a": b"%d" % number, b"z": b"%d" % number}]):
+        for _ in store.load([[(b"a", b"%d" % number), (b"z", b"%d" % number)]]):
             pass
     return store
 

@@ -73,7 +73,7 @@ def go_on(store: Store) -> list[Any]:
     partition._position = table.checkpoint.position
     for _ in range(table.checkpoint.position):  # the commands that were carried out before
         scheduler.broker.append((scheduler.commands_topic, 0), None, None, [], RECORDED_AT)
-    partition._is_bulk_at_work = bool(Overlay(table).bulk_parts())
+    partition._is_bulk_at_work = bool(Overlay(table).others.bulk_parts())
     partition.next_due = Overlay(table).due(-1, 0, 1).next_due
     run_to(scheduler, UNTIL)
     return deliveries(scheduler)

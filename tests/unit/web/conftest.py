@@ -32,7 +32,7 @@ from light_scheduler.web.etf1 import history as etf1_history
 BUDGETS = {
     bounded: ("REQUEST_TIME_S",),
     cluster_state: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S"),
-    count_limits: ("REQUEST_TIME_S", "PATIENCE_S"),
+    count_limits: ("REQUEST_TIME_S", "WHOLE_PATIENCE_S", "OWN_PATIENCE_S"),
     delays: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S"),
     dry_run: ("MOST_TIME_S",),
     etf1_history: ("MOST_TIME_S",),
@@ -40,7 +40,7 @@ BUDGETS = {
     node: ("ANSWER_S",),
     own_answers: ("REQUEST_TIME_S", "SEARCH_TIME_S"),
     preview: ("MOST_TIME_S",),
-    request_limits: ("PATIENCE_S",),
+    request_limits: ("PATIENCE_S", "WORK_PATIENCE_S", "BODIES_PATIENCE_S"),
     cluster_answers: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S", "GRACE_S"),
     why: ("MOST_TIME_S",),
 }

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from light_scheduler.web import dry_run as handler
+from light_scheduler.web.large_bodies import LARGE_BYTES
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000
@@ -73,3 +74,16 @@ async def test_a_body_has_a_bound_of_lines(workers: Any) -> None:
 async def test_a_parameter_that_is_wrong_is_named(workers: Any, query: str) -> None:
     problem = await workers[0].ask("POST", f"{DRY_RUN}?{query}", 400, lines({"id": "a"}))
     assert problem["parameter"] == query.partition("=")[0]
+
+
+async def test_a_large_line_is_refused_with_what_to_do(workers: Any) -> None:
+    def padded(size: int) -> bytes:
+        short = lines({"id": "a", "trigger": {"after": "1h"}, "payload": {"text": ""}})
+        return short.replace(b'"text": ""', b'"text": "%s"' % (b"x" * (size - len(short))))
+
+    almost = padded(LARGE_BYTES - 1)
+    assert len(almost) == LARGE_BYTES - 1
+    assert len((await workers[0].ask("POST", DRY_RUN, 200, almost))["deliveries"]) == 1
+    problem = await workers[0].ask("POST", DRY_RUN, 413, lines({"id": "b"}) + b"\n" + padded(LARGE_BYTES))
+    assert "Line 2 has 65536 bytes" in problem["detail"]
+    assert "light-scheduler dry-run" in problem["detail"]

@@ -52,6 +52,20 @@ async def test_one_stream_has_all_that_was_asked_for(workers: Any) -> None:
     assert document["missing"] == []
 
 
+async def test_nothing_follows_the_header_that_a_head_request_gets(workers: Any) -> None:
+    host, port = workers[0].client.host, workers[0].client.port
+    reader, writer = await asyncio.open_connection(host, port)
+    ask = "{} {} HTTP/1.1\r\nHost: localhost\r\n\r\n".format
+    try:
+        async with asyncio.timeout(30):
+            writer.write(ask("HEAD", EVENTS).encode())
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK")
+            writer.write(ask("GET", "/live").encode())
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200 OK"), "the answer to the next request"
+    finally:
+        writer.transport.abort()
+
+
 async def test_documents_of_a_stream_are_made_side_by_side() -> None:
     """A worker that does not answer holds up each of them for some seconds."""
     begun = asyncio.Barrier(2)

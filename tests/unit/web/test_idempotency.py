@@ -169,6 +169,27 @@ async def test_a_mark_that_cannot_be_written_costs_nobody_the_answer(
     assert await send(workers[1], ONCE, 201) == answer
 
 
+async def test_a_worker_that_has_not_read_that_a_command_was_sent_waits_for_it(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = workers[0].commands
+    send_one, commands.is_held, lost = commands.send, True, list[Any]()
+
+    async def loses_marks(make: Any, timeout: float) -> Any:
+        if any(name == SENT for name, _ in make(None).headers):
+            lost.append(make(None))
+            raise BrokerError("gone for a moment")
+        return await send_one(make, timeout)
+
+    monkeypatch.setattr(commands, "send", loses_marks)
+    receipt = await send(workers[0], ONCE, 202, query="?wait=false")
+    asked = asyncio.create_task(send(workers[1], ONCE, 202, query="?wait=false"))
+    assert await asyncio.wait([asked], timeout=0.1) == (set(), {asked})
+    (mark,) = lost
+    cluster.idempotency.add(mark.key, mark.value, mark.headers)
+    assert await asked == receipt
+
+
 async def test_a_key_is_kept_for_an_hour(cluster: Any, workers: Any) -> None:
     first = await send(workers[0], ONCE, 201)
     cluster.clock.advance(HOUR - 1)

@@ -11,11 +11,14 @@ from support.web_cluster.schedules import NOW, TOPIC, make_entry
 from support.web_cluster.schedules import forget as forget_in
 from support.web_cluster.schedules import put as put_into
 
+from light_scheduler.access import ANYONE
 from light_scheduler.model import Cron, FixedRate
 from light_scheduler.tables import MemoryStore, ScheduleTable
 from light_scheduler.web import bounded
 from light_scheduler.web.light4j import handlers
+from light_scheduler.web.light4j.handlers import Light4jHandlers
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
+from light_scheduler.web.shares import HOLDER
 
 MINUTE, HOUR = 60_000, 3_600_000
 PATH = "/schedulers"
@@ -279,6 +282,21 @@ async def test_hosts_are_found_slice_by_slice_within_the_limit_of_a_request(
     rests.clear()
     refusal = await workers[0].json(PATH, 400, name="7", local="true")
     assert (refusal["parameter"], len(rests)) == ("host", 1), "it stops where its time is used up"
+
+
+async def test_what_workers_ask_each_other_counts_for_the_hosts_that_were_asked_for(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holders, own = [], Light4jHandlers._own
+
+    async def noted(handlers: Light4jHandlers, wanted: Any) -> Any:
+        holders.append(HOLDER.get())
+        return await own(handlers, wanted)
+
+    monkeypatch.setattr(Light4jHandlers, "_own", noted)
+    put(cluster, "a", partition=2)
+    assert await names(workers[0], host=HOST) == ["a"]
+    assert (len(holders), set(holders)) == (2, {ANYONE.name, frozenset({HOST})})
 
 
 async def test_the_openapi_document_has_the_operation(workers: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -12,13 +13,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from openapi_spec_validator import validate
 
+from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.tables.views import Query, QueryError
 from light_scheduler.web.etf1.operations import with_etf1
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
 from light_scheduler.web.openapi import openapi_document
 from light_scheduler.web.operations import OPERATIONS
+from light_scheduler.web.requested import requested
 from light_scheduler.web.text_forms import INSTANT
+from light_scheduler.wire.build import ANY
 from light_scheduler.wire.instants import FIRST_PLAUSIBLE, parse_instant
 
 
@@ -98,6 +102,54 @@ def test_parts_of_texts_have_the_pattern_that_workers_hold_them_to(name: str, te
         assert not re.search(pattern, text)
     else:
         assert re.search(pattern, text)
+
+
+def of_the_path(operation: str) -> str:
+    """Return the pattern of the id in an operation's path."""
+    found = [each for methods in openapi_document("1")["paths"].values() for each in methods.values()]
+    (parameters,) = [each["parameters"] for each in found if each["operationId"] == operation]
+    (pattern,) = [each["schema"]["pattern"] for each in parameters if each["name"] == "id"]
+    return str(pattern)
+
+
+def of_the_body(schema: str) -> str:
+    """Return the pattern of the id in a body."""
+    return str(openapi_document("1")["components"]["schemas"][schema]["properties"]["id"]["pattern"])
+
+
+ONCE = {"trigger": {"after": "1h"}, "target": {"topic": "target"}}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "body", "is_in_the_path"),
+    [
+        (of_the_path("put_schedule"), "schedule", ONCE, True),
+        (of_the_path("delete_schedule"), "cancel", {}, True),
+        (of_the_path("pause_schedule"), "pause", {}, True),
+        (of_the_body("ScheduleSubmission"), "schedule", ONCE, False),
+        (of_the_body("CancelMany"), "cancel", {}, False),
+    ],
+)
+@given(id=st.text())
+@example("")
+@example("*")
+@example("a*")
+@example("a*b")
+@example("a\n")
+@example("a\n*")
+def test_ids_have_the_pattern_that_workers_hold_them_to(
+    pattern: str, command: str, body: dict[str, Any], is_in_the_path: bool, id: str
+) -> None:
+    told = {"tenant": "shop", "command": command}
+    given, asked = (told | {"id": id}, body) if is_in_the_path else (told, body | {"id": id})
+    try:
+        wanted = requested(json.dumps(asked).encode(), given, lambda _: [])
+    except InvalidCommand:
+        is_taken = False
+    else:
+        is_taken = is_in_the_path or command == "schedule" or wanted.id.endswith(ANY)
+    whole = pattern.removesuffix("$") + r"\Z"  # in ECMAScript's dialect, which JSON Schema has, $ is the very end
+    assert bool(re.search(whole, id)) == is_taken
 
 
 EDGES = (LATEST_INSTANT, 253_399_999_999_999, 253_401_999_999_999, 253_402_299_999_999, FIRST_PLAUSIBLE - 1)

@@ -9,6 +9,7 @@ import pytest
 from light_scheduler.client import Receipt
 from light_scheduler.client.errors import ResultTimeout
 from light_scheduler.errors import BrokerError
+from light_scheduler.lanes.lane_state import RULES_UNREAD
 from light_scheduler.web.command_channel import TooManyWaitingError
 
 NOW = 1_800_000_000_000
@@ -63,6 +64,17 @@ async def test_partitions_that_do_not_answer_and_a_worker_that_is_not_ready_have
     workers[0].lanes.states[lane] = "restoring"
     assert (await workers[0].json(SCHEDULES, status=503))["type"] == URN + "partitions-missing"
     assert (await workers[0].json("/ready", status=503))["type"] == URN + "not-ready"
+
+
+async def test_what_a_lane_has_failed_with_is_told_to_nobody_who_asks_whether_the_worker_is_ready(workers: Any) -> None:
+    lanes = workers[0].lanes
+    lanes.states[next(iter(lanes.states))] = "failed"
+    lanes.figures["reason"] = "no answer for 8 s from shop-orders-3"
+    problem = await workers[0].json("/ready", status=503)
+    assert [reason.rpartition(" is ")[2] for reason in problem["reasons"]] == ["failed"]
+    lanes.figures["reason"] = RULES_UNREAD
+    problem = await workers[0].json("/ready", status=503)
+    assert [reason.rpartition(" is ")[2] for reason in problem["reasons"]] == [f"failed: {RULES_UNREAD}"]
 
 
 async def test_a_page_of_another_site_is_refused_with_a_type(workers: Any) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.holders import request_of
 from support.waiting import eventually
 
 from light_scheduler.access import ANYONE, Identity, Role
@@ -18,21 +19,15 @@ from light_scheduler.settings import Settings
 from light_scheduler.web import bodies, command_channel, events, idempotency, idempotency_claims, request_limits
 from light_scheduler.web.command_channel import CommandChannel, TooManyWaitingError
 from light_scheduler.web.looking_back import look_back
+from light_scheduler.web.problems import ProblemError
 from light_scheduler.web.shares import HOLDER, Holder, Shares, holder_for
 from light_scheduler.web.turns import Turns
+from light_scheduler.wire.idempotency import ClaimMade
+
+from .test_dead_letters import add_letter
 
 NOW = 1_800_000_000_000
 ONCE = {"trigger": {"at": NOW + 3_600_000}, "target": {"topic": "out"}}
-
-
-@contextmanager
-def request_of(holder: Holder) -> Iterator[None]:
-    """What runs in it is for a holder."""
-    token = HOLDER.set(holder)
-    try:
-        yield
-    finally:
-        HOLDER.reset(token)
 
 
 def schedules(tenant: str) -> str:
@@ -272,6 +267,56 @@ async def test_idempotency_keys_of_one_tenant_leave_room_for_those_of_others(
     cluster.clock.advance(3_600_000)
     assert await post("b", 1) == 201
     assert [await post("a", number) for number in range(2)] == [201, 201], "what has expired counts no more"
+
+
+@pytest.mark.parametrize(("expired", "has_room"), [("a", True), ("b", False)])
+def test_with_its_share_of_idempotency_keys_a_tenant_has_room_only_for_those_of_its_own_that_expired(
+    monkeypatch: pytest.MonkeyPatch, expired: str, has_room: bool
+) -> None:
+    monkeypatch.setattr(idempotency_claims, "MOST_KEYS", 10)
+    claims = idempotency_claims.Claims()
+    for number, tenant in enumerate([expired, *"aaaa", *"a"[expired == "a" :]]):
+        claims.apply(f"{number}:0", ClaimMade("", "id", tenant), NOW if number else NOW - 1)
+    assert not claims.has_room("a", NOW + idempotency_claims.KEPT_MS - 1 - idempotency_claims.COUNTED_FOR_MS)
+    assert claims.has_room("a", NOW + idempotency_claims.KEPT_MS - 1) == has_room
+    assert claims.has_room("c", NOW + idempotency_claims.KEPT_MS - 1)
+
+
+async def test_dead_letters_that_one_tenant_redrives_leave_room_for_those_of_others(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, asking: list[asyncio.Task[Any]]
+) -> None:
+    monkeypatch.setattr(request_limits, "PATIENCE_S", 60.0)
+    monkeypatch.setattr(request_limits, "WORK_PATIENCE_S", 60.0)
+    turns = request_limits.request_turns()
+    monkeypatch.setattr("light_scheduler.web.handlers.request_turns", lambda: turns)
+    (worker,) = await cluster.start([0, 1])
+    served: list[Holder] = []
+    gate = asyncio.Semaphore(0)
+
+    async def firing(*_: Any) -> Any:
+        served.append(HOLDER.get())
+        await gate.acquire()
+        raise ProblemError(HTTPStatus.CONFLICT, "It is not sent in this test.")
+
+    monkeypatch.setattr("light_scheduler.web.redrive.Redrive._firing", firing)
+    letters = {tenant: add_letter(cluster, "missed", tenant=tenant) for tenant in "ab"}
+    tokens = {tenant: await cluster.token("write", tenant) for tenant in "ab"}
+
+    def redrive(tenant: str) -> asyncio.Task[Any]:
+        headers = {"Authorization": f"Bearer {tokens[tenant]}"}
+        path = f"/api/v1/dead-letters/{letters[tenant]}/redrive"
+        return asyncio.create_task(worker.client.post(path, headers=headers))
+
+    of_a = [redrive("a") for _ in range(request_limits.REDRIVES_WAITING + 2)]
+    asking += of_a
+    await eventually(lambda: any(each.done() and each.result().status == 429 for each in of_a))
+    asking.append(of_b := redrive("b"))
+    a, b = (frozenset({tenant}) for tenant in "ab")
+    await eventually(lambda: b in turns.redrives._waiting)
+    gate.release()
+    gate.release()
+    assert (await of_b).status == 409
+    assert served[:2] == [a, b]
 
 
 async def test_requests_of_one_tenant_that_wait_for_earlier_ones_leave_room_for_those_of_others(

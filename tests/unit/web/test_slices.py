@@ -56,6 +56,14 @@ async def test_or_of_all_the_time_if_the_slice_waited_itself(machine: Machine, w
     assert machine.rests == [0.09]
 
 
+@pytest.mark.parametrize(("cpu_s", "rests"), [(0.0019, []), (0.002, [0.006])])
+async def test_a_short_last_slice_may_be_spared_the_rest(machine: Machine, cpu_s: float, rests: list[float]) -> None:
+    async with LoopTime(rest=3.0, credit=Credit(0.0), spared_s=0.002) as time:
+        machine.work(wall_s=0.05, cpu_s=cpu_s)
+        assert time.held_s() == cpu_s
+    assert machine.rests == rests
+
+
 async def test_a_request_is_over_by_its_processor_time_whatever_the_clock_says(machine: Machine) -> None:
     async with LoopTime(0.01, 9.0, Credit(0.0)) as time:
         machine.work(wall_s=1.0, cpu_s=0.006)

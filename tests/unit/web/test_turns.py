@@ -11,10 +11,19 @@ import pytest
 from support.waiting import eventually
 
 from light_scheduler.tables.views import Query
-from light_scheduler.web import cluster_answers, handlers, own_answers, preview, reader, request_limits, slices, turns
+from light_scheduler.web import (
+    cluster_answers,
+    handlers,
+    own_answers,
+    preview,
+    request_limits,
+    schedule_client,
+    slices,
+    turns,
+)
 from light_scheduler.web.own_answers import own_page
 from light_scheduler.web.problems import ProblemError
-from light_scheduler.web.reader import ScheduleReader
+from light_scheduler.web.schedule_client import ScheduleReader
 from light_scheduler.web.turns import Turns
 
 LIST = "/api/v1/tenants/default/schedules"
@@ -64,6 +73,27 @@ async def test_a_request_that_has_waited_for_long_enough_is_refused() -> None:
             await queue.turn().__aenter__()
     async with queue.turn():
         pass
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [("schedules", {"limit": "1000"}), ("schedules", {"id_contains": "9"}), ("upcoming", {"by": "day"})],
+)
+async def test_a_short_read_does_not_wait_until_a_long_one_of_another_tenant_is_done(
+    cluster: Any, workers: Any, rests: list[Any], path: str, given: dict[str, str]
+) -> None:
+    for number in range(600):
+        cluster.put(f"{number:03}", tenant="a", due=NOW, target=f"topic-{number}")
+    cluster.put("own", tenant="b", partition=2, due=NOW)
+    long = asyncio.create_task(workers[0].json(f"/api/v1/tenants/a/{path}", **given))
+    await eventually(lambda: len(rests) > 5)
+    (row,) = (await workers[0].json("/api/v1/tenants/b/schedules"))["schedules"]
+    assert row["id"] == "own"
+    (count,) = (await workers[0].json("/api/v1/tenants/b/upcoming"))["counts"]
+    assert count["count"] == 1
+    assert not long.done()
+    answer = await long
+    assert len(answer.get("schedules") or answer["counts"]) > 100
 
 
 class Reading:
@@ -244,7 +274,7 @@ async def test_previews_wait_for_lists_and_lists_for_previews(
 async def test_a_reader_asks_again_when_a_worker_has_too_much_to_do(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "RETRY_AFTER_S", 0)
+    monkeypatch.setattr(schedule_client, "RETRY_AFTER_S", 0)
     cluster.put("a")
     refusals = 3
 

@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 from multidict import MultiDict
 from support.last_instant import DUE, RANGES, put_at_the_last_instant
 from support.tries import tries
+from support.web_cluster.schedules import make_entry
 
 from light_scheduler.model import NEVER
+from light_scheduler.tables import Overlay
+from light_scheduler.tables.count_rows import ROW_CELLS
 from light_scheduler.tables.views import Lane
 from light_scheduler.web.cluster_answers import Whole
 from light_scheduler.web.upcoming import document, intervals_of, own_counts
+from light_scheduler.wire.state import encode_entry, identity_of
 
 UPCOMING = "/api/v1/tenants/default/upcoming"
 LIST = "/api/v1/tenants/default/schedules"
@@ -154,3 +158,21 @@ async def test_an_answer_is_put_together_slice_by_slice_and_in_order(
     ordered = [(each["due_from"], each["target_topic"]) for each in answer["counts"]]
     assert ordered == sorted(ordered)
     assert sum(each["count"] for each in answer["counts"]) == sum(each["count"] for each in answer["pending"]) == 10
+
+
+async def test_groups_of_others_take_no_slices_of_a_tenants_counts(
+    cluster: Any, workers: Any, rests: list[Any]
+) -> None:
+    cluster.put("own", due=NOW)
+    asked = intervals_of("default", MultiDict(due_from=str(NOW)), NOW)
+    table = workers[0].lanes.all["light-scheduler-commands", 0]
+    overlay = Overlay(table)
+    for number in range(2_000):
+        each = make_entry(f"{number}", tenant="other", target=f"t-{number}", due=NOW + number * 30_000)
+        overlay.put(identity_of(each), each, encode_entry(each))
+    overlay.apply(changelog_offset=1, complete_at=NOW)
+    assert len(table.counts.totals()) == 2_001
+    rests.clear()
+    found = await own_counts(workers[0].lanes, asked)
+    assert [count for _, kind, count in found.counts if kind.minute is not None] == [1]
+    assert len(rests) <= 2 * ROW_CELLS

@@ -12,6 +12,10 @@ from aiokafka.structs import ConsumerRecord
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import NOW, After, ControlCommand, Once, ReplyTo, ScheduleCommand, Target
 from light_scheduler.wire import command_schema, dialect_named, json_command
+from light_scheduler.wire.fields import OF_WORKERS
+from light_scheduler.wire.plain_json_commands import plain_json
+from light_scheduler.wire.requester import REQUESTED_BY
+from light_scheduler.wire.signatures import not_ours
 
 AT = 1_767_225_600_000
 JSON_TYPE = ("content-type", b"application/vnd.light-scheduler.command+json")
@@ -142,7 +146,11 @@ def test_a_null_record_cancels_what_its_key_names() -> None:
         ({"target": {"topic": "a b"}}, "target.topic", "not a topic name"),
         ({"target": {"topic": 5}}, "target.topic", "must be string"),
         ({"target": {"topic": "t", "partition": -1}}, "target.partition", "whole number from 0"),
-        ({"target": {"topic": "t", "headers": {"schedule-id": "x"}}}, "target.headers.schedule-id", "scheduler's"),
+        (
+            {"target": {"topic": "t", "headers": {"schedule-id": "x"}}},
+            "target.headers.schedule-id",
+            "reserved for the scheduler",
+        ),
         ({"target": {"topic": "t", "headers": {"x": 1}}}, "target.headers.x", "string or null"),
         ({"target": {"topic": "t", "headers": []}}, "target.headers", "object"),
         ({"target": {"topic": "t", "key": "a", "key_base64": "YQ=="}}, "target.key_base64", "with target.key"),
@@ -155,6 +163,8 @@ def test_a_null_record_cancels_what_its_key_names() -> None:
         ({"id": 5}, "id", "must be string"),
         ({"id": ""}, "id", "must not be empty"),
         ({"key": 5}, "key", "must be string"),
+        ({"key": "a*"}, "id", r"must not end in \*.*The id is the record's key"),
+        ({"id": "a*", "key": "a"}, "id", r"must not end in \*"),
         ({"labels": {"a": 1}}, "labels", "must be string"),
         ({"labels": ["a"]}, "labels", "object or string"),
         ({"priority": 256}, "priority", "from 0 to 255"),
@@ -190,6 +200,13 @@ def test_refuses_control_headers_beside_the_json_form() -> None:
     assert refusal({"id": "a"}, ("schedule-at", b"1")).field == "schedule-at"
 
 
+@pytest.mark.parametrize("value", [None, b"", b"1"])
+@pytest.mark.parametrize("header", sorted(OF_WORKERS - {REQUESTED_BY}))
+def test_a_header_that_only_workers_set_is_refused_as_theirs(header: str, value: bytes | None) -> None:
+    error = refusal({"id": "a"}, (header, value))
+    assert (error.field, error.reason) == (header, not_ours(header).reason)
+
+
 @pytest.mark.parametrize("content_type", [JSON_TYPE[1], JSON_TYPE[1].upper() + b"; charset=utf-8"])
 def test_a_native_topic_takes_the_json_form_where_the_content_type_says_so(content_type: bytes) -> None:
     value = {"id": "a", "target": {"topic": "t"}, "payload": {"text": "x"}}
@@ -218,6 +235,16 @@ def test_a_refused_record_still_tells_whom_to_answer(dialect: str) -> None:
         ({"tenant": ""}, None),
         ({"Tenant": "acme"}, None),
         ({"tennant": "acme"}, None),
+        ({"target.tenant": "acme"}, None),
+        ({"target": {"tenant": "acme"}}, None),
+        ({"trigger": {"Tenant": "acme"}}, None),
+        ({"payload": {"tenant": "acme"}}, None),
+        ({"target": {"topic": "t", "headers": {"tenant": "acme"}}}, "default"),
+        ({"target": {"topic": "t", "headers": {"schedule-tenant": "acme"}}}, None),
+        ({"target": {"topic": "t", "headers": {"schedule-tennant": 5}}}, None),
+        ({"target": {"topic": "t", "headers": {"schedule-at": "1"}}}, "default"),
+        ({"target": {"topic": "t", "headers": ["schedule-tenant"]}}, "default"),
+        ({"payload": {"json": {"tenant": "acme"}}}, "default"),
         (["acme"], None),
     ],
 )
@@ -227,9 +254,26 @@ def test_a_refused_record_tells_whether_its_tenant_is_known(dialect: str, value:
 
 
 @pytest.mark.parametrize("dialect", ["native", "json"])
-def test_the_tenant_of_json_with_a_header_for_it_is_not_known(dialect: str) -> None:
-    given = record({"id": "a"}, JSON_TYPE, ("schedule-tenant", b"acme"))
-    assert not dialect_named(dialect).salvage(given).is_tenant_known
+@pytest.mark.parametrize("is_json", [True, False])
+def test_few_of_very_many_names_are_compared_with_that_of_the_tenant(
+    dialect: str, is_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[str] = []
+    monkeypatch.setattr("difflib.get_close_matches", lambda name, known, n: compared.append(name))
+    names = [f"x{number}" for number in range(10_000)]
+    given = record(dict.fromkeys(names), JSON_TYPE) if is_json else record({}, *((f"schedule-{x}", b"") for x in names))
+    envelope = dialect_named(dialect).salvage(given)
+    assert len(compared) <= 100
+    assert not (is_json and envelope.is_tenant_known)
+
+
+@pytest.mark.parametrize("dialect", ["native", "json"])
+@pytest.mark.parametrize(
+    ("header", "is_known"), [("schedule-tenant", False), ("schedule-tennant", False), ("tenant", True)]
+)
+def test_the_tenant_of_json_with_a_header_for_it_is_not_known(dialect: str, header: str, is_known: bool) -> None:
+    given = record({"id": "a"}, JSON_TYPE, (header, b"acme"))
+    assert dialect_named(dialect).salvage(given).is_tenant_known is is_known
 
 
 @pytest.mark.parametrize("dialect", ["native", "json"])
@@ -335,6 +379,25 @@ def test_the_published_schema_lists_exactly_the_fields_that_are_accepted() -> No
             decode(value)
 
 
+@pytest.mark.parametrize("dialect", ["native", "json", "etf1", "light4j"])
+@pytest.mark.parametrize("path", [path for path in _EXAMPLES if "." in path] + ["payload.text", "payload.json"])
+def test_a_path_is_no_name_of_a_member_and_the_reason_says_where_it_belongs(dialect: str, path: str) -> None:
+    group, _, name = path.partition(".")
+    for target in ({"topic": "t"}, {}):
+        given = record({path: "1h", "target": target, "trigger": {"at": AT}}, JSON_TYPE)
+        with pytest.raises(InvalidCommand) as caught:
+            dialect_named(dialect).decode(given)
+        reason = f'is not known; did you mean "{group}": {{"{name}": ...}}?'
+        assert (caught.value.field, caught.value.reason) == (path, reason)
+        assert plain_json(given) is None
+
+
+@pytest.mark.parametrize("path", ["trigger.aftr", "target.", "trigger.after.x", "ttl.x", ".topic"])
+def test_a_name_with_a_dot_that_is_no_path_is_not_known_either(path: str) -> None:
+    error = refusal({path: "1h", "target": {"topic": "t"}})
+    assert (error.field, error.reason.partition(";")[0]) == (path, "is not known")
+
+
 def test_the_published_schema_is_json_and_closed() -> None:
     schema = command_schema()
     assert msgspec.json.decode(msgspec.json.encode(schema)) == schema
@@ -370,3 +433,19 @@ def test_a_schema_can_be_of_one_command() -> None:
     schema = command_schema({"id", "expected-version", "at"})
     assert schema["properties"].keys() == {"id", "key", "expected_version", "trigger"}
     assert schema["properties"]["trigger"]["properties"].keys() == {"at"}
+
+
+def test_of_very_many_members_only_the_first_that_is_not_known_is_looked_at() -> None:
+    """A large body has a hundred thousand, and whoever reads it holds up the loop."""
+    members = b"".join(b', "m%d": "\xff"' % number for number in range(1_000))
+    with pytest.raises(InvalidCommand, match="is not known") as caught:
+        json_command(b'{"id": "a"' + members + b"}", {"command": "schedule"})
+    assert caught.value.field == "m0"
+
+
+def test_members_that_nothing_else_tells_are_not_read_to_put_a_command_together() -> None:
+    body = b'{"id": "a", "payload": {"json": "\xff"}, "tenant": null}'
+    value = json_command(body, {"command": "schedule", "tenant": "acme"})
+    assert b"\xff" in value
+    assert refusal(value, raw=True).field == "payload"
+    assert b'"tenant":"acme"' in value

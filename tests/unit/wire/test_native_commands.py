@@ -18,6 +18,14 @@ from light_scheduler.model import (
     Target,
 )
 from light_scheduler.wire import dialect_named, native, record_id
+from light_scheduler.wire.fields import OF_WORKERS
+from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
+from light_scheduler.wire.lane_marks import BULK_COUNT, BULK_REACH, FORWARDED_FROM
+from light_scheduler.wire.probe import PROBE
+from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT
+from light_scheduler.wire.requester import REQUESTED_BY
+from light_scheduler.wire.room_lending import ROOM_ASKED, ROOM_GIVEN
+from light_scheduler.wire.signatures import not_ours
 
 AT = 1_767_225_600_000
 TOPIC = ("schedule-target-topic", b"reminders")
@@ -243,6 +251,8 @@ def test_refuses_header_by_name_and_says_why(header: str, value: bytes | None, r
         ),
         ([TOPIC], {"key": b"\xff"}, "schedule-id", "not UTF-8"),
         ([TOPIC], {"key": b""}, "schedule-id", "must not be empty"),
+        ([TOPIC], {"key": b"a*"}, "schedule-id", r"^schedule-id: must not end in \*.*The id is the record's key"),
+        ([TOPIC], {"key": b"*"}, "schedule-id", r"must not end in \*"),
         ([TOPIC], {"value": None}, "schedule-target-topic", "no meaning for a cancel, which a null value"),
         ([("schedule-command", b"cancel"), ("schedule-at", b"1767225600000")], {}, "schedule-at", "for a cancel$"),
         ([], {"value": None, "key": None}, "schedule-id", "no key"),
@@ -258,6 +268,19 @@ def test_refuses_records_whose_parts_do_not_fit(
         raise error
 
 
+@pytest.mark.parametrize("value", [None, b"", b"1:2:3"])
+@pytest.mark.parametrize("header", sorted(OF_WORKERS))
+def test_a_header_that_only_workers_set_is_refused_as_theirs(header: str, value: bytes | None) -> None:
+    for given in ([(header, value), TOPIC], [(header, value)]):
+        error = refusal(*given, key=None, value=None)
+        assert (error.field, error.reason) == (header, not_ours(header).reason)
+
+
+def test_the_headers_that_only_workers_set_are_those_of_their_records() -> None:
+    of_records = {BULK_COUNT, BULK_REACH, ADOPTED_FROM, EMPTIED, ROOM_ASKED, ROOM_GIVEN, RATE_ASKED, RATE_LENT}
+    assert of_records | {FORWARDED_FROM, PROBE, REQUESTED_BY} == OF_WORKERS
+
+
 def test_headers_that_do_not_begin_with_the_prefix_are_the_users_in_their_order() -> None:
     given = [("b", b"1"), ("Schedule-At", b"2"), ("content-type", b"application/json"), ("a", None), ("b", b"\xff")]
     assert schedule(*given).headers == given
@@ -265,6 +288,12 @@ def test_headers_that_do_not_begin_with_the_prefix_are_the_users_in_their_order(
 
 def test_an_id_may_hold_any_text_that_is_not_control_characters() -> None:
     assert schedule(("schedule-id", "a b\u3000ж\u200d👩/@".encode())).id == "a b\u3000ж\u200d👩/@"
+
+
+def test_a_key_that_ends_in_a_star_names_one_schedule_beside_an_id_and_for_a_cancel() -> None:
+    assert (schedule(("schedule-id", b"a"), key=b"a*").id, schedule(key=b"*a").id) == ("a", "*a")
+    command = cancel(value=None, key=b"a*")
+    assert (command.id, command.selection) == ("a*", None)
 
 
 def test_a_binary_target_key_round_trips() -> None:

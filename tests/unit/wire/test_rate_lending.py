@@ -8,8 +8,9 @@ from support.partition import command
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.wire.lane_marks import mark_of
-from light_scheduler.wire.lending import ROOM_GIVEN, require_ours
 from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT, rate_headers, rate_in
+from light_scheduler.wire.room_lending import ROOM_GIVEN
+from light_scheduler.wire.signatures import require_ours
 
 TOPIC, SECRET = "app-commands", b"of the workers"
 ASK = RateAsk(RateName(RateKind.COMMANDS, "acme"), 3, 77, 1_500)

@@ -121,7 +121,7 @@ class _Names:
         self._whose: dict[str, tuple[RecordId, int, int, int, int]] = {}
 
     def is_taken(self, name: str, place: RecordId, delivery: Arrival) -> bool:
-        """Take a delivery id; tell whether another delivery has it."""
+        """Take a delivery id; return whether another delivery has it."""
         whose = (place, delivery.version, delivery.sequence, delivery.due, delivery.attempt)
         return self._whose.setdefault(name, whose) != whose
 
@@ -187,7 +187,7 @@ def _letters(dead_letters: Iterable[Record], replay: Replay) -> Iterator[Trouble
 
 
 def _may_be_given_up(life: Life | None, cause: str, due: int | None) -> bool:
-    """Tell whether nobody may have completed a firing that waited for it."""
+    """Return whether nobody may have completed a firing that waited for it."""
     if life is None or cause != UNACKNOWLEDGED or due is None:
         return False
     waits = life.ack_timeout is not None or life.form == "delay"

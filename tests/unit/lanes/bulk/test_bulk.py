@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.bulk import ALL, COUNT, Topic
-from support.partition import AT, HOUR
+from support.partition import AT, HOUR, TO_REMINDERS, due_at
 
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.lanes.cycle import Cycle
@@ -51,6 +51,43 @@ async def test_prefix_and_labels_select(filled: Topic, id: str, labels: str, cou
 
     assert filled.totals == [("pause", id, Outcome.PAUSED, count)]
     assert sum(filled.pending.values()) == count
+
+
+async def test_tenants_have_equal_parts_of_a_slice_and_the_commands_of_one_their_order(filled: Topic) -> None:
+    acme = ("schedule-tenant", b"acme")
+    partition = filled.partitions[0]
+    for number in range(10):
+        filled.send(
+            0, due_at(AT + HOUR), *TO_REMINDERS, acme, ("schedule-id", b"0/%d" % number), ("schedule-labels", b"")
+        )
+    await filled.settle()
+    partition.most_bulk = 4
+    for name in ("pause", "resume", "pause"):
+        filled.control(0, name, "0/*")
+    filled.control(0, "pause", "0/*", acme)
+    await filled.settle()
+    done = [(event.tenant, event.event) for event in filled.history if event.id == "0/*"]
+    assert done.index(("acme", EventType.PAUSED)) == 0, "it is not behind thirty schedules of another tenant"
+    assert [event for tenant, event in done if tenant == "default"] == [
+        EventType.PAUSED,
+        EventType.RESUMED,
+        EventType.PAUSED,
+    ]
+
+
+async def test_each_tenant_is_the_first_of_a_slice_in_turn(filled: Topic) -> None:
+    acme = ("schedule-tenant", b"acme")
+    filled.send(0, due_at(AT + HOUR), *TO_REMINDERS, acme, ("schedule-id", b"0/0"))
+    await filled.settle()
+    filled.partitions[0].most_bulk = 1
+    filled.control(0, "pause", "0/*")
+    filled.control(0, "pause", "0/*", acme)
+    first = []
+    for filled.now in range(AT, AT + 8):
+        before = len(filled.history)
+        await filled.cycle(0)
+        first += [event.tenant for event in filled.history[before:] if event.id != "0/*"][:1]
+    assert first[0] != first[1], "with a limit of one, both come alone"
 
 
 async def test_another_tenant_is_not_touched(filled: Topic) -> None:

@@ -9,7 +9,9 @@ from support.bulk import ALL, COUNT, KEYS, Topic
 from support.partition import ANSWER, NAMES, topic
 
 from light_scheduler.engine import Limits, decide_bulk
-from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
+from light_scheduler.lanes import bulk
+from light_scheduler.lanes.answers import Answers
+from light_scheduler.lanes.bisection import Kind, Work, WorkFailedError
 from light_scheduler.model import EventType, Headers, Outcome
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
 
@@ -47,6 +49,51 @@ async def test_what_cannot_be_carried_out_is_rejected_where_it_was_sent_and_goes
     assert filled.waiting == [[], [], []]
     await filled.cycle(0)
     assert len(filled.pending) == 33
+
+
+async def test_a_tenant_has_so_many_bulk_commands_at_work_and_no_more(
+    filled: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "MOST_AT_WORK", 3)
+    sent = [filled.control(0, "pause", f"0/order-{number}*") for number in range(5)]
+    filled.control(0, "pause", "*", ("schedule-tenant", b"another"))
+    cycle = await filled.cycle(0)
+    assert filled.rejected == [("quota.bulk_commands", 0, offset) for offset in sent[3:]]
+    assert cycle.transaction.over_quota == 2
+    refusals = [result for result in filled.results if result.outcome is Outcome.REJECTED]
+    assert [str(result.reason).partition(" are")[0] for result in refusals] == ["3 bulk commands of tenant default"] * 2
+    await filled.settle()
+    assert [count for _, _, outcome, count in filled.totals if outcome is Outcome.PAUSED] == [1, 1, 1, 0]
+
+
+async def test_a_tenant_sends_bulk_commands_again_once_earlier_ones_are_answered(
+    filled: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is at work here is done, and waits for reports of other partitions."""
+    monkeypatch.setattr(bulk, "MOST_AT_WORK", 1)
+    for _ in range(2):
+        filled.control(0, "pause", "*")
+        await filled.cycle(0)
+        await filled.cycle(0)
+        assert not filled.at_work(0)
+        late = filled.control(0, "resume", "*")
+        await filled.cycle(0)
+        assert filled.rejected.pop() == ("quota.bulk_commands", 0, late)
+        await filled.settle()
+    assert [outcome for _, _, outcome, _ in filled.totals if outcome is not Outcome.REJECTED] == [Outcome.PAUSED] * 2
+
+
+async def test_copies_of_bulk_commands_are_taken_however_many_there_are(
+    filled: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "MOST_AT_WORK", 1)
+    for number in range(COUNT):
+        filled.control(number, "pause", f"{number}/*")
+    for number in range(COUNT):
+        await filled.cycle(number)
+    await filled.settle()
+    assert filled.rejected == []
+    assert sorted(count for *_, count in filled.totals) == [11, 11, 11]
 
 
 @pytest.mark.parametrize(
@@ -145,6 +192,28 @@ async def test_a_command_for_many_that_cannot_be_carried_out_ends_where_it_stand
     assert [(event.id, event.reason) for event in filled.history if event.event is EventType.REJECTED] == [
         ("*", f"the scheduler fails to carry it out: ValueError('x'); {changed} schedules were changed before")
     ]
+
+
+async def test_a_command_for_many_whose_answer_cannot_be_made_as_its_last_part_ends_is_answered_all_the_same(
+    filled: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise ValueError("an error of the scheduler's own")
+
+    offset = filled.control(0, "cancel", "*")
+    await filled.cycle(0)
+    for number in (1, 2, 1, 2):
+        await filled.cycle(number)
+    reports = list(filled.waiting[0])
+    monkeypatch.setattr(Answers, "add_bulk", fail)
+    with pytest.raises(WorkFailedError) as caught:
+        await filled.cycle(0)
+    assert caught.value.work == Work(Kind.BULK, offset)
+    filled.waiting[0] = reports
+    await filled.cycle(0, condemned={caught.value.work: "ValueError('x')"})
+    assert filled.totals == [("cancel", "*", Outcome.CANCELLED, 22)]
+    assert [result.reason for result in filled.results] == ["partition 0 has not reported that it has carried it out"]
+    assert not filled.at_work(0)
 
 
 async def test_a_command_for_many_that_is_over_is_not_told_of_when_it_is_condemned(filled: Topic) -> None:

@@ -12,9 +12,9 @@ from support import partition as supported
 from support.moving import AFTER, BEFORE, CANCEL, GROWN, MOVES, ONCE, SECRET, grown, mark, passed, record
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, Partition, due_at
 
-from light_scheduler.engine.transplant import ANOTHER_LOG
+from light_scheduler.engine.another_log import ANOTHER_LOG
 from light_scheduler.errors import InvalidCommand, LaneError
-from light_scheduler.lanes.caution import Kind, Work
+from light_scheduler.lanes.bisection import Kind, Work
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import EventType, Outcome, Requester
@@ -23,7 +23,7 @@ from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import CommandRecord, partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM
-from light_scheduler.wire.json_form import CONTENT_TYPE, JSON_COMMAND
+from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.lane_marks import FORWARDED_FROM
 from light_scheduler.wire.native import NativeDialect
 from light_scheduler.wire.requester import requester_header
@@ -147,7 +147,7 @@ async def test_a_command_that_is_back_and_is_rejected_is_not_awaited_any_more(
 ) -> None:
     home.tenants = FixedTenancy(DEFAULT_TARGET)
     await home.run(record(5, due_at(AT + HOUR), ("schedule-tenant", b"acme")))
-    assert Overlay(home.table).any_lent
+    assert Overlay(home.table).others.any_lent
     grown(former)
     former.tenants = FixedTenancy(DEFAULT_TARGET)
     await former.run(*passed(home, 1))
@@ -161,7 +161,7 @@ async def test_a_command_that_is_back_and_is_rejected_is_not_awaited_any_more(
     await home.run(back, condemned=condemned)
 
     assert len(home.dead_letters) == 1
-    assert not Overlay(home.table).any_lent
+    assert not Overlay(home.table).others.any_lent
 
 
 class Refusing(NativeDialect):

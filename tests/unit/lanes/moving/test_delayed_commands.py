@@ -60,7 +60,7 @@ async def test_a_command_that_is_back_and_cannot_be_delayed_is_back_all_the_same
     assert [(result.offset, result.outcome.value) for result in home.results] == [(1, "rejected"), (2, "rejected")]
     await home.run(now=AT + 1_000)
     assert [(result.offset, result.outcome.value) for result in home.results] == [(0, "not_found")]
-    assert not Overlay(home.table).any_lent
+    assert not Overlay(home.table).others.any_lent
 
 
 async def test_schedules_are_not_gone_through_again_while_delayed_commands_wait(former: Partition) -> None:

@@ -55,7 +55,7 @@ async def test_what_is_too_large_to_be_moved_stays_and_who_asked_for_it_waits_no
     cycle = await home.run(*passed(former, 5))
 
     assert (cycle.outcomes, home.results, home.dead_letters) == ({}, [], [])
-    assert not Overlay(home.table).any_lent
+    assert not Overlay(home.table).others.any_lent
 
 
 async def test_a_command_that_is_rejected_for_what_is_too_large_to_be_moved_makes_no_second_schedule(
@@ -66,8 +66,8 @@ async def test_a_command_that_is_rejected_for_what_is_too_large_to_be_moved_make
     grown(former)
     rules = TenantRules(commands_per_second=0.001)
     former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
-    former.rates.take("default", 0.001, AT, AT)
-    former.rates.commit()
+    former.command_rates.take("default", 0.001, AT, AT)
+    former.command_rates.commit()
     await home.run(record(5, *ONCE, *ANSWER))
 
     await former.run(*passed(home, 1))
@@ -78,7 +78,7 @@ async def test_a_command_that_is_rejected_for_what_is_too_large_to_be_moved_make
     await home.run(*passed(former, 5))
 
     assert (former.table.pending, home.table.pending, home.results) == (1, 0, [])
-    assert not Overlay(home.table).any_lent
+    assert not Overlay(home.table).others.any_lent
 
 
 @pytest.mark.parametrize("belongs_to", [1, 9])
@@ -104,7 +104,7 @@ async def test_a_command_under_another_key_than_its_schedule_is_carried_out_wher
 
     assert [result.outcome for result in results] == [Outcome.CANCELLED]
     assert (cycle.outcomes, home.results, home.dead_letters) == ({}, [], [])
-    assert not Overlay(home.table).any_lent
+    assert not Overlay(home.table).others.any_lent
 
 
 async def test_a_command_without_a_key_for_a_schedule_of_an_unknown_key_is_awaited_no_longer(
@@ -123,7 +123,7 @@ async def test_a_command_without_a_key_for_a_schedule_of_an_unknown_key_is_await
     await former.run(*passed(home, 1))
     assert [result.outcome for result in former.results] == [Outcome.CANCELLED]
     await home.run(*passed(former, 5))
-    assert not Overlay(home.table).any_lent
+    assert not Overlay(home.table).others.any_lent
 
 
 async def test_what_stays_is_dealt_with_where_it_is(former: Partition) -> None:

@@ -1,0 +1,33 @@
+"""A maximum matching of partitions and members: as many partitions as possible get a member they wish for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from light_scheduler.model.place import Place
+
+
+def matched(wishes: Mapping[Place, Collection[str]], room: Mapping[str, int]) -> dict[Place, str]:
+    """Return which partition goes to which of the members that it wishes for; `room` is how many each member takes.
+
+    As many partitions as possible have a member, by augmenting paths (Kuhn's algorithm).
+    """
+    taken: dict[str, list[Place]] = {member: [] for member in room}
+
+    def find(place: Place, tried: set[str]) -> bool:
+        for member in wishes[place]:
+            if member in tried or not room.get(member):
+                continue
+            tried.add(member)
+            if len(taken[member]) < room[member]:
+                taken[member].append(place)
+                return True
+            for number, other in enumerate(taken[member]):
+                if find(other, tried):
+                    taken[member][number] = place
+                    return True
+        return False
+
+    for place in wishes:
+        find(place, set())
+    return {place: member for member, places in taken.items() for place in places}

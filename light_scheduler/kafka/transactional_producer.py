@@ -1,0 +1,242 @@
+"""The transactional producer of lanes, delays, relays and files: it commits a transaction, or aborts it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.errors import TopicAuthorizationFailedError
+from aiokafka.structs import OffsetAndMetadata
+
+from light_scheduler.errors import CycleTimeout, LaneError, TransactionStuck
+from light_scheduler.model.place import Place
+
+from .batches import RecordBatches
+from .clients import LaneClients
+from .continuity import Continuity
+from .refusals import TargetsStalledError
+
+FENCE_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 2.0
+PATIENCE_S = 2.0
+"""How long partitions of users' topics may take to answer before they are held to be unavailable."""
+ADDED_POLL_S = 0.005
+MOST_TRACKED = 20_000
+"""Maximum number of topics whose leaders a client follows, some 800 bytes each: senders of commands name them.
+
+A lane rarely writes to this many in turn. When one is new, or followed again, the client asks for all of them."""
+
+Check = Callable[[], Coroutine[Any, Any, None]]
+"""Raises if a transaction may not be committed."""
+
+log = logging.getLogger(__name__)
+
+
+class TransactionalProducer:
+    """One transactional id, one transaction at a time. Before each commit `continuity`, if there is one, is asked."""
+
+    def __init__(self, clients: LaneClients, transactional_id: str) -> None:
+        self.transactional_id = transactional_id
+        self.continuity: Continuity | None = None
+        self._in_transaction = self._must_commit = False
+        self._rests = asyncio.Event()
+        self._rests.set()
+        self._tracked: dict[str, None] = {}  # who was written to last comes last
+        self._deadline_s = 0.8 * clients.transaction_timeout_ms / 1_000
+        self._kafka = clients.producer(transactional_id)
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether a commit was asked for that is not answered; it may count."""
+        return not self._rests.is_set()
+
+    async def rests(self) -> None:
+        """Return when the commit that is under way was answered, or given up; its owner has taken it in by then."""
+        await self._rests.wait()
+
+    async def fence(self) -> None:
+        """Become the owner of the transactional id: older owners' transactions are aborted, their next calls fail."""
+        try:
+            async with asyncio.timeout(FENCE_TIMEOUT_S):
+                await self._kafka.start()
+        except TimeoutError as error:
+            raise LaneError(f"no answer to InitProducerId for {self.transactional_id}") from error
+
+    async def partitions_of(self, topic: str) -> int:
+        """Return how many partitions a topic has, as far as the client knows. Raises KafkaError."""
+        return len(await self._kafka.partitions_for(topic))
+
+    async def commit(
+        self,
+        batches: RecordBatches,
+        group: str,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        patience_s: float = PATIENCE_S,
+        checks: Iterable[Check] = (),
+    ) -> dict[tuple[str, int], int]:
+        """Send batches and input offsets as one transaction; return the end offsets that `RecordBatches.send` returns.
+
+        Raises CycleTimeout when it does not finish at 80 % of the transaction time-out: the broker may abort it from
+        then on, and idempotent batches would be tried for ever. Raises TargetsStalledError when users' partitions do
+        not answer for `patience_s`, TransactionStuck when that is because the transactional id does not, and Overtaken
+        as `continuity` does. `checks` run beside the sending, and nothing is committed when one raises.
+        """
+        async with self._transaction(batches.places):
+            async with _beside(checks) as checked:
+                ends = await self._send(batches, patience_s)  # 3. every send future
+                await checked()
+            if offsets:
+                await self._kafka.send_offsets_to_transaction(offsets, group)  # 3. then the input offsets
+            await self._commit()  # 3. then the commit
+        return ends
+
+    async def commit_when(
+        self, batches: RecordBatches, may_commit: Callable[[], Awaitable[bool]]
+    ) -> dict[tuple[str, int], int] | None:
+        """Send batches, then wait for `may_commit`; abort, and return None, if it returns False. Raises as `commit`."""
+        async with self._transaction(batches.places):
+            ends = await self._send(batches, PATIENCE_S)
+            if not await may_commit():
+                await self._kafka.abort_transaction()
+                return None
+            await self._commit()
+        return ends
+
+    async def settle(self, places: Iterable[Place], *, commits: bool) -> None:
+        """End what this id may have left open in partitions, by a transaction that writes nothing but its markers.
+
+        Brokers of Kafka 4.3 do not write the markers of a transaction in a partition that has no leader just then
+        (KAFKA-20734): readers would stand still there, and the next transaction would decide for both.
+
+        Raises TopicAuthorizationFailedError if a topic may not be written to: then nothing was done, and the producer
+        goes on. After any other error it is to be let go of: CycleTimeout if it takes longer than `PATIENCE_S`, or what
+        the producer failed with.
+        """
+        wanted = {TopicPartition(*place) for place in places}
+        try:
+            async with self._transaction(wanted, PATIENCE_S):
+                self._must_commit = commits
+                await self._add(wanted)
+                await (self._kafka.commit_transaction() if commits else self._kafka.abort_transaction())
+                self._must_commit = False
+        except TopicAuthorizationFailedError:  # of all topics: the coordinator has added none
+            await self._kafka.abort_transaction()
+            self._in_transaction = self._must_commit = False
+            raise
+
+    async def _commit(self) -> None:
+        """Commit. Nothing may be awaited between its answer and the owner, who takes it in.
+
+        `rests` relies on that. And a deadline that passed in between would end a transaction that counts as one that
+        failed.
+        """
+        self._rests.clear()
+        await self._kafka.commit_transaction()
+        self._rests.set()
+
+    async def _add(self, places: set[TopicPartition]) -> None:
+        """Have the coordinator make partitions part of the transaction. Raises what the producer fails with."""
+        manager = self._kafka._txn_manager
+        failed = manager.wait_for_transaction_end()
+        for place in places:
+            manager.maybe_add_partition_to_txn(place)
+        while not places <= manager.txn_partitions:
+            if failed.done():
+                await failed
+            await asyncio.sleep(ADDED_POLL_S)
+
+    async def discard(self) -> None:
+        """Abort an open transaction if that still works, and let go of the producer, whatever state it is in.
+
+        What is left open holds back readers of its partitions until the next `fence` or the transaction time-out. One
+        that was to settle as committed is committed: aborted, it would take back what an earlier one has committed.
+        """
+        if self._in_transaction:
+            await self._try(self._kafka.commit_transaction() if self._must_commit else self._kafka.abort_transaction())
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """Let go of the producer without an abort, which the next `fence` does; it sends nothing from now on."""
+        self._rests.set()
+        await self._try(self._kafka.cut_off())
+
+    async def _send(self, batches: RecordBatches, patience_s: float) -> dict[tuple[str, int], int]:
+        try:
+            ends = await batches.send(self._kafka, patience_s, self._is_blocked, self._kafka.is_throttled)
+        except TargetsStalledError as error:
+            if self._is_blocked():
+                reason = f"the last transaction of {self.transactional_id} has not ended, so it begins none: {error}"
+                raise TransactionStuck(reason) from error
+            raise
+        if self.continuity is not None:
+            await self.continuity.check(batches)
+        return ends
+
+    def _is_blocked(self) -> bool:
+        """Return whether the coordinator has not taken the transaction's partitions yet."""
+        return bool(self._kafka._txn_manager.partitions_to_add())
+
+    @asynccontextmanager
+    async def _transaction(self, places: Collection[Place], deadline_s: float | None = None) -> AsyncIterator[None]:
+        """Begin a transaction; the body ends it, in time."""
+        deadline_s = deadline_s or self._deadline_s
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._track(places)
+                await self._kafka.begin_transaction()
+                self._in_transaction = True
+                yield
+                self._in_transaction = False
+        except TimeoutError as error:
+            raise CycleTimeout(f"a transaction of {self.transactional_id} took over {deadline_s:.1f} s") from error
+
+    async def _track(self, places: Collection[Place]) -> None:
+        """Have the client follow the leaders of these places.
+
+        Until it is told of one topic it follows all there are; then it forgets those that it was never told of. With
+        very many it goes on with half of them, those that were written to last. Of a topic that has got more
+        partitions than it knows it asks again.
+        """
+        topics, client = {topic for topic, _ in places}, self._kafka.client
+        new = topics - self._tracked.keys()
+        for topic in topics:
+            self._tracked.pop(topic, None)
+        if len(self._tracked) + len(topics) > MOST_TRACKED:
+            self._tracked = dict.fromkeys([*self._tracked][-(MOST_TRACKED // 2) :])
+            await client.set_topics({*self._tracked, *topics})
+        elif new:
+            await asyncio.gather(*(client.add_topic(topic) for topic in new))
+        self._tracked |= dict.fromkeys(topics)
+        known = {topic: client.cluster.partitions_for_topic(topic) for topic in topics}
+        if any(known[topic] and partition not in known[topic] for topic, partition in places):
+            await client.force_metadata_update()
+
+    async def _try(self, step: Awaitable[None]) -> bool:
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await step
+        except Exception as error:  # noqa: BLE001 - it is being let go of: nothing of it can matter any more
+            log.debug("while letting go of producer %s: %r", self.transactional_id, error)
+            return False
+        return True
+
+
+@asynccontextmanager
+async def _beside(checks: Iterable[Check]) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Run checks; give what waits for them and raises what one of them does."""
+    tasks = [asyncio.create_task(check()) for check in checks]
+
+    async def checked() -> None:
+        for task in tasks:
+            await task
+
+    try:
+        yield checked
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

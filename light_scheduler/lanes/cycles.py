@@ -1,0 +1,336 @@
+"""A lane's cycles, one after another: steps 1 to 4 of the commit protocol (see `lane`).
+
+What a lane learns from transactions that fail is in `transaction_failures`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from aiokafka import TopicPartition
+
+from light_scheduler.engine import FairQueue
+from light_scheduler.errors import BrokerError, InputInDoubt
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.continuity import Untouched
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
+from light_scheduler.model.place import Place
+from light_scheduler.tables import DueScan, Overlay, ScheduleTable
+from light_scheduler.tables.services import LaneServices
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.state import CommandsLog, identity_of
+
+from .alarm import Alarm
+from .attempt import Attempt
+from .bisection import Kind, Work
+from .budget import NOTHING_DUE, Budget, TurnBudget
+from .bulk_overdue import log_unreported
+from .context import LaneContext, origin_key
+from .counters import LaneCounters
+from .cycle import Cycle
+from .growth_progress import GrowthProgress
+from .handover import Slice
+from .incoming import Incoming
+from .removal import Removal
+from .restrictions import Restrictions
+from .skew import ClockSkew
+from .staged_commit import StagedCommit
+from .staging import NO_STAGING
+from .tracing import TracedCycle
+from .transaction_failures import Failures
+from .unread import Unread
+
+MAX_FIRING_BYTES = 8 << 20
+MAX_BULK = 500
+"""Per cycle: bytes of firings, and schedules that a bulk command is carried out on. Else see `budget`."""
+
+CHECKPOINT_MS = 3_600_000
+"""How often a lane with nothing to do commits an empty transaction, so that its local copy does not become too old."""
+
+
+class _Made(NamedTuple):
+    """A cycle before it is sent: what it holds, of which kinds of work; `position` is behind the commands it read."""
+
+    now: int
+    kinds: frozenset[Kind]
+    overlay: Overlay
+    batches: RecordBatches
+    cycle: Cycle
+    read: int
+    position: int | None
+    due: DueScan
+    is_bulk_at_work: bool
+    lost_results: int
+    slice: Slice | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return self.position is None and not self.is_bulk_at_work and not self.batches.places
+
+
+class LaneCycles:
+    """The cycles of a lane. `reason` says why it started again last."""
+
+    def __init__(
+        self,
+        context: LaneContext,
+        services: LaneServices,
+        *,
+        incoming: Incoming,
+        alarm: Alarm,
+        is_closing: Callable[[], bool],
+        reason: Callable[[], str | None],
+    ) -> None:
+        self.counters = LaneCounters(topic=context.topic_totals)
+        self._tp = TopicPartition(context.commands_topic, context.partition)
+        self.skew = ClockSkew(f"{self._tp.topic}-{self._tp.partition}", services.max_clock_skew, time.monotonic)
+        self.failures = failures = Failures(context, services, reason)
+        self._context = context
+        self._services = services
+        self._incoming = incoming
+        self._intake, self._input = incoming.intake, incoming.position
+        self._unread = Unread(incoming, context.dialect)
+        self._alarm = alarm
+        self._isolation, self._bisection, self._holding = failures.isolation, failures.bisection, failures.holding
+        self._budget = Budget(context, self._intake, failures.isolation, failures.waits)
+        self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
+        self._delayed_turns = FairQueue()
+        self._removal = Removal()
+        self._growth = GrowthProgress(context)
+        self._uncharged: tuple[Cycle, int] | None = None  # of the last transaction, and when it was decided
+
+    @property
+    def next_due(self) -> int | None:
+        """When the next pending firing is due, UTC epoch ms."""
+        return self._budget.next_due
+
+    async def decide(self, untouched: Untouched) -> None:
+        """Find out whether a transaction counts whose commit was not answered; see `Holding.decide`.
+
+        No cycle has begun since, so the rates of commands still know what that one took.
+        """
+        uncharged = self._uncharged
+        if await self._holding.decide(untouched) and uncharged is not None:
+            cycle, now = uncharged
+            self._charge_commands(cycle)
+            self._budget.charge(cycle.delivered, now)
+        self._uncharged = None
+
+    async def cycle(self, table: ScheduleTable, producer: TransactionalProducer) -> None:
+        """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
+        self._alarm.reset()
+        self.failures.attempt = Attempt(producer.transactional_id)
+        await self._context.targets.resolve(self._context.own_topics)
+        self._check_own_topics()
+        await self._holding.release(table, producer)
+        made = await self._make(table)
+        if made.is_empty:
+            made.overlay.settle_floors()
+            self._growth.settle(made.cycle, made.slice, made.now)
+            if made.slice is not None:  # what it looked at stays; there is more
+                await asyncio.sleep(0)
+                return
+            if made.due.entries:
+                return  # what was due waits for its target, as became known just now
+            if (
+                made.kinds
+                and self._bisection.is_active
+                and self._bisection.rested(is_caught_up=self._intake.backlog_taken)
+            ):
+                return
+            if made.kinds and made.now - table.checkpoint.complete_at < CHECKPOINT_MS and not self._input.has_jumped:
+                cycle = made.cycle
+                turns = self._budget.next_turn(made.due, made.now), cycle.delaying.goes_on_at, cycle.rate_lending.ask_at
+                await self._rest(made.now, min(filter(None, turns), default=None), table, producer)
+                return
+        await self._commit(made, table, producer)
+
+    async def _make(self, table: ScheduleTable) -> _Made:
+        """1. and 2. Take what there is to do, and carry it out."""
+        isolation, budget = self._isolation, self._budget
+        now = self._services.clock.now()
+        isolation.expire(now)
+        budget.follow_tenants(now)
+        overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
+        can_read = self._incoming.readable.can_read
+        bisection, left_alone = self._bisection, self.failures.left_alone(now)
+        restrictions = Restrictions(bisection.condemned, can_read, left_alone, bisection.silenced)
+        cycle = Cycle(self._context, overlay, batches, now, restrictions)
+        most, kinds = self._bisection.share(budget.most(table))
+        max_bytes = self._bisection.bytes_of(MAX_FIRING_BYTES)
+        self._growth.follow_rules(cycle)
+        cycle.moving.note_waits()
+        cycle.rate_lending.receive()
+        is_behind = not self._intake.backlog_taken
+        room = most
+        if Kind.COMMAND in kinds and not is_behind:
+            room = self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
+        commands = self._take_commands(room) if Kind.COMMAND in kinds else []  # 1.
+        if is_behind and self._intake.backlog_taken:
+            self._alarm.ring()  # what is delayed goes on
+        read, position = len(commands), commands[-1].offset + 1 if commands else None
+        commands.reverse()
+        cycle.take_all(commands, most if is_behind and not self._bisection.is_active else 0, max_bytes)  # 2.
+        read += cycle.delaying.taken
+        if not is_behind or self._incoming.readable.is_held:
+            cycle.rate_lending.answer(self._unread.since)  # 2.
+        is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
+        if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
+            self._removal.advance(cycle.transaction, min(most, MAX_BULK), max_bytes)  # 2.
+        turns = budget.turns(now, most, max_bytes)
+        due = budget.take_due(overlay, now, turns) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
+        cycle.rate_lending.hold_firings(budget.held(due))
+        cycle.rate_lending.ask()
+        topics = overlay.due_topics | cycle.reply_topics
+        await self._context.targets.resolve(topics)
+        is_traced = isolation.is_under_way or self._bisection.is_active
+        cycle.fire_due(due, isolation.refusals, turns, traced=is_traced, waits=self.failures.sends(due))  # 2.
+        lost_results = cycle.answer(isolation.refusals, self._holding)
+        is_to_move = self._intake.backlog_taken and not is_traced  # a command that waits may be for what would move
+        slice = self._growth.hand_over(cycle, overlay, most, now) if is_to_move else None  # 2.
+        return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice)
+
+    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> int:
+        """Carry out delayed commands; return how many others the cycle may hold."""
+        works = cycle.take_delayed(most, max_bytes, self._delayed_turns)
+        if not self._bisection.is_active:
+            return most
+        self.failures.attempt.works += works
+        return most - len(works)
+
+    def _take_commands(self, most: int) -> list[CommandRecord]:
+        commands = self._incoming.take(most)
+        if self._bisection.is_active:
+            self.failures.attempt.works += [Work(Kind.COMMAND, record.offset) for record in commands]
+        return commands
+
+    async def _commit(self, made: _Made, table: ScheduleTable, producer: TransactionalProducer) -> None:
+        """3. and 4. Send what was made, and apply it."""
+        cycle, attempt = made.cycle, self.failures.attempt
+        cycle.keep_bulk()
+        if made.position is not None:
+            cycle.moved_to(made.position)
+        elif self._context.changelog not in made.batches.places:
+            cycle.moved_to(table.checkpoint.position)
+        if self._bisection.is_active:
+            attempt.works += [Work(Kind.FIRING, key) for key in cycle.tried]
+            if made.is_bulk_at_work:
+                attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
+        attempt.begin(made.read + len(made.due.entries), made.batches)
+        if self.failures.neighbours.among(attempt.places):
+            self._context.targets.doubt([self._tp.topic])  # one that loses its leader is to be known soon
+        offsets = {} if made.position is None else {self._tp: made.position}
+        checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
+        self._uncharged = cycle, made.now
+        ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
+        self._charge_commands(cycle)  # also if the table cannot be written
+        made.overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=made.now)  # 4.
+        self._learn(made, ends)
+
+    def _charge_commands(self, cycle: Cycle) -> None:
+        self._context.command_rates.commit()
+        cycle.rate_lending.commit()
+
+    async def _check_input(self, known: CommandsLog | None) -> None:
+        """Raise InputInDoubt unless what was taken comes from the log that was to be read."""
+        topic = self._tp.topic
+        try:
+            topic_id = await self._services.commands_ids.fresh(topic)
+        except BrokerError as error:
+            raise InputInDoubt(f"cannot check that topic {topic} was not replaced: {error}") from error
+        self._input.check(known, topic_id)
+
+    def _learn(self, made: _Made, ends: Mapping[Place, int]) -> None:
+        """Take in what a transaction that was committed has shown."""
+        cycle, due, now = made.cycle, made.due, made.now
+        self._growth.settle(made.cycle, made.slice, made.now)
+        self._input.has_jumped = False
+        self.failures.committed(ends, cycle.condemned_met)
+        log_unreported(self._tp, cycle.transaction.unreported)
+        self._observe_skew(now, made.batches)
+        self._count(cycle, made.lost_results, now)
+        self._budget.next_turn(due, now)
+        self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
+        if self._isolation.is_under_way:
+            done = cycle.tried | {origin_key(result) for result in cycle.results}
+            self._isolation.clear(done, has_looked=due is not NOTHING_DUE)
+
+    async def _rest(
+        self, now: int, next_turn: int | None, table: ScheduleTable, producer: TransactionalProducer
+    ) -> None:
+        """Sleep until there is something to fire; or, if that is in a moment, prepare it."""
+        may_stage = self._intake.backlog_taken and not (self._isolation.is_under_way or self._budget.has_caps)
+        may_stage = may_stage and not self._incoming.readable.is_held  # a command that waits may name what is staged
+        staging = self._context.staging if may_stage else NO_STAGING
+        instant = staging.instant(next_turn, now)
+        if instant is None:
+            await self._alarm.sleep_until(staging.waking_time(next_turn))
+        elif not await self._stage(instant, table, producer):
+            await self._alarm.sleep_until(next_turn)
+
+    async def _stage(self, instant: int, table: ScheduleTable, producer: TransactionalProducer) -> bool:
+        """Steps 1 to 4 for what is due at an instant ahead, as if it were there; the commit waits for it.
+
+        A command that arrives meanwhile and names one of these schedules comes first: then all of it is dropped.
+        Returns False if it may not be prepared, since a topic would stamp the messages with a time before they are due.
+        """
+        self._budget.follow_tenants(instant)
+        overlay, batches = Overlay(table), self._context.new_batches(instant)
+        cycle = Cycle(self._context, overlay, batches, instant)
+        turns = TurnBudget(self._budget.most(table), MAX_FIRING_BYTES)
+        due = self._budget.take_staged(overlay, instant, turns)  # 1.
+        topics = overlay.due_topics
+        await self._context.targets.resolve(topics)
+        if any(self._context.targets[topic].stamps_appends for topic in topics):
+            return False
+        cycle.fire_due(due, {}, turns, waits=self.failures.sends(due))  # 2.
+        if not batches.places:
+            return False
+        staged = frozenset(identity_of(entry) for entry in due.entries)
+        self.failures.attempt = attempt = Attempt(producer.transactional_id)
+        attempt.begin(len(due.entries), batches)
+        begun = self._services.clock.now()
+        ends = await producer.commit_when(batches, lambda: self._staged.may_commit(instant, staged))  # 3.
+        if ends is None:
+            self._holding.failed(attempt)
+            self.counters.unstaged += 1
+            return True
+        overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=instant)  # 4.
+        self._holding.committed(ends, producer.transactional_id)
+        self._budget.next_due = due.next_due
+        self._observe_skew(begun, batches)
+        self._count(cycle, 0, instant)
+        self.counters.staged += 1
+        return True
+
+    def _observe_skew(self, begun: int, batches: RecordBatches) -> None:
+        if batches.appended_at is not None:
+            self.skew.observe(begun, batches.appended_at, self._services.clock.now())
+
+    def _check_own_topics(self) -> None:
+        for topic in self._context.own_topics:
+            if (refusal := self._context.targets[topic].refusal) is not None:
+                raise BrokerError(f"{refusal}: run `light-scheduler topics create`")
+
+    def _trace(self, cycle: Cycle, committed: int) -> None:
+        """Tell of the commands and firings of a committed cycle that belong to traces."""
+        if self._context.tracing is not None and cycle.traced:
+            begun, commands = cycle.transaction.now, cycle.outcomes.total()
+            place = self._tp.topic, self._tp.partition
+            self._context.tracing.record(
+                TracedCycle(*place, min(begun, committed), committed, commands, len(cycle.delivered), cycle.traced)
+            )
+
+    def _count(self, cycle: Cycle, lost_results: int, now: int) -> None:
+        throttled = self._budget.charge(cycle.delivered, now)
+        self._uncharged = None
+        visible_at = self._services.clock.now()
+        self._trace(cycle, visible_at)
+        self.counters.committed(cycle, lost_results, throttled, visible_at)
+        self._context.tenant_firings.add(cycle.firings)
+        self._context.probe.stored(cycle.transaction.probes, visible_at)

@@ -1,0 +1,70 @@
+"""Work that fails every time it is carried out: it is refused instead."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+from light_scheduler.errors import SchedulerError
+
+from .bisection import Work, WorkFailedError
+
+NO_FAULT_OF_WORK = (SchedulerError, OSError, MemoryError)
+"""Errors caused by the state of the worker or its storage, not by the command or firing that meets them."""
+
+NOTHING_CONDEMNED: Mapping[Work, str] = {}
+
+log = logging.getLogger(__name__)
+
+
+class Condemned:
+    """Work that one cycle has to refuse, with the reasons; `met` is the work that it has refused.
+
+    Of `silenced` work, the refusal has failed as well: nothing is to be told of it.
+    """
+
+    def __init__(self, reasons: Mapping[Work, str], silenced: Collection[Work] = ()) -> None:
+        self._reasons = reasons
+        self._silenced = silenced
+        self.met: list[Work] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._reasons)
+
+    def __iter__(self) -> Iterator[Work]:
+        return iter(self._reasons)
+
+    def meet(self, work: Work) -> str | None:
+        """Return why a piece of work is to be refused, and note that it was met; None: it is to be carried out."""
+        reason = self._reasons.get(work)
+        if reason is not None:
+            self.met.append(work)
+        return reason
+
+    def is_silenced(self, work: Work) -> bool:
+        return work in self._silenced
+
+
+@contextmanager
+def enduring(failure: str) -> Iterator[None]:
+    """Log what an error of refused work means, and go on: there is nothing else to try."""
+    try:
+        yield
+    except NO_FAULT_OF_WORK:
+        raise
+    except Exception:
+        log.exception("%s", failure)
+
+
+@contextmanager
+def blaming(work: Callable[[], Work | None]) -> Iterator[None]:
+    """Raise WorkFailedError for an error that a piece of work is at fault for; `work` says which was under way."""
+    try:
+        yield
+    except (*NO_FAULT_OF_WORK, WorkFailedError):  # of the latter, what is to blame is known
+        raise
+    except Exception as error:
+        if (failed := work()) is None:
+            raise
+        raise WorkFailedError(failed) from error

@@ -1,0 +1,45 @@
+"""The life of a lane, and which moves it allows.
+
+created --> fenced --> restoring --> running
+              ^            |            |
+              |            v            v
+              +--------- failed <-------+          any of them --> closing --> closed
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from light_scheduler.errors import IllegalTransition
+
+RULES_UNREAD = "the rules of the tenants have not been read yet"
+NOT_YET_USED = "it was added: it is used when its changelog has it too, and earlier moves are over"
+TOLD_TO_ALL = (RULES_UNREAD, NOT_YET_USED)
+"""Reasons why a lane does not run that name nothing of a tenant's."""
+
+
+class LaneState(StrEnum):
+    CREATED = "created"
+    FENCED = "fenced"
+    RESTORING = "restoring"
+    RUNNING = "running"
+    FAILED = "failed"
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+    def to(self, target: LaneState) -> LaneState:
+        """Return the target state. Raises IllegalTransition if a lane may not go there from here."""
+        if target not in _MOVES[self]:
+            raise IllegalTransition(f"a lane cannot go from {self} to {target}")
+        return target
+
+
+_MOVES = {
+    LaneState.CREATED: {LaneState.FENCED, LaneState.FAILED, LaneState.CLOSING},
+    LaneState.FENCED: {LaneState.RESTORING, LaneState.FAILED, LaneState.CLOSING},
+    LaneState.RESTORING: {LaneState.RUNNING, LaneState.FAILED, LaneState.CLOSING},
+    LaneState.RUNNING: {LaneState.FAILED, LaneState.CLOSING},
+    LaneState.FAILED: {LaneState.FENCED, LaneState.FAILED, LaneState.CLOSING},
+    LaneState.CLOSING: {LaneState.CLOSED},
+    LaneState.CLOSED: set(),
+}

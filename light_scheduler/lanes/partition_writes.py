@@ -1,0 +1,107 @@
+"""Records that a cycle writes to other partitions of its commands topic.
+
+A command that arrived in the wrong partition is copied to the partition of its key, and a bulk command to all:
+`command_routing`, `bulk` and `moving` decide when.
+"""
+
+from __future__ import annotations
+
+from light_scheduler.errors import InvalidCommand, LaneError
+from light_scheduler.model.adoption import Emptied
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.handover import adoption_headers, emptied_headers
+from light_scheduler.wire.lane_marks import (
+    FORWARDED_FROM,
+    Count,
+    Grown,
+    Origin,
+    ReachKind,
+    count_headers,
+    forwarded,
+    relayed,
+    require_relayed,
+    require_spread,
+    spread,
+)
+from light_scheduler.wire.partitioner import chooser
+
+from .transaction_writes import Transaction
+
+
+class PartitionWrites:
+    """Writes to the partitions of a commands topic, as part of a transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        context = transaction.context
+        self._topic = context.commands_topic
+        self._partition = context.partition
+        self.partitioning = context.partitioning
+        self._partitions = self.partitioning.partitions
+        self.home_of = chooser(self._partitions)
+        """The partition that a key belongs to."""
+        self._batches = transaction.batches
+
+    @property
+    def others(self) -> list[int]:
+        """All partitions but the lane's own."""
+        return [partition for partition in range(self._partitions) if partition != self._partition]
+
+    def is_home(self, key: bytes) -> bool:
+        """Return whether a key belongs to this lane's own partition."""
+        return self.home_of(key) == self._partition
+
+    def require_passed_on(self, record: CommandRecord, origin: Origin) -> None:
+        """Raise InvalidCommand unless what was sent to that partition may have been passed on to this one; LaneError if
+        this lane does not know enough.
+
+        In a topic that has grown that may be this one: what it has passed on comes back.
+        """
+        if origin.partitions:
+            require_relayed(record, self._topic, self.partitioning.secret)
+        elif origin.reach is not None:
+            require_spread(record, self._topic, self.partitioning.secret)
+            if origin.reach.partitions > self._partitions:
+                known = f"{origin.reach.partitions}, this one of {self._partitions}"
+                raise LaneError(f"a bulk command was copied by a partition that knows {known} partitions")
+        elif origin.partition >= self._partitions or (
+            self.partitioning.former is None and origin.partition == self._partition
+        ):
+            raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
+
+    def copy(self, record: CommandRecord, partition: int, token: str = "") -> None:  # nosec B107 # none
+        """Pass a command on; `token` is given if it is a bulk command. Raises RecordTooLargeError."""
+        self._batches.add((self._topic, partition), record.key, record.value, forwarded(record, token))
+
+    def spread(self, record: CommandRecord, partition: int, token: str, kind: ReachKind) -> None:
+        """Copy a bulk command in a topic that has grown. Raises RecordTooLargeError."""
+        headers = spread(record, token, kind, Grown(self._topic, self._partitions, self.partitioning.secret))
+        self._batches.add((self._topic, partition), record.key, record.value, headers)
+
+    def relay(
+        self,
+        record: CommandRecord,
+        origin: Origin | None,
+        partition: int,
+        *,
+        asks: bool = False,
+        is_elsewhere: bool = False,
+    ) -> None:
+        """Pass a command, or a copy of one, on in a topic that has grown. Raises RecordTooLargeError."""
+        grown = Grown(self._topic, self._partitions, self.partitioning.secret)
+        headers = relayed(record, origin, grown, asks=asks, is_elsewhere=is_elsewhere)
+        self._batches.add((self._topic, partition), record.key, record.value, headers)
+
+    def hand_over(self, key: bytes, value: bytes, partition: int) -> None:
+        """Move a schedule, as its state record, to another partition. Raises RecordTooLargeError."""
+        headers = adoption_headers(self._partition, value, self.partitioning.secret)
+        self._batches.add((self._topic, partition), key, value, headers)
+
+    def report_emptied(self) -> None:
+        """Tell all other partitions that this one has handed over what belongs elsewhere."""
+        headers = emptied_headers(Emptied(self._partition, self._partitions), self.partitioning.secret)
+        for partition in self.others:
+            self._batches.add((self._topic, partition), None, None, headers)
+
+    def report(self, count: Count, partition: int) -> None:
+        """Say how many schedules a bulk command has changed here."""
+        self._batches.add((self._topic, partition), None, None, count_headers(count))

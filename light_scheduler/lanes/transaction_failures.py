@@ -1,0 +1,138 @@
+"""What a lane learns from its transactions: smaller cycles, work to refuse, and targets that are unavailable.
+
+They outlive table and producer, which a lane drops after an error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
+
+from light_scheduler.errors import CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
+from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
+from light_scheduler.model.place import Place
+from light_scheduler.tables import DueScan
+from light_scheduler.tables.due_scan import Waits
+from light_scheduler.tables.services import LaneServices
+
+from .attempt import Attempt
+from .bisection import Bisection, Work, WorkFailedError
+from .context import LaneContext
+from .held_firings import Holding
+from .markers import Markers
+from .refused_record import Isolation
+from .stable_ends import stable_ends
+from .unresponsive_partitions import Neighbours
+
+PASSING_REFUSALS = 3
+"""How often a partition that refuses without saying why is given time, before the records are to blame."""
+
+BREAKS_OF_CONNECTIONS = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, OSError)
+
+log = logging.getLogger(__name__)
+
+
+class Failures:
+    """The knowledge of a lane from its failures. `reason` returns why it last started again."""
+
+    def __init__(self, context: LaneContext, services: LaneServices, reason: Callable[[], str | None]) -> None:
+        self._tp = TopicPartition(context.commands_topic, context.partition)
+        self._context = context
+        self._services = services
+        self._reason = reason
+        self.attempt = Attempt()
+        """The transaction that is being sent."""
+        self.isolation = Isolation(f"{self._tp.topic}-{self._tp.partition}", context.targets)
+        self.bisection = Bisection()
+        self.holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
+        self.neighbours = Neighbours(*self._tp)
+        self._failed_places: list[Place] = []
+
+    def waits(self) -> Waits | None:
+        """Tell which schedules wait for their targets; None: none."""
+        return self.holding.waits(self.isolation.refusals)
+
+    def sends(self, due: DueScan) -> Waits | None:
+        """Tell which of the schedules that are due wait for their targets; None: none."""
+        return self.holding.sends(self.isolation.refusals, due.entries)
+
+    def left_alone(self, now: int) -> frozenset[int]:
+        """Return which other partitions of its topic the lane asks for nothing, and does not answer."""
+        context = self._context
+        unavailable = context.targets[context.commands_topic].unavailable
+        return self.neighbours.left_alone(context.partitioning.partitions, unavailable, now)
+
+    def committed(self, ends: Mapping[Place, int], condemned_met: list[Work]) -> None:
+        """Learn from a transaction that was committed, and refused condemned work that it met."""
+        self.holding.committed(ends, self.attempt.transactional_id)
+        self.neighbours.committed(ends)
+        self.bisection.met(condemned_met)
+        self._blame(self.bisection.succeeded(self.attempt.works))
+
+    def condemn(self, failed: WorkFailedError) -> None:
+        """Have what raised an error as it was carried out be refused in the next cycle."""
+        log.error("lane %s-%d cannot carry out %s", *self._tp, failed, exc_info=failed.__cause__)
+        self.bisection.condemn(failed.work, repr(failed.__cause__))
+
+    def failed(self, error: Exception, *, may_count: bool) -> bool:
+        """Learn from a transaction that failed, unless it `may_count` all the same.
+
+        Returns whether to try again soon: it may have been the work's fault, and the next cycle holds less of it.
+        """
+        attempt, self.attempt = self.attempt, Attempt()
+        if isinstance(error, TransactionStuck):
+            self.holding.stuck()
+        if attempt.is_begun:
+            if isinstance(error, CycleTimeout):
+                self.neighbours.failed(attempt.places, attempt.written, self._services.clock.now())
+            if not isinstance(error, TransactionStuck | Overtaken | InputInDoubt):
+                self.bisection.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
+                if attempt.works:
+                    own = self._context.own_topics
+                    self._failed_places = [place for place in attempt.places if place[0] not in own]
+            self.holding.failed(attempt, may_count=may_count)
+        return attempt.is_begun and self.bisection.is_getting_on
+
+    def stalled(self, error: TargetsStalledError) -> list[Place]:
+        """Learn that targets do not answer; return which to suspect."""
+        attempt, self.attempt = self.attempt, Attempt()
+        suspects = self.holding.stalled(error)
+        self.holding.failed(attempt)
+        return suspects
+
+    async def refused(self, error: RecordsRefusedError) -> None:
+        """Find out which records a topic refuses; one that gives no reason may take them a little later."""
+        attempt, self.attempt = self.attempt, Attempt()
+        outages = self._context.targets.outages
+        for refused in error.of_users:
+            may_pass = refused.may_pass and refused.topic not in self.isolation.suspicious_topics
+            if may_pass and outages.failures(refused.place) < PASSING_REFUSALS:
+                reason = f"it refuses records and does not say why: {refused.cause!r}"
+                await self._context.targets.suspect([refused.place], reason)
+            else:
+                self.isolation.note(refused, self._services.clock.now())
+        self.holding.failed(attempt)
+
+    def _blame(self, work: Work | None) -> None:
+        """Refuse a piece of work that fails by itself, while cycles without it pass."""
+        if work is None:
+            return
+        reason = f"transactions with it fail: {self._reason() or 'no reason is known'}"
+        log.error("lane %s-%d: %s %s: %s", *self._tp, work.kind.name.lower(), work.key, reason)
+        if isinstance(work.key, int):
+            self.bisection.condemn(work, reason)
+        else:
+            place = self._failed_places[0] if len(self._failed_places) == 1 else None
+            self.isolation.refuse([work.key], reason, self._services.clock.now(), place)
+
+    async def _stable_ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
+        return await stable_ends(places, self._services.clients, self._context.targets)
+
+    async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
+        await self._services.clients.end(transactional_id, place, commits=commits)
+
+    def _deny(self, topic: str, error: KafkaError) -> None:
+        self.isolation.deny(topic, error, self._services.clock.now())

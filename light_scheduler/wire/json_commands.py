@@ -1,0 +1,449 @@
+"""The JSON form: a whole command in a record's value, for senders that cannot set headers.
+
+    {"command": "schedule", "id": "...", "tenant": "...", "key": "...",
+     "trigger": {"at": 1767225600000},
+     "target": {"topic": "...", "key": "...", "partition": 3, "headers": {"name": "value"}},
+     "payload": {"text": "..."} | {"json": ...} | {"base64": "..."} | null,
+     "ttl": "10m", "labels": {"team": "billing"}, ...}
+
+The names are those of the native headers less their prefix, in snake_case: `schedule-on-conflict` is `on_conflict`.
+The rules are the same: every value is turned into the text that its header would have. An optional field that is null
+counts as absent, except `target.key` and `payload`. Without `payload` the value is empty; only `"payload": null` is a
+null value. `json` payloads are delivered with the very bytes they have here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import Command, Entry, Headers
+
+from .backoff import intervals_text
+from .build import command_from, envelope_from
+from .dialect import Envelope, Plain, PlainTask
+from .durations import shown
+from .fields import (
+    COMMANDS,
+    CONTROL_PREFIX,
+    OF_WORKERS,
+    RULES,
+    FieldRule,
+    labels_of,
+    may_mean,
+    parse_base64,
+    why_unknown,
+)
+from .fired_headers import fired_headers
+from .firing import firing_headers
+from .json_values import UNREADABLE, is_null, read
+from .plain_json_commands import CONTENT_TYPE as CONTENT_TYPE
+from .plain_json_commands import plain_json
+from .record import CommandRecord
+from .requester import REQUESTED_BY
+from .signatures import not_ours
+
+JSON_COMMAND = b"application/vnd.light-scheduler.command+json"
+
+_ENTITY_KEY = "key"
+_USER_HEADERS = "target.headers"
+_PAYLOADS = ("text", "json", "base64")
+
+_FIELDS: dict[str, str] = {rule.json_path: field for field, rule in RULES.items()}
+_FIELDS |= {field: field for field in ("start", "end", "jitter", "window")}  # at the top as well
+_FIELDS["max_firings"] = "max-firings"
+_GROUPS = ("trigger", "target")
+_PATHS = (*_FIELDS, _ENTITY_KEY, _USER_HEADERS, "payload")
+_WITHIN = frozenset({*(path for path in _PATHS if "." in path), *(f"payload.{form}" for form in _PAYLOADS)})
+"""Paths into a member of the object. None is the name of a member."""
+
+_AT_TOP = frozenset({*(path for path in _PATHS if "." not in path), *_GROUPS})
+"""Names of members of the object."""
+
+_Members = dict[str, msgspec.Raw]
+_MEMBERS = msgspec.json.Decoder(_Members)
+
+
+def is_json_command(content_type: bytes | None) -> bool:
+    """Return whether a content type, parameters aside, is the one of JSON commands."""
+    if content_type is None or len(content_type) < len(JSON_COMMAND):
+        return False
+    lower = content_type.lower()
+    return JSON_COMMAND in lower and lower.split(b";", 1)[0].strip() == JSON_COMMAND
+
+
+def is_json_record(record: CommandRecord) -> bool:
+    """Return whether a record says that its value is a JSON command."""
+    return any(name == CONTENT_TYPE and is_json_command(value) for name, value in record.headers)
+
+
+def json_command(body: bytes, given: Mapping[str, str], defaults: Mapping[str, Any] | None = None) -> bytes:
+    """Return the command of a body and of what is told of it elsewhere; every other member stays as it came.
+
+    An empty body has no members; `defaults` are for those that neither has. Raises InvalidCommand for a body that is
+    no JSON object, and for a member that contradicts what is told.
+    """
+    members = _members(body, "body") if body else {}
+    if len(members) > len(_AT_TOP):  # so that those that are not known cost no more than a look at the first of them
+        _refuse_unknown(members)
+    for name, text in given.items():
+        if name in members and _value(members[name], name) not in (text, None):
+            raise InvalidCommand(
+                name, f"must be {shown(text)} here: that is what the path or a header says. Leave it out"
+            )
+    raw = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in {**(defaults or {}), **given}.items()}
+    missing = {name for name in raw if name in members and _value(members[name], name) is None}
+    return msgspec.json.encode({**raw, **{name: members[name] for name in members if name not in missing}})
+
+
+def json_path(field: str) -> str:
+    """Return where the JSON form has a control field."""
+    return RULES[field].json_path
+
+
+def json_name(field: str) -> str:
+    """Return what the JSON form calls a field that an error names by its header."""
+    name = field.removeprefix(CONTROL_PREFIX)
+    return json_path(name) if field.startswith(CONTROL_PREFIX) and name in RULES else field
+
+
+class JsonDialect:
+    """Commands as JSON values. A null value is a cancel of the id that the key names.
+
+    In topics of other schedulers the ids of schedules `may_end_in_any`: in `*` (see `build.command_from`).
+    """
+
+    def __init__(self, *, may_end_in_any: bool = False) -> None:
+        self._may_end_in_any = may_end_in_any
+
+    name = "json"
+    forwards = True
+    has_schemas = False
+    has_tasks = False
+
+    def plain(self, record: CommandRecord) -> Plain | None:
+        return plain_json(record)
+
+    def task(self, record: CommandRecord) -> PlainTask | None:  # noqa: ARG002 - it has no short way for them
+        return None
+
+    def decode(self, record: CommandRecord) -> Command:
+        headers = _record_headers(record)
+        if record.value is None:
+            return command_from({"command": "cancel"}, record, record.key, None, headers, json_path)
+        members = _members(record.value, "value")
+        given: dict[str, Any] = {}
+        for path, raw in _flattened(members):
+            if path == _USER_HEADERS:
+                headers = _user_headers(raw) + headers
+            elif path in _FIELDS:
+                _read(given, _FIELDS[path], path, raw)
+            elif path not in (_ENTITY_KEY, "payload"):
+                raise _not_known(path)
+        payload = _payload(members.get("payload"))
+        key = _entity_key(members, record)
+        return command_from(given, record, key, payload, headers, json_path, may_end_in_any=self._may_end_in_any)
+
+    def field_name(self, record: CommandRecord, field: str) -> str:  # noqa: ARG002 - the same for every record
+        """Return the path of a field that is named as a header."""
+        return json_name(field)
+
+    def salvage(self, record: CommandRecord) -> Envelope:
+        members = _value_or_none(record.value)
+        if not isinstance(members, dict):
+            envelope = envelope_from({}, None, record.key, record.value)
+            return msgspec.structs.replace(envelope, is_tenant_known=False)
+        texts = {
+            field: value
+            for path, field in _FIELDS.items()
+            if (value := _at_path(members, path)) is not None and isinstance(value, str)
+        }
+        if members.get("trigger") and texts.get("command") not in COMMANDS:
+            texts["command"] = "schedule"  # only a schedule has a trigger, whatever is wrong with this one
+        key = members.get(_ENTITY_KEY)
+        correlation_id = texts.get("correlation-id")
+        envelope = envelope_from(
+            texts,
+            None if correlation_id is None else correlation_id.encode(),
+            key.encode() if isinstance(key, str) else record.key,
+            None if "payload" in members and members["payload"] is None else b"",
+        )
+        is_known = envelope.is_tenant_known and isinstance(members.get("tenant", ""), str)
+        is_known = is_known and not _names_a_tenant_elsewhere(record, members)
+        return msgspec.structs.replace(envelope, is_tenant_known=is_known)
+
+    def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
+        return entry.schedule.payload, firing_headers(entry, fired_at, source_topic)
+
+    def fired_headers(self, fired_at: int, source_topic: bytes) -> Callable[[Entry, bytes], Headers]:
+        return fired_headers(fired_at, source_topic)
+
+    def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:  # noqa: ARG002 - JSON needs no schema
+        return False
+
+    def schema_ids(self, record: CommandRecord) -> Sequence[int]:  # noqa: ARG002 - JSON needs no schema
+        return ()
+
+
+def _names_a_tenant_elsewhere(record: CommandRecord, members: dict[str, Any]) -> bool:
+    """Return whether a record has a header for the tenant, which JSON does not heed, or a name likely meant for it."""
+    headers = _at_path(members, _USER_HEADERS)
+    given = [*(name for name, _ in record.headers), *(headers if isinstance(headers, dict) else ())]
+    controls = (name.removeprefix(CONTROL_PREFIX) for name in given if name.startswith(CONTROL_PREFIX))
+    misplaced = (field for field in controls if field == "tenant" or field not in RULES)
+    return may_mean(chain(_unknown_names(members), misplaced), "tenant")
+
+
+def _unknown_names(members: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in members.items():
+        if name in _WITHIN or (name not in _PATHS and name not in _GROUPS):
+            yield name
+        if name in (*_GROUPS, "payload") and isinstance(value, dict):
+            yield from (inner for inner in value if f"{name}.{inner}" not in _WITHIN)
+
+
+def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the JSON form, made from the table that decoding uses.
+
+    `fields` are those that a command may have; a message's own parts are there if its topic is.
+    """
+    top: dict[str, Any] = {
+        _ENTITY_KEY: {
+            "type": ["string", "null"],
+            "description": "Entity key: commands with one key are carried out in order. Default: the record's key.",
+        },
+        "payload": {
+            "description": "Payload of the message. Default: empty. null delivers a tombstone.",
+            "oneOf": [
+                {"type": "null"},
+                *(
+                    {
+                        "type": "object",
+                        "properties": {form: {} if form == "json" else {"type": "string"}},
+                        "required": [form],
+                        "additionalProperties": False,
+                    }
+                    for form in _PAYLOADS
+                ),
+            ],
+        },
+    }
+    groups: dict[str, dict[str, Any]] = {group: {} for group in _GROUPS}
+    if "target-topic" in fields:
+        groups["target"]["headers"] = {
+            "type": ["object", "null"],
+            "additionalProperties": {"type": ["string", "null"]},
+            "propertyNames": {"not": {"pattern": f"^{CONTROL_PREFIX}"}},
+            "description": "Headers of the message, as UTF-8 text.",
+        }
+    else:
+        del top["payload"]
+    for path, field in _FIELDS.items():
+        if field in fields:
+            group, _, name = path.rpartition(".")
+            (groups[group] if group else top)[name] = _schema_of(RULES[field])
+    for group, properties in groups.items():
+        if not properties:
+            continue
+        top[group] = {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:light-scheduler:command",
+        "title": "light-scheduler command",
+        "type": "object",
+        "properties": top,
+        "additionalProperties": False,
+    }
+
+
+def _schema_of(rule: FieldRule) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": sorted({*rule.types, "null"}), "description": rule.summary}
+    if "object" in rule.types:
+        schema["additionalProperties"] = {"type": ["string", "number"] if "array" in rule.types else "string"}
+    if "array" in rule.types:
+        schema["items"] = {"type": ["string", "integer"]}
+    return schema
+
+
+def _members(value: bytes | msgspec.Raw, path: str) -> _Members:
+    try:
+        return _MEMBERS.decode(value)
+    except msgspec.ValidationError:
+        raise InvalidCommand(path, "must be a JSON object") from None
+    except UNREADABLE as error:
+        raise InvalidCommand(path, f"is not JSON: {error}") from None
+
+
+def _flattened(members: _Members) -> Iterator[tuple[str, msgspec.Raw]]:
+    for name, raw in members.items():
+        if name in _GROUPS:
+            if not _is_null(raw, name):
+                yield from ((f"{name}.{inner}", value) for inner, value in _members(raw, name).items())
+        elif name in _WITHIN:
+            raise _not_known(name)
+        else:
+            yield name, raw
+
+
+def _refuse_unknown(members: _Members) -> None:
+    """Raise InvalidCommand for the first member that is not known, if there is one."""
+    unknown = next((name for name in members if name not in _AT_TOP), None)
+    if unknown is not None:
+        raise _not_known(unknown)
+
+
+def _not_known(path: str) -> InvalidCommand:
+    if path in _WITHIN:
+        group, _, inner = path.partition(".")
+        return InvalidCommand(path, f'is not known; did you mean "{group}": {{"{inner}": ...}}?')
+    field = path.removeprefix("trigger.").replace("_", "-")
+    return InvalidCommand(path or '""', why_unknown(field, path, _PATHS))
+
+
+def _read(given: dict[str, Any], field: str, path: str, raw: msgspec.Raw) -> None:
+    rule = RULES[field]
+    if field in given:
+        raise InvalidCommand(path, "is given twice")
+    if (kind := _kind_of_many(raw)) is not None and kind not in rule.types:  # before their objects are made
+        raise InvalidCommand(path, f"must be {' or '.join(rule.types)}")
+    value = _value(raw, path)
+    if value is None:
+        if "null" in rule.types:
+            given[field] = None
+        return
+    try:
+        if isinstance(value, dict) and field == "labels":
+            given[field] = labels_of((name, _text(text)) for name, text in value.items())
+        elif isinstance(value, dict) and "object" in rule.types:
+            given[field] = rule.parse(" ".join(f"{name}={part}" for name, part in value.items()))
+        elif isinstance(value, list) and "array" in rule.types:
+            given[field] = rule.parse(intervals_text(value))
+        elif isinstance(value, bool) and "boolean" in rule.types:
+            given[field] = rule.parse("true" if value else "false")
+        elif isinstance(value, str) or ("integer" in rule.types and type(value) is int):
+            given[field] = rule.parse(str(value))
+        else:
+            raise ValueError(f"must be {' or '.join(rule.types)}")
+    except ValueError as error:
+        raise InvalidCommand(path, str(error)) from None
+
+
+def _entity_key(members: _Members, record: CommandRecord) -> bytes | None:
+    if _ENTITY_KEY not in members:
+        return record.key
+    key = _string(members[_ENTITY_KEY], _ENTITY_KEY)
+    return record.key if key is None else key.encode()
+
+
+def _payload(raw: msgspec.Raw | None) -> bytes | None:
+    if raw is None:
+        return b""  # only an explicit null is a tombstone: leaving the payload out is too easily a mistake
+    if _is_null(raw, "payload"):
+        return None
+    members = _members(raw, "payload")
+    for name in members:
+        if name not in _PAYLOADS:
+            raise InvalidCommand(f"payload.{name}", f"is not known; use one of {', '.join(_PAYLOADS)}")
+    if len(members) != 1:
+        raise InvalidCommand("payload", f"must have exactly one of {', '.join(_PAYLOADS)}")
+    ((form, content),) = members.items()
+    if form == "json":
+        return bytes(content)
+    path = f"payload.{form}"
+    text = _string(content, path)
+    if text is None:
+        raise InvalidCommand(path, "must be string")
+    try:
+        return text.encode() if form == "text" else parse_base64(text)
+    except ValueError as error:
+        raise InvalidCommand(path, str(error)) from None
+
+
+def _user_headers(raw: msgspec.Raw) -> Headers:
+    value = _value(raw, _USER_HEADERS)
+    if value is None:
+        return []
+    if not isinstance(value, dict):
+        raise InvalidCommand(_USER_HEADERS, "must be a JSON object")
+    headers: Headers = []
+    for name, text in value.items():
+        if name.startswith(CONTROL_PREFIX):
+            raise InvalidCommand(
+                f"{_USER_HEADERS}.{name}", f"names that begin with {CONTROL_PREFIX} are reserved for the scheduler"
+            )
+        if text is not None and not isinstance(text, str):
+            raise InvalidCommand(f"{_USER_HEADERS}.{name}", "must be string or null")
+        headers.append((name, None if text is None else text.encode()))
+    return headers
+
+
+def _record_headers(record: CommandRecord) -> Headers:
+    headers = []
+    for header in record.headers:
+        if header[0] == REQUESTED_BY:  # a worker's own, and none of the message's
+            continue
+        if header[0] in OF_WORKERS:
+            raise not_ours(header[0])
+        if header[0].startswith(CONTROL_PREFIX):
+            raise InvalidCommand(
+                header[0],
+                "is a control header, but this command is in the JSON form: put the field into the JSON object",
+            )
+        if header[0] != CONTENT_TYPE:
+            headers.append(header)
+    return headers
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a label's value must be string, not {shown(repr(value))}")
+    return value
+
+
+def _kind_of_many(raw: msgspec.Raw) -> str | None:
+    """Return "array" or "object" for a value that is one."""
+    return {b"[": "array", b"{": "object"}.get(bytes(memoryview(raw)[:1]))
+
+
+def _string(raw: msgspec.Raw, path: str) -> str | None:
+    """Return a string, or None for null."""
+    value = False if _kind_of_many(raw) else _value(raw, path)
+    if value is not None and not isinstance(value, str):
+        raise InvalidCommand(path, "must be string")
+    return value
+
+
+def _value(raw: msgspec.Raw, path: str) -> Any:
+    try:
+        return read(raw)
+    except UNREADABLE as error:
+        raise InvalidCommand(path, f"is not JSON: {error}") from None
+
+
+def _is_null(raw: msgspec.Raw, path: str) -> bool:
+    try:
+        return is_null(raw)
+    except UNREADABLE as error:
+        raise InvalidCommand(path, f"is not JSON: {error}") from None
+
+
+def _value_or_none(data: bytes | None) -> Any:
+    try:
+        return None if data is None else read(data)
+    except UNREADABLE:
+        return None
+
+
+def _at_path(members: dict[str, Any], path: str) -> Any:
+    group, _, name = path.rpartition(".")
+    inner = members.get(group) if group else members
+    return inner.get(name) if isinstance(inner, dict) else None
+
+
+JSON = JsonDialect()
+JSON_OF_OTHERS = JsonDialect(may_end_in_any=True)
+"""The same in topics of other schedulers."""

@@ -1,0 +1,49 @@
+"""Room for pending schedules that partitions ask each other for, as records of their commands topic.
+
+    schedule-room-asked    tenant:partition:number:since:most:partitions:spare:wanted:signature
+    schedule-room-given    tenant:partition:number:since:most:partitions:amount:more:signature
+
+`partition` is the sender, and `number` that of the ask; then comes the version of the quota; `more` is 0 or 1 (see
+`model.room_lending`). Key and value are null. The signature (see `signatures`) is of the topic and the partition that
+the record is for, so a copy elsewhere does not count. Each answer counts once: it has the number of its ask.
+"""
+
+from __future__ import annotations
+
+import re
+
+from light_scheduler.model import Headers
+from light_scheduler.model.room_lending import QuotaVersion, RoomAsk, RoomGrant
+
+from .signatures import bound_to, not_ours, signed
+
+ROOM_ASKED = "schedule-room-asked"
+ROOM_GIVEN = "schedule-room-given"
+
+_NUMBER = r"(\d{1,19})"
+_VERSION = rf"{_NUMBER}:{_NUMBER}:(\d{{1,10}})"
+_BEGIN = rf"([A-Za-z0-9._-]{{1,64}}):(\d{{1,10}}):{_NUMBER}:{_VERSION}"
+_FORMS = {
+    ROOM_ASKED: re.compile(rf"{_BEGIN}:(-?\d{{1,19}}):{_NUMBER}:[0-9a-f]{{64}}", re.ASCII),
+    ROOM_GIVEN: re.compile(rf"{_BEGIN}:{_NUMBER}:([01]):[0-9a-f]{{64}}", re.ASCII),
+}
+
+
+def room_headers(said: RoomAsk | RoomGrant, topic: str, to: int, secret: bytes) -> Headers:
+    """Return the headers of an ask or its answer, which is for one partition of a topic; key and value are null."""
+    tenant, partition, number, version, *rest = said
+    name = ROOM_ASKED if isinstance(said, RoomAsk) else ROOM_GIVEN
+    text = ":".join(map(str, (tenant, partition, number, *version, *map(int, rest))))
+    return [signed(name, text, bound_to(topic, to), secret)]
+
+
+def room_in(name: str, value: bytes | None) -> RoomAsk | RoomGrant:
+    """Read what a header says; it may be forged. Raises InvalidCommand."""
+    match = _FORMS[name].fullmatch((value or b"").decode(errors="replace"))
+    if match is None:
+        raise not_ours(name)
+    tenant, partition, number, since, most, partitions, first, second = match.groups()
+    version = QuotaVersion(int(since), int(most), int(partitions))
+    if name == ROOM_ASKED:
+        return RoomAsk(tenant, int(partition), int(number), version, int(first), int(second))
+    return RoomGrant(tenant, int(partition), int(number), version, int(first), second == "1")

@@ -1,0 +1,110 @@
+"""The state records of a partition that are neither schedules nor the input position, as a cycle sees them.
+
+They are in the table by their changelog keys: bulk commands, queues of delayed commands, room that was lent, and what a
+growth of the topic needs. Lists are of what there was before the cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from light_scheduler.errors import FormatTooNew
+from light_scheduler.model import BulkPart, BulkTotal
+from light_scheduler.model.room_lending import Lending
+from light_scheduler.wire.delayed_state import (
+    DELAYED_KIND,
+    QUEUE_KIND,
+    DelayedQueue,
+    decode_delayed,
+    decode_queue,
+    tenant_of,
+)
+from light_scheduler.wire.room_state import ROOM_KIND, decode_room, room_of
+from light_scheduler.wire.state import (
+    BULK_PART_KIND,
+    BULK_TOTAL_KIND,
+    EMPTIED_KIND,
+    LENT_KIND,
+    bulk_offset_of,
+    bulk_total_key,
+    decode_bulk_part,
+    decode_bulk_total,
+    decode_emptied,
+    decode_lent,
+)
+
+from . import layout
+from .rows import Rows
+from .store import Store
+
+_DECODERS: dict[bytes, Callable[[bytes], object]] = {
+    BULK_PART_KIND: decode_bulk_part,
+    BULK_TOTAL_KIND: decode_bulk_total,
+    EMPTIED_KIND: decode_emptied,
+    LENT_KIND: decode_lent,
+    QUEUE_KIND: decode_queue,
+    DELAYED_KIND: decode_delayed,
+    ROOM_KIND: decode_room,
+}
+
+
+class OtherRecords:
+    """Reads through to the store; changes go to the rows of the cycle."""
+
+    def __init__(self, store: Store, rows: Rows) -> None:
+        self._store = store
+        self._rows = rows
+
+    def put(self, key: bytes, record: bytes | None) -> None:
+        """Store a record by its changelog key; None removes it."""
+        self._rows.changes[layout.OTHERS + key] = record
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a record by its changelog key, with the changes so far; None: there is none."""
+        return self._rows.value_of(layout.OTHERS + key)
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one changelog record. Raises FormatTooNew or FormatError, before anything is changed."""
+        decode = _DECODERS.get(key[:1])
+        if decode is None:
+            raise FormatTooNew(
+                f"a changelog record is of an unknown kind, {key[:1]!r}: run the newer version that wrote it"
+            )
+        if value is not None:
+            decode(value)
+        self.put(key, value)
+
+    def bulk_parts(self) -> list[BulkPart]:
+        """Return the bulk commands at work, in the order in which they arrived."""
+        stored = self._store.scan(layout.OTHERS + BULK_PART_KIND, layout.OTHERS + BULK_TOTAL_KIND)
+        return [decode_bulk_part(value) for _, value in stored]
+
+    def bulk_total(self, offset: int) -> BulkTotal | None:
+        """Return the total of a bulk command by its offset, as it was before the cycle."""
+        record = self._rows.stored(layout.OTHERS + bulk_total_key(offset))
+        return None if record is None else decode_bulk_total(record)
+
+    def bulk_totals(self) -> dict[int, BulkTotal]:
+        """Return the totals, by the offsets of their bulk commands."""
+        stored = self._store.scan(layout.OTHERS + BULK_TOTAL_KIND, layout.OTHERS + EMPTIED_KIND)
+        return {bulk_offset_of(key[len(layout.OTHERS) :]): decode_bulk_total(value) for key, value in stored}
+
+    def delayed(self) -> dict[str, DelayedQueue]:
+        """Return the queues of delayed commands, by tenant."""
+        stored = self._store.scan(layout.OTHERS + QUEUE_KIND, layout.OTHERS + DELAYED_KIND)
+        return {tenant_of(key[len(layout.OTHERS) :]): decode_queue(value) for key, value in stored}
+
+    def rooms(self) -> dict[str, Lending]:
+        """Return what was lent and borrowed of tenants' room, by tenant."""
+        stored = self._store.scan(layout.OTHERS + ROOM_KIND, layout.OTHERS + _above(ROOM_KIND))
+        return {room_of(key[len(layout.OTHERS) :]): decode_room(value) for key, value in stored}
+
+    @property
+    def any_lent(self) -> bool:
+        """Whether commands had been passed to another partition and were not back."""
+        lent = self._store.scan(layout.OTHERS + LENT_KIND, layout.OTHERS + _above(LENT_KIND))
+        return next(lent, None) is not None
+
+
+def _above(kind: bytes) -> bytes:
+    return bytes([kind[0] + 1])

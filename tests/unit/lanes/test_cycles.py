@@ -1,0 +1,424 @@
+"""What a cycle of a lane holds after failures."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from support.outages import Topics
+from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
+from support.producing import FakeProducer
+
+from light_scheduler.errors import BrokerError, CycleTimeout
+from light_scheduler.kafka.batches import Written
+from light_scheduler.kafka.target_outages import Outages
+from light_scheduler.lanes import bulk
+from light_scheduler.lanes.alarm import Alarm
+from light_scheduler.lanes.bisection import STRIKES, Kind, Work, WorkFailedError
+from light_scheduler.lanes.cycles import LaneCycles
+from light_scheduler.lanes.incoming import Incoming
+from light_scheduler.lanes.input_position import InputPosition
+from light_scheduler.lanes.intake import Intake
+from light_scheduler.lanes.partitionings import Stage
+from light_scheduler.lanes.rate_exchange import RateExchange
+from light_scheduler.lanes.readable import Readable
+from light_scheduler.lanes.unread import Unread
+from light_scheduler.lanes.unresponsive_partitions import FIRST_PAUSE_MS
+from light_scheduler.model.partitioning import Partitioning
+from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
+from light_scheduler.model.room_lending import RoomAsk, RoomGrant
+from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
+from light_scheduler.tables import Overlay
+from light_scheduler.wire import partition_for
+from light_scheduler.wire.dialects.light4j import task_record
+from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
+from light_scheduler.wire.lane_marks import BULK_REACH, FORWARDED_FROM
+from light_scheduler.wire.room_lending import room_headers, room_in
+from light_scheduler.wire.schemas import Schemas
+from light_scheduler.wire.state import decode_entry, emptied_key, encode_emptied
+
+OTHER = ("schedule-tenant", b"other")
+KEYS = [key for key in (b"%d" % number for number in range(40)) if partition_for(key, 2) == 0]
+
+
+@pytest.fixture
+async def partition() -> Partition:
+    """Partition 0 of 2 of a tenant that may have two pending schedules, so one here."""
+    partition = Partition(FakeProducer(), of=2)
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))])
+    partition.partitionings = SimpleNamespace(of=lambda topic: Partitioning(2, secret=SECRET))
+    return partition
+
+
+def schedule(offset: int, *headers: tuple[str, bytes]) -> Any:
+    return command(due_at(AT + HOUR), *TO_REMINDERS, *headers, key=KEYS[offset], offset=offset)
+
+
+class Clock:
+    """Stands still."""
+
+    at = AT
+
+    def now(self) -> int:
+        return self.at
+
+
+def cycles_on(partition: Partition, waiting: list[Any], clock: Clock) -> LaneCycles:
+    """Return the cycles of a lane at a partition for which commands wait in the log."""
+
+    def ignore() -> None:
+        pass
+
+    intake = Intake(ignore, ignore)
+    first = waiting[0].offset if waiting else 0
+    intake.open(first, 0)
+    if waiting:
+        intake.offer(intake.epoch, first, waiting)
+    services: Any = SimpleNamespace(clock=clock, max_clock_skew=1_000, group="app")
+    place: Any = SimpleNamespace(topic=NAMES.commands, partition=0)
+    timer: Any = None
+    return LaneCycles(
+        partition.context,
+        services,
+        incoming=Incoming(
+            intake, Readable(partition.dialect, None, ignore), InputPosition(place, "app", "changelog", lambda: 0.0)
+        ),
+        alarm=Alarm(lambda _: timer),
+        is_closing=lambda: False,
+        reason=lambda: None,
+    )
+
+
+async def test_a_delayed_command_that_turns_out_to_wait_for_room_is_all_that_a_cycle_of_one_holds(
+    partition: Partition,
+) -> None:
+    await partition.run(*map(schedule, range(3)))
+    asks = [room_in(*each.headers[0]) for each in partition.sent(NAMES.commands)]
+    ask = asks[-1]
+    assert isinstance(ask, RoomAsk)
+    grant = room_headers(RoomGrant("default", 1, ask.number, ask.version, 1, False), NAMES.commands, 0, SECRET)
+    await partition.run(command(*grant, key=None, value=None, offset=3))
+    await partition.run(limit=1)
+    assert partition.table.pending == 2, "there is room for the second and not for the third"
+
+    cycles = cycles_on(partition, [schedule(offset, OTHER) for offset in (5, 6)], Clock())
+    cycles.failures.bisection.failed(4, [])
+    while Kind.COMMAND not in cycles.failures.bisection.share(1).kinds:
+        cycles.failures.bisection.rested(is_caught_up=True)
+    made = await cycles._make(partition.table)
+    assert (cycles.failures.attempt.works, made.position) == ([Work(Kind.COMMAND, 2)], None)
+
+
+async def test_room_is_asked_for_when_that_is_possible_again_though_the_rules_changed_before(
+    partition: Partition,
+) -> None:
+    partition.tenants.book = TenantBook()
+    await partition.run(*map(schedule, range(3)))
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))], {"default": 1})
+    cycles = cycles_on(partition, [], clock := Clock())
+    cycles.failures.neighbours.failed([(NAMES.commands, 1)], {(NAMES.history, 0)}, AT)
+    asked = []
+    for _ in range(2):
+        made = await cycles._make(partition.table)
+        cycles._growth.settle(made.cycle, made.slice, made.now)
+        asked.append([place for place in made.batches.places if place[0] == NAMES.commands])
+        clock.at += FIRST_PAUSE_MS
+    assert asked == [[], [(NAMES.commands, 1)]]
+
+
+async def test_room_is_asked_for_of_a_partition_that_had_no_leader_once_it_has_one_and_not_again(
+    partition: Partition,
+) -> None:
+    partition.tenants.book = TenantBook()
+    await partition.run(*map(schedule, range(3)))
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))], {"default": 1})
+    cycles = cycles_on(partition, [], Clock())
+    topic, asked = partition.topics[NAMES.commands], []
+    for unavailable in (frozenset({1}), frozenset({1}), frozenset[int](), frozenset[int]()):
+        partition.topics[NAMES.commands] = topic._replace(unavailable=unavailable)
+        made = await cycles._make(partition.table)
+        cycles._growth.settle(made.cycle, made.slice, made.now)
+        asked.append([place for place in made.batches.places if place[0] == NAMES.commands])
+    assert asked == [[], [], [(NAMES.commands, 1)], []]
+
+
+async def test_the_metadata_of_the_topic_are_watched_while_others_are_asked_and_one_without_an_answer_is_left_alone(
+    partition: Partition,
+) -> None:
+    class Unanswered:
+        transactional_id = "id"
+
+        async def commit(self, batches: Any, *_: Any, **__: Any) -> None:
+            batches.written[NAMES.history, 0] = Written(1, 1)
+            raise CycleTimeout("a transaction took too long")
+
+    partition.tenants.book = TenantBook()
+    await partition.run(*map(schedule, range(3)))
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))], {"default": 1})
+    cycles, producer = cycles_on(partition, [], Clock()), cast(Any, Unanswered())
+    made = await cycles._make(partition.table)
+    with pytest.raises(CycleTimeout) as error:
+        await cycles._commit(made, partition.table, producer)
+    cycles.failures.failed(error.value, may_count=False)
+    assert isinstance(partition.topics, Topics)
+    assert partition.topics.doubted == {NAMES.commands}
+    assert cycles.failures.left_alone(AT) == {1}
+
+
+@pytest.mark.parametrize(("counts", "left"), [(True, 1), (False, 3)])
+async def test_commands_and_firings_count_for_their_rates_once_a_commit_without_an_answer_is_known_to_count(
+    partition: Partition, counts: bool, left: int
+) -> None:
+    rules = TenantRules(commands_per_second=8, firings_per_second=32)
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    await partition.run(command(due_at(AT + 1), *TO_REMINDERS, key=KEYS[0], offset=0))
+
+    class Unanswered:
+        transactional_id = "id"
+
+        async def commit(self, batches: Any, *_: Any, **__: Any) -> None:
+            await batches.send(partition.producer)
+            raise CycleTimeout("no answer")
+
+    cycles = cycles_on(partition, [schedule(offset) for offset in (1, 2)], clock := Clock())
+    clock.at += 1
+    cycles._budget.follow_tenants(clock.at)
+    made = await cycles._make(partition.table)
+    with pytest.raises(CycleTimeout) as error:
+        await cycles._commit(made, partition.table, cast(Any, Unanswered()))
+    cycles.failures.failed(error.value, may_count=True)
+
+    async def untouched(_first: int, _end: int) -> bool:
+        return not counts
+
+    await cycles.decide(untouched)
+    rates, firing_rates = cycles._context.command_rates, cycles._context.firing_rates
+    rates.begin()
+    assert rates.take("default", 8, AT, clock.at)
+    assert (rates.left("default") + 1, firing_rates.allowed("default", clock.at)) == (left, 4 - counts)
+
+
+FORMER, PARTITIONS = 2, 4
+LEAVES = next(key for key in KEYS if partition_for(key, PARTITIONS) == 2)
+"""A key that moves from partition 0 to partition 2."""
+PAUSE = (("schedule-command", b"pause"), ("schedule-id", b"*"))
+
+
+@pytest.fixture
+def growing() -> Partition:
+    """Partition 0 of a topic that had two partitions and has four."""
+    partition = Partition(FakeProducer(), of=PARTITIONS)
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    all = frozenset(range(PARTITIONS))
+    grow(partition, Partitioning(PARTITIONS, FORMER, running=all, secret=SECRET, following=all))
+    return partition
+
+
+def grow(partition: Partition, partitioning: Partitioning) -> None:
+    partition.partitionings = SimpleNamespace(of=lambda topic: partitioning)
+
+
+async def with_a_copy_for_many(growing: Partition) -> LaneCycles:
+    """Return the cycles of a lane that has a schedule to hand over, and reads a copy of a bulk command."""
+    now = growing.context.partitioning
+    grow(growing, Partitioning(FORMER, secret=SECRET))
+    await growing.run(command(due_at(AT + HOUR), *TO_REMINDERS, key=LEAVES, offset=0))
+    grow(growing, now)
+    copy = command(*PAUSE, (FORWARDED_FROM, b"1:77:%d:%s" % (AT, b"0" * 32)), key=None, value=None, offset=9)
+    return cycles_on(growing, [copy], Clock())
+
+
+async def test_schedules_are_handed_over_while_a_bulk_command_is_at_work_and_as_it_leaves_them(
+    growing: Partition,
+) -> None:
+    cycles = await with_a_copy_for_many(growing)
+    made = await cycles._make(growing.table)
+    await made.batches.send(growing.producer)
+    copy, adoption, emptied = (each for each in growing.sent(NAMES.commands) if each.partition == 2)
+    assert [each.headers[-1][0] for each in (copy, adoption, emptied)] == [BULK_REACH, ADOPTED_FROM, EMPTIED]
+    assert decode_entry(adoption.value).progress.paused
+
+
+async def test_a_bulk_command_is_to_blame_for_what_it_raises_on_a_schedule_that_is_handed_over(
+    growing: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError("no good")
+
+    cycles = await with_a_copy_for_many(growing)
+    monkeypatch.setattr(bulk, "decide_bulk", fail)
+    with pytest.raises(WorkFailedError) as error:
+        await cycles._make(growing.table)
+    assert error.value.work == Work(Kind.BULK, 9)
+
+
+async def test_a_lane_that_takes_over_a_partition_that_has_settled_copies_its_first_bulk_command_to_all(
+    growing: Partition,
+) -> None:
+    """The lane before may have reported that, and the topic can grow again as soon as the report is read."""
+    overlay = Overlay(growing.table)
+    for number in range(FORMER):
+        overlay.others.put(emptied_key(PARTITIONS, number), encode_emptied())
+    overlay.apply(changelog_offset=0, complete_at=AT)
+    cycles = cycles_on(growing, [command(*PAUSE, key=None, value=None, offset=9)], Clock())
+    made = await cycles._make(growing.table)
+    assert {place[1] for place in made.batches.places if place[0] == NAMES.commands} == {1, 2, 3}
+
+
+async def test_a_lane_remembers_that_it_has_told_that_nothing_is_left_to_be_moved(growing: Partition) -> None:
+    overlay, told = Overlay(growing.table), []
+    for number in range(FORMER):
+        overlay.others.put(emptied_key(PARTITIONS, number), encode_emptied())
+    overlay.apply(changelog_offset=0, complete_at=AT)
+    growing.partitionings.report = lambda *report: told.append(report)
+    cycles = cycles_on(growing, [], Clock())
+    made = await cycles._make(growing.table)
+    cycles._growth.settle(made.cycle, made.slice, made.now)
+    assert told == [(NAMES.commands, 0, PARTITIONS, Stage.SETTLED)]
+    assert growing.queue_ends.has_settled(PARTITIONS)
+
+
+async def test_a_lane_tells_that_bulk_commands_follow_schedules_before_it_tells_that_it_runs(
+    growing: Partition,
+) -> None:
+    told: list[Stage] = []
+    grow(growing, Partitioning(PARTITIONS, FORMER, secret=SECRET))
+    growing.partitionings.report = lambda *report: told.append(report[-1])
+    cycles = cycles_on(growing, [], Clock())
+    made = await cycles._make(growing.table)
+    cycles._growth.settle(made.cycle, made.slice, made.now)
+    assert told == [Stage.FOLLOWING, Stage.RUNNING]
+
+
+async def test_a_lane_tells_it_too_where_an_earlier_version_has_moved_everything(
+    growing: Partition,
+) -> None:
+    told: list[Stage] = []
+    everywhere, here = frozenset(range(PARTITIONS)), frozenset({0})
+    grow(growing, Partitioning(PARTITIONS, FORMER, secret=SECRET, running=everywhere, settled=here))
+    growing.partitionings.report = lambda *report: told.append(report[-1])
+    cycles = cycles_on(growing, [], Clock())
+    made = await cycles._make(growing.table)
+    cycles._growth.settle(made.cycle, made.slice, made.now)
+    assert told == [Stage.FOLLOWING]
+
+
+async def test_a_letter_about_rates_takes_no_room_from_commands_that_are_still_to_be_read(partition: Partition) -> None:
+    partition.partitionings = None  # so lanes of the topic share no log
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(commands_per_second=20))])
+    owned = {"http://own": {NAMES.commands: [0, 1]}}
+    owners: Any = SimpleNamespace(own_url="http://own", owners=lambda: owned)
+    exchange = RateExchange(owners, [NAMES.commands])
+    partition.rate_post, other = (exchange.post_of((NAMES.commands, number)) for number in (0, 1))
+    for post in (partition.rate_post, other):
+        post.open(lambda: None)
+
+    def cancels(at: int, first: int) -> list[Any]:
+        headers = ("schedule-command", b"cancel"), *ANSWER
+        return [command(*headers, key=KEYS[0], offset=first + number, timestamp=at) for number in range(10)]
+
+    await partition.run(*cancels(AT, 0))
+    clock = Clock()
+    clock.at = AT + 5_000
+    cycles = cycles_on(partition, cancels(AT + 1_000, 10), clock)
+    cycles.failures.bisection.failed(4, [])
+    other.send((NAMES.commands, 0), RateAsk(RateName(RateKind.COMMANDS, "default"), 1, 7, 100_000))
+    await cycles._make(partition.table)
+    assert [message.said.number for message in other.received()] == [7]
+    await partition.run(*cancels(AT + 2_000, 10), now=clock.at)
+    assert [result.outcome.value for result in partition.results] == 10 * ["not_found"]
+
+
+class Unknown:
+    """A schema registry that knows no schema yet."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[int, Any] = {}
+
+    def ask_for(self, id: int, wake: Any) -> None:
+        """It takes long."""
+
+    def trouble_with(self, id: int) -> str | None:
+        return "it does not answer"
+
+
+def task(tenant: str, offset: int, at: int, *, framed: bool = False) -> Any:
+    """Return a command of light-4j, whose value needs a schema of a registry if it is framed."""
+    fields = {"host": tenant, "name": f"t-{offset}", "action": "INSERT", "frequency": {"timeUnit": "HOURS", "time": 1}}
+    key, value = task_record({**fields, "topic": "reminders", "start": at, "data": None}, None, 7 if framed else None)
+    return command(key=key, value=value, offset=offset, timestamp=at)
+
+
+@pytest.mark.parametrize("is_backlog", [False, True])
+async def test_while_the_next_command_waits_for_its_schema_tenants_of_no_command_that_waits_lend_tokens(
+    is_backlog: bool,
+) -> None:
+    partition = Partition(FakeProducer(), of=2, dialect="light4j", schemas=Schemas())
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    rules = TenantRules(commands_per_second=20)
+    partition.tenants.book = TenantBook([Tenant(name=name, rules=rules) for name in ("waits", "other")])
+    owners: Any = SimpleNamespace(own_url="http://own", owners=lambda: {"http://own": {NAMES.commands: [0, 1]}})
+    exchange = RateExchange(owners, [NAMES.commands])
+    partition.rate_post, other = (exchange.post_of((NAMES.commands, number)) for number in (0, 1))
+    for post in (partition.rate_post, other):
+        post.open(lambda: None)
+    clock = Clock()
+    cycles = cycles_on(partition, [task("waits", 5, AT, framed=True)], clock)
+    registry: Any = Unknown()
+    readable = Readable(partition.dialect, registry, lambda: None)
+    cycles._incoming = cycles._incoming._replace(readable=readable)
+    cycles._unread = Unread(cycles._incoming, partition.dialect)
+    cycles._intake.backlog_taken = not is_backlog
+
+    async def lent(tenant: str) -> int:
+        other.send((NAMES.commands, 0), RateAsk(RateName(RateKind.COMMANDS, tenant), 1, 7, 100_000))
+        made = await cycles._make(partition.table)
+        partition.command_rates.commit()
+        assert made.read == 0
+        return sum(message.said.amount for message in other.received() if isinstance(message.said, RateGrant))
+
+    lent_first = {tenant: await lent(tenant) for tenant in ("waits", "other")}
+    assert all(lent_first.values())
+    for _ in range(3):
+        clock.at += 10_000
+        assert (await lent("waits"), await lent("other")) == (0, lent_first["other"])
+
+
+class RefusesAnswers:
+    """A producer whose transactions fail with an answer in them."""
+
+    transactional_id = "id"
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self.refused = 0
+
+    async def commit(self, batches: Any, *_: Any, **__: Any) -> dict[tuple[str, int], int]:
+        if any(topic == "answers" for topic, _ in batches.places):
+            self.refused += 1
+            raise BrokerError("no transaction takes this answer")
+        await batches.send(self._partition.producer)
+        return dict.fromkeys(batches.places, 0)
+
+
+async def test_a_bulk_command_whose_answer_fails_every_transaction_ends_in_silence() -> None:
+    """First with an answer that names the partition as missing, and as that fails too, without one."""
+    partition = Partition(FakeProducer())
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    await partition.run(command(*PAUSE, *ANSWER, key=None, value=None, offset=9))
+    cycles, producer = cycles_on(partition, [], Clock()), RefusesAnswers(partition)
+    for _ in range(60):
+        made = await cycles._make(partition.table)
+        if made.is_empty and made.kinds:
+            cycles.failures.bisection.rested(is_caught_up=True)
+            continue
+        try:
+            await cycles._commit(made, partition.table, cast(Any, producer))
+        except BrokerError as error:
+            cycles.failures.failed(error, may_count=False)
+    overlay = Overlay(partition.table)
+    assert (overlay.others.bulk_parts(), overlay.others.bulk_totals()) == ([], {})
+    assert producer.refused > STRIKES
+    assert (cycles.failures.bisection.condemned, cycles.failures.bisection.silenced) == ({}, set())

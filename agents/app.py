@@ -25,8 +25,8 @@ from light_scheduler.settings import Settings
 
 from .assembly import Assembly, Host, TimerFactory
 from .assigned_peers import AssignedPeers
-from .assignor import LaneAssignor
 from .credentials import credentials_of
+from .faust_assignor import LaneAssignor
 from .faust_worker import PlainWorker, without_banner
 from .startup import refuse_port_in_use, wait_for_access, wait_for_topics
 from .transport import LaneConsumer, LaneTransport

@@ -107,7 +107,7 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
         "_get_changelog_distribution": "which members have tables of Faust's",
         "_get_client_metadata": "what a member says of itself",
         "_get_external_topic_distribution": "which member has which partitions, for all of them",
-        "_perform_assignment": "overridden: see `agents.assignor`",
+        "_perform_assignment": "overridden: see `agents.faust_assignor`",
         "_protocol_assignments": "as `_compress`",
         "_update_member_urls": "at which address a member is",
         "_url": "this member's address",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from light_scheduler.kafka.batches import RecordBatches, Written
 from light_scheduler.model.place import Place
 
-from .bisection import Work
+from .failing_work_search import Work
 
 
 @dataclass

@@ -15,7 +15,7 @@ from light_scheduler.tables.due_scan import Waits
 from .context import LaneContext
 from .intake import Intake
 from .pace import MOST, Pace
-from .refused_record import Isolation
+from .refused_record_search import RefusedRecordSearch
 
 MAX_ISOLATED = 200
 """Maximum number of commands, or firings, in a cycle while the lane looks for a refused record."""
@@ -39,12 +39,16 @@ class Budget:
     """Of one lane. `waits` tells which targets are unavailable; `next_due` is when the next pending firing is due."""
 
     def __init__(
-        self, context: LaneContext, intake: Intake, isolation: Isolation, waits: Callable[[], Waits | None]
+        self,
+        context: LaneContext,
+        intake: Intake,
+        record_search: RefusedRecordSearch,
+        waits: Callable[[], Waits | None],
     ) -> None:
         self.next_due: int | None = None
         self._context = context
         self._intake = intake
-        self._isolation = isolation
+        self._record_search = record_search
         self._waits = waits
         self._fair = FairQueue(context.shares.weights)
         self._firing_rates = context.firing_rates
@@ -68,7 +72,7 @@ class Budget:
 
     def most(self, table: ScheduleTable) -> int:
         """Commands, and firings, that a cycle may hold: with several tenants one must not wait long for another."""
-        if self._isolation.is_seeking:
+        if self._record_search.is_seeking:
             return MAX_ISOLATED
         return self._pace.limit if len(table.floors) > 1 else MOST
 

@@ -45,8 +45,8 @@ from .bulk_growth import Governing
 from .bulk_overdue import OverdueTotals
 from .bulk_parts import BulkParts
 from .bulk_totals import BulkTotals
+from .condemned_work import NO_FAULT_OF_WORK, enduring
 from .delayed_commands import longest_delay
-from .failing_work import NO_FAULT_OF_WORK, enduring
 from .partition_writes import PartitionWrites
 from .recording import record_decision
 from .transaction_writes import Transaction

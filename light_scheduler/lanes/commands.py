@@ -19,10 +19,10 @@ from light_scheduler.wire.state import identity
 
 from .admission import Admission
 from .answers import Answers
-from .bisection import Kind, Work
 from .bulk import BulkCommands
 from .command_routing import CommandRouting
-from .failing_work import NO_FAULT_OF_WORK, Condemned, blaming
+from .condemned_work import NO_FAULT_OF_WORK, Condemned, blaming
+from .failing_work_search import Kind, Work
 from .plain_commands import PlainCommands
 from .plain_tasks import PlainTasks
 from .probing import Probing

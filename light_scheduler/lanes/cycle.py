@@ -18,13 +18,13 @@ from light_scheduler.wire import CommandRecord
 
 from .admission import Admission
 from .answers import Answers
-from .bisection import Kind, Work
 from .budget import TurnBudget
 from .bulk import BulkCommands
 from .command_routing import CommandRouting
 from .commands import Commands
+from .condemned_work import Condemned, blaming
 from .context import LaneContext, OriginKey, Refusals, origin_key
-from .failing_work import Condemned, blaming
+from .failing_work_search import Kind, Work
 from .firing_order import Turns
 from .firings import Firings
 from .held_firings import Holding

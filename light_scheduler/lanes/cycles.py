@@ -26,12 +26,12 @@ from light_scheduler.wire.state import CommandsLog, identity_of
 
 from .alarm import Alarm
 from .attempt import Attempt
-from .bisection import Kind, Work
 from .budget import NOTHING_DUE, Budget, TurnBudget
 from .bulk_overdue import log_unreported
 from .context import LaneContext, origin_key
 from .counters import LaneCounters
 from .cycle import Cycle
+from .failing_work_search import Kind, Work
 from .growth_progress import GrowthProgress
 from .handover import Slice
 from .incoming import Incoming
@@ -96,8 +96,12 @@ class LaneCycles:
         self._intake, self._input = incoming.intake, incoming.position
         self._unread = Unread(incoming, context.dialect)
         self._alarm = alarm
-        self._isolation, self._bisection, self._holding = failures.isolation, failures.bisection, failures.holding
-        self._budget = Budget(context, self._intake, failures.isolation, failures.waits)
+        self._record_search, self._work_search, self._holding = (
+            failures.record_search,
+            failures.work_search,
+            failures.holding,
+        )
+        self._budget = Budget(context, self._intake, failures.record_search, failures.waits)
         self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
         self._delayed_turns = FairQueue()
         self._removal = Removal()
@@ -139,8 +143,8 @@ class LaneCycles:
                 return  # what was due waits for its target, as became known just now
             if (
                 made.kinds
-                and self._bisection.is_active
-                and self._bisection.rested(is_caught_up=self._intake.backlog_taken)
+                and self._work_search.is_active
+                and self._work_search.rested(is_caught_up=self._intake.backlog_taken)
             ):
                 return
             if made.kinds and made.now - table.checkpoint.complete_at < CHECKPOINT_MS and not self._input.has_jumped:
@@ -152,17 +156,17 @@ class LaneCycles:
 
     async def _make(self, table: ScheduleTable) -> _Made:
         """1. and 2. Take what there is to do, and carry it out."""
-        isolation, budget = self._isolation, self._budget
+        record_search, budget = self._record_search, self._budget
         now = self._services.clock.now()
-        isolation.expire(now)
+        record_search.expire(now)
         budget.follow_tenants(now)
-        overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
+        overlay, batches = Overlay(table), self._context.new_batches(now, record_search.suspicious_topics)
         can_read = self._incoming.readable.can_read
-        bisection, left_alone = self._bisection, self.failures.left_alone(now)
-        restrictions = Restrictions(bisection.condemned, can_read, left_alone, bisection.silenced)
+        work_search, left_alone = self._work_search, self.failures.left_alone(now)
+        restrictions = Restrictions(work_search.condemned, can_read, left_alone, work_search.silenced)
         cycle = Cycle(self._context, overlay, batches, now, restrictions)
-        most, kinds = self._bisection.share(budget.most(table))
-        max_bytes = self._bisection.bytes_of(MAX_FIRING_BYTES)
+        most, kinds = self._work_search.share(budget.most(table))
+        max_bytes = self._work_search.bytes_of(MAX_FIRING_BYTES)
         self._growth.follow_rules(cycle)
         cycle.moving.note_waits()
         cycle.rate_lending.receive()
@@ -175,7 +179,7 @@ class LaneCycles:
             self._alarm.ring()  # what is delayed goes on
         read, position = len(commands), commands[-1].offset + 1 if commands else None
         commands.reverse()
-        cycle.take_all(commands, most if is_behind and not self._bisection.is_active else 0, max_bytes)  # 2.
+        cycle.take_all(commands, most if is_behind and not self._work_search.is_active else 0, max_bytes)  # 2.
         read += cycle.delaying.taken
         if not is_behind or self._incoming.readable.is_held:
             cycle.rate_lending.answer(self._unread.since)  # 2.
@@ -188,9 +192,9 @@ class LaneCycles:
         cycle.rate_lending.ask()
         topics = overlay.due_topics | cycle.reply_topics
         await self._context.targets.resolve(topics)
-        is_traced = isolation.is_under_way or self._bisection.is_active
-        cycle.fire_due(due, isolation.refusals, turns, traced=is_traced, waits=self.failures.sends(due))  # 2.
-        lost_results = cycle.answer(isolation.refusals, self._holding)
+        is_traced = record_search.is_under_way or self._work_search.is_active
+        cycle.fire_due(due, record_search.refusals, turns, traced=is_traced, waits=self.failures.sends(due))  # 2.
+        lost_results = cycle.answer(record_search.refusals, self._holding)
         is_to_move = self._intake.backlog_taken and not is_traced  # a command that waits may be for what would move
         slice = self._growth.hand_over(cycle, overlay, most, now) if is_to_move else None  # 2.
         return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice)
@@ -198,14 +202,14 @@ class LaneCycles:
     def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> int:
         """Carry out delayed commands; return how many others the cycle may hold."""
         works = cycle.take_delayed(most, max_bytes, self._delayed_turns)
-        if not self._bisection.is_active:
+        if not self._work_search.is_active:
             return most
         self.failures.attempt.works += works
         return most - len(works)
 
     def _take_commands(self, most: int) -> list[CommandRecord]:
         commands = self._incoming.take(most)
-        if self._bisection.is_active:
+        if self._work_search.is_active:
             self.failures.attempt.works += [Work(Kind.COMMAND, record.offset) for record in commands]
         return commands
 
@@ -217,7 +221,7 @@ class LaneCycles:
             cycle.moved_to(made.position)
         elif self._context.changelog not in made.batches.places:
             cycle.moved_to(table.checkpoint.position)
-        if self._bisection.is_active:
+        if self._work_search.is_active:
             attempt.works += [Work(Kind.FIRING, key) for key in cycle.tried]
             if made.is_bulk_at_work:
                 attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
@@ -256,15 +260,15 @@ class LaneCycles:
         self._count(cycle, made.lost_results, now)
         self._budget.next_turn(due, now)
         self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
-        if self._isolation.is_under_way:
+        if self._record_search.is_under_way:
             done = cycle.tried | {origin_key(result) for result in cycle.results}
-            self._isolation.clear(done, has_looked=due is not NOTHING_DUE)
+            self._record_search.clear(done, has_looked=due is not NOTHING_DUE)
 
     async def _rest(
         self, now: int, next_turn: int | None, table: ScheduleTable, producer: TransactionalProducer
     ) -> None:
         """Sleep until there is something to fire; or, if that is in a moment, prepare it."""
-        may_stage = self._intake.backlog_taken and not (self._isolation.is_under_way or self._budget.has_caps)
+        may_stage = self._intake.backlog_taken and not (self._record_search.is_under_way or self._budget.has_caps)
         may_stage = may_stage and not self._incoming.readable.is_held  # a command that waits may name what is staged
         staging = self._context.staging if may_stage else NO_STAGING
         instant = staging.instant(next_turn, now)

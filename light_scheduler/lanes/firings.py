@@ -11,10 +11,10 @@ from light_scheduler.model import DeadLetterCause, Entry, EventType
 from light_scheduler.model.probe import PROBE_TENANT
 from light_scheduler.wire.state import identity_of
 
-from .bisection import Kind, Work
 from .bulk import BulkCommands
+from .condemned_work import NO_FAULT_OF_WORK, Condemned
 from .context import OriginKey, Refusals, origin_key
-from .failing_work import NO_FAULT_OF_WORK, Condemned
+from .failing_work_search import Kind, Work
 from .log_subject import about
 from .plain_firings import PlainFirings
 from .plain_messages import PlainMessages

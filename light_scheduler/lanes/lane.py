@@ -54,9 +54,9 @@ from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.services import LaneServices
 
 from .alarm import Alarm
-from .bisection import WorkFailedError
 from .context import LaneContext
 from .cycles import LaneCycles
+from .failing_work_search import WorkFailedError
 from .incoming import Incoming
 from .input_position import InputPosition
 from .intake import Intake

@@ -45,10 +45,10 @@ from light_scheduler.wire.state import (
     lent_key,
 )
 
-from .bisection import Kind, Work
 from .bulk import BulkCommands
+from .condemned_work import blaming
 from .delayed_commands import Delaying
-from .failing_work import blaming
+from .failing_work_search import Kind, Work
 from .partition_writes import PartitionWrites
 from .transaction_writes import Transaction
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from .bisection import Work
-from .failing_work import NOTHING_CONDEMNED
+from .condemned_work import NOTHING_CONDEMNED
+from .failing_work_search import Work
 from .readable import CanRead, all_can_be_read
 
 

@@ -19,11 +19,11 @@ from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.services import LaneServices
 
 from .attempt import Attempt
-from .bisection import Bisection, Work, WorkFailedError
 from .context import LaneContext
+from .failing_work_search import FailingWorkSearch, Work, WorkFailedError
 from .held_firings import Holding
 from .markers import Markers
-from .refused_record import Isolation
+from .refused_record_search import RefusedRecordSearch
 from .stable_ends import stable_ends
 from .unresponsive_partitions import Neighbours
 
@@ -45,19 +45,19 @@ class Failures:
         self._reason = reason
         self.attempt = Attempt()
         """The transaction that is being sent."""
-        self.isolation = Isolation(f"{self._tp.topic}-{self._tp.partition}", context.targets)
-        self.bisection = Bisection()
+        self.record_search = RefusedRecordSearch(f"{self._tp.topic}-{self._tp.partition}", context.targets)
+        self.work_search = FailingWorkSearch()
         self.holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
         self.neighbours = Neighbours(*self._tp)
         self._failed_places: list[Place] = []
 
     def waits(self) -> Waits | None:
         """Tell which schedules wait for their targets; None: none."""
-        return self.holding.waits(self.isolation.refusals)
+        return self.holding.waits(self.record_search.refusals)
 
     def sends(self, due: DueScan) -> Waits | None:
         """Tell which of the schedules that are due wait for their targets; None: none."""
-        return self.holding.sends(self.isolation.refusals, due.entries)
+        return self.holding.sends(self.record_search.refusals, due.entries)
 
     def left_alone(self, now: int) -> frozenset[int]:
         """Return which other partitions of its topic the lane asks for nothing, and does not answer."""
@@ -69,13 +69,13 @@ class Failures:
         """Learn from a transaction that was committed, and refused condemned work that it met."""
         self.holding.committed(ends, self.attempt.transactional_id)
         self.neighbours.committed(ends)
-        self.bisection.met(condemned_met)
-        self._blame(self.bisection.succeeded(self.attempt.works))
+        self.work_search.met(condemned_met)
+        self._blame(self.work_search.succeeded(self.attempt.works))
 
     def condemn(self, failed: WorkFailedError) -> None:
         """Have what raised an error as it was carried out be refused in the next cycle."""
         log.error("lane %s-%d cannot carry out %s", *self._tp, failed, exc_info=failed.__cause__)
-        self.bisection.condemn(failed.work, repr(failed.__cause__))
+        self.work_search.condemn(failed.work, repr(failed.__cause__))
 
     def failed(self, error: Exception, *, may_count: bool) -> bool:
         """Learn from a transaction that failed, unless it `may_count` all the same.
@@ -89,12 +89,12 @@ class Failures:
             if isinstance(error, CycleTimeout):
                 self.neighbours.failed(attempt.places, attempt.written, self._services.clock.now())
             if not isinstance(error, TransactionStuck | Overtaken | InputInDoubt):
-                self.bisection.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
+                self.work_search.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
                 if attempt.works:
                     own = self._context.own_topics
                     self._failed_places = [place for place in attempt.places if place[0] not in own]
             self.holding.failed(attempt, may_count=may_count)
-        return attempt.is_begun and self.bisection.is_getting_on
+        return attempt.is_begun and self.work_search.is_getting_on
 
     def stalled(self, error: TargetsStalledError) -> list[Place]:
         """Learn that targets do not answer; return which to suspect."""
@@ -108,12 +108,12 @@ class Failures:
         attempt, self.attempt = self.attempt, Attempt()
         outages = self._context.targets.outages
         for refused in error.of_users:
-            may_pass = refused.may_pass and refused.topic not in self.isolation.suspicious_topics
+            may_pass = refused.may_pass and refused.topic not in self.record_search.suspicious_topics
             if may_pass and outages.failures(refused.place) < PASSING_REFUSALS:
                 reason = f"it refuses records and does not say why: {refused.cause!r}"
                 await self._context.targets.suspect([refused.place], reason)
             else:
-                self.isolation.note(refused, self._services.clock.now())
+                self.record_search.note(refused, self._services.clock.now())
         self.holding.failed(attempt)
 
     def _blame(self, work: Work | None) -> None:
@@ -123,10 +123,10 @@ class Failures:
         reason = f"transactions with it fail: {self._reason() or 'no reason is known'}"
         log.error("lane %s-%d: %s %s: %s", *self._tp, work.kind.name.lower(), work.key, reason)
         if isinstance(work.key, int):
-            self.bisection.condemn(work, reason)
+            self.work_search.condemn(work, reason)
         else:
             place = self._failed_places[0] if len(self._failed_places) == 1 else None
-            self.isolation.refuse([work.key], reason, self._services.clock.now(), place)
+            self.record_search.refuse([work.key], reason, self._services.clock.now(), place)
 
     async def _stable_ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
         return await stable_ends(places, self._services.clients, self._context.targets)
@@ -135,4 +135,4 @@ class Failures:
         await self._services.clients.end(transactional_id, place, commits=commits)
 
     def _deny(self, topic: str, error: KafkaError) -> None:
-        self.isolation.deny(topic, error, self._services.clock.now())
+        self.record_search.deny(topic, error, self._services.clock.now())

@@ -12,12 +12,12 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.engine import CommandRates, FairQueue, FiringRules, Limits, RateDemand
 from light_scheduler.kafka.targets import TargetTopic
-from light_scheduler.lanes.bisection import Work
 from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.bulk_overdue import OverdueTotals
+from light_scheduler.lanes.condemned_work import NOTHING_CONDEMNED
 from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
-from light_scheduler.lanes.failing_work import NOTHING_CONDEMNED
+from light_scheduler.lanes.failing_work_search import Work
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.probe import LaneProbe
 from light_scheduler.lanes.queue_ends import QueueEnds

@@ -16,10 +16,10 @@ from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Par
 from support.producing import FakeProducer
 
 from light_scheduler.lanes.answers import Answers
-from light_scheduler.lanes.bisection import Bisection, Kind, Work, WorkFailedError
 from light_scheduler.lanes.bulk import BulkCommands
 from light_scheduler.lanes.bulk_overdue import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS
-from light_scheduler.lanes.failing_work import NOTHING_CONDEMNED
+from light_scheduler.lanes.condemned_work import NOTHING_CONDEMNED
+from light_scheduler.lanes.failing_work_search import FailingWorkSearch, Kind, Work, WorkFailedError
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.partition_writes import PartitionWrites
 from light_scheduler.model import BulkTotal
@@ -453,7 +453,7 @@ async def test_bulk_commands_that_fail_on_what_is_handed_over_are_given_up_one_a
     topic.schedule(FORMER)
     topic.bulk(FORMER)
     topic.bulk(FORMER)
-    former, bisection = topic.partitions[FORMER], Bisection()
+    former, work_search = topic.partitions[FORMER], FailingWorkSearch()
     former.most_bulk = 0
     await topic.run(FORMER)
     former.most_bulk = 100
@@ -462,12 +462,12 @@ async def test_bulk_commands_that_fail_on_what_is_handed_over_are_given_up_one_a
     former.handover = HandoverPass()
     for _ in range(5):
         try:
-            cycle = await former.run(now=topic.now, condemned=bisection.condemned)
+            cycle = await former.run(now=topic.now, condemned=work_search.condemned)
         except WorkFailedError as failed:
-            bisection.condemn(failed.work, "why")
+            work_search.condemn(failed.work, "why")
         else:
-            bisection.met(cycle.condemned_met)
-    assert (bisection.condemned, bisection.silenced) == ({}, set())
+            work_search.met(cycle.condemned_met)
+    assert (work_search.condemned, work_search.silenced) == ({}, set())
     assert Overlay(former.table).others.bulk_parts() == []
     assert former.table.pending == 0, "it was handed over"
 

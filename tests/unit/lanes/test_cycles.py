@@ -15,8 +15,8 @@ from light_scheduler.kafka.batches import Written
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes import bulk
 from light_scheduler.lanes.alarm import Alarm
-from light_scheduler.lanes.bisection import STRIKES, Kind, Work, WorkFailedError
 from light_scheduler.lanes.cycles import LaneCycles
+from light_scheduler.lanes.failing_work_search import STRIKES, Kind, Work, WorkFailedError
 from light_scheduler.lanes.incoming import Incoming
 from light_scheduler.lanes.input_position import InputPosition
 from light_scheduler.lanes.intake import Intake
@@ -104,9 +104,9 @@ async def test_a_delayed_command_that_turns_out_to_wait_for_room_is_all_that_a_c
     assert partition.table.pending == 2, "there is room for the second and not for the third"
 
     cycles = cycles_on(partition, [schedule(offset, OTHER) for offset in (5, 6)], Clock())
-    cycles.failures.bisection.failed(4, [])
-    while Kind.COMMAND not in cycles.failures.bisection.share(1).kinds:
-        cycles.failures.bisection.rested(is_caught_up=True)
+    cycles.failures.work_search.failed(4, [])
+    while Kind.COMMAND not in cycles.failures.work_search.share(1).kinds:
+        cycles.failures.work_search.rested(is_caught_up=True)
     made = await cycles._make(partition.table)
     assert (cycles.failures.attempt.works, made.position) == ([Work(Kind.COMMAND, 2)], None)
 
@@ -323,7 +323,7 @@ async def test_a_letter_about_rates_takes_no_room_from_commands_that_are_still_t
     clock = Clock()
     clock.at = AT + 5_000
     cycles = cycles_on(partition, cancels(AT + 1_000, 10), clock)
-    cycles.failures.bisection.failed(4, [])
+    cycles.failures.work_search.failed(4, [])
     other.send((NAMES.commands, 0), RateAsk(RateName(RateKind.COMMANDS, "default"), 1, 7, 100_000))
     await cycles._make(partition.table)
     assert [message.said.number for message in other.received()] == [7]
@@ -412,7 +412,7 @@ async def test_a_bulk_command_whose_answer_fails_every_transaction_ends_in_silen
     for _ in range(60):
         made = await cycles._make(partition.table)
         if made.is_empty and made.kinds:
-            cycles.failures.bisection.rested(is_caught_up=True)
+            cycles.failures.work_search.rested(is_caught_up=True)
             continue
         try:
             await cycles._commit(made, partition.table, cast(Any, producer))
@@ -421,4 +421,4 @@ async def test_a_bulk_command_whose_answer_fails_every_transaction_ends_in_silen
     overlay = Overlay(partition.table)
     assert (overlay.others.bulk_parts(), overlay.others.bulk_totals()) == ([], {})
     assert producer.refused > STRIKES
-    assert (cycles.failures.bisection.condemned, cycles.failures.bisection.silenced) == ({}, set())
+    assert (cycles.failures.work_search.condemned, cycles.failures.work_search.silenced) == ({}, set())

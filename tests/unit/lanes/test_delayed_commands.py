@@ -11,8 +11,8 @@ from support.producing import FakeProducer
 
 from light_scheduler.engine import CommandRates
 from light_scheduler.lanes import delayed_commands
-from light_scheduler.lanes.bisection import Kind, Work, WorkFailedError
 from light_scheduler.lanes.command_quotas import CommandQuotas
+from light_scheduler.lanes.failing_work_search import Kind, Work, WorkFailedError
 from light_scheduler.model import Command
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.wire import partition_for

@@ -11,7 +11,7 @@ from support.partition import ANSWER, NAMES, topic
 from light_scheduler.engine import Limits, decide_bulk
 from light_scheduler.lanes import bulk
 from light_scheduler.lanes.answers import Answers
-from light_scheduler.lanes.bisection import Kind, Work, WorkFailedError
+from light_scheduler.lanes.failing_work_search import Kind, Work, WorkFailedError
 from light_scheduler.model import EventType, Headers, Outcome
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
 

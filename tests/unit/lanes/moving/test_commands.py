@@ -14,7 +14,7 @@ from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, Partition, due
 
 from light_scheduler.engine.another_log import ANOTHER_LOG
 from light_scheduler.errors import InvalidCommand, LaneError
-from light_scheduler.lanes.bisection import Kind, Work
+from light_scheduler.lanes.failing_work_search import Kind, Work
 from light_scheduler.lanes.handover import HandoverPass
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import EventType, Outcome, Requester

@@ -50,7 +50,7 @@ EVERYTHING = frozenset(Kind)
 NOTHING: frozenset[Kind] = frozenset()
 
 
-class Bisection:
+class FailingWorkSearch:
     """How much a lane may do at a time after failures; `condemned` says what it shall not do, and why.
 
     Cycles that refuse `silenced` bulk commands fail, too, so they shall not tell of them.

@@ -10,7 +10,7 @@ from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, 
 
 from light_scheduler.engine import is_plain_turn, plain_id, take_turn
 from light_scheduler.errors import StateError
-from light_scheduler.lanes.bisection import Kind, Work, WorkFailedError
+from light_scheduler.lanes.failing_work_search import Kind, Work, WorkFailedError
 from light_scheduler.model import DeadLetterCause, EventType, Headers, Outcome
 from light_scheduler.model.place import Place
 

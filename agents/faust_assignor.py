@@ -17,13 +17,13 @@ from faust.assignor.partition_assignor import PartitionAssignor
 
 from light_scheduler.model.place import Place
 
-from .partition_shares import Claim, Share, shared_out
+from .partition_assignment import Claim, Share, shared_out
 
 log = logging.getLogger(__name__)
 
 
 class LaneAssignor(PartitionAssignor):
-    """Shares partitions out evenly (see `shares`), where this worker leads the group.
+    """Shares partitions out evenly (see `partition_assignment`), where this worker leads the group.
 
     Takes an assignment that is for another address, and says so: the member has to join again.
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from light_scheduler.errors import SchedulerError
 
-from .bisection import Work, WorkFailedError
+from .failing_work_search import Work, WorkFailedError
 
 NO_FAULT_OF_WORK = (SchedulerError, OSError, MemoryError)
 """Errors caused by the state of the worker or its storage, not by the command or firing that meets them."""

@@ -22,7 +22,7 @@ FORGET_MS = 60_000
 log = logging.getLogger(__name__)
 
 
-class Isolation:
+class RefusedRecordSearch:
     """Records that topics have refused to a lane. `name` is the lane's, for the log.
 
     Some topics name the record that they refuse. When a topic refuses a whole batch, all its records are suspects: they

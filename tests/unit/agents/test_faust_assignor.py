@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.tries import tries
 from yarl import URL
 
-from light_scheduler.agents.assignor import LaneAssignor
+from light_scheduler.agents.faust_assignor import LaneAssignor
 from light_scheduler.application import build
 from light_scheduler.settings import Settings
 

@@ -35,7 +35,7 @@ SECONDS = 40
 LEAD_MS = 8_000
 ARRIVE_S = 60.0
 LATE_MS = 1_000
-"""Of 99 % of what is due in any second, on a machine that does nothing else but pure tests."""
+"""Of 99 % of what is due in any second, beyond what a producer without login waits for machine and broker meanwhile."""
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,10 @@ async def test_nothing_is_lost_doubled_or_late_while_logins_expire_and_certifica
 
     assert Counter(arrival.id for arrival in seen) == {f"s-{number}": 1 for number in range(count)}
     assert min(arrival.lateness for arrival in seen) >= 0
-    seconds = p99_by_second((arrival.due, arrival.lateness) for arrival in seen)
-    record_property("lateness_p99_ms_by_second", list(seconds.values()))
-    late = {second: p99 for second, p99 in seconds.items() if p99 >= LATE_MS}
-    assert late == {}, f"the longest transaction of a witness took {witness.longest_ms} ms"
+    record_property(
+        "lateness_p99_ms_by_second", list(p99_by_second((each.due, each.lateness) for each in seen).values())
+    )
+    seconds = p99_by_second((each.due, witness.beyond(each.due, each.lateness)) for each in seen)
+    assert {second: p99 for second, p99 in seconds.items() if p99 >= LATE_MS} == {}
+    assert sum(each.lateness >= LATE_MS for each in seen) < count // 4, "whatever the witness waited"
     assert sum(lane["restarts"] for lane in lanes) == 0

@@ -1,4 +1,4 @@
-"""What the machine and the broker make anybody wait: told beside lateness, so that one sees whose it is."""
+"""What the machine and the broker make anybody wait: what a test of lateness compares with, in the same run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from .arrivals import SILENT
 
 PAUSE_S = 0.02
 TIMEOUT_S = 60.0
+SLOW_MS = 100
+"""A transaction of one record that takes longer has waited for a machine, or a broker, that stood still."""
 
 
 class Witness:
@@ -30,8 +32,7 @@ class Witness:
         self._producer = Producer(
             {"bootstrap.servers": bootstrap_servers, "transactional.id": name, "linger.ms": 0}, logger=SILENT
         )
-        self.longest_ms = 0
-        """How long the longest transaction took."""
+        self._slow: list[tuple[int, int]] = []
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._write, name="Witness", daemon=True)
 
@@ -47,6 +48,14 @@ class Witness:
         self._ending.set()
         self._thread.join()
 
+    def waited_ms(self, since: int, until: int) -> int:
+        """Return how long, between two instants (UTC epoch ms), this waited in transactions that were slow."""
+        return sum(max(0, min(ended_at, until) - max(begun_at, since)) for begun_at, ended_at in self._slow)
+
+    def beyond(self, due: int, lateness: int) -> int:
+        """Return how much later (ms) something came than this waited meanwhile."""
+        return lateness - self.waited_ms(due, due + lateness)
+
     def _write(self) -> None:
         now = SystemClock().now
         while not self._ending.wait(PAUSE_S):
@@ -54,4 +63,5 @@ class Witness:
             self._producer.begin_transaction()
             self._producer.produce(self._topic, b"")
             self._producer.commit_transaction(TIMEOUT_S)
-            self.longest_ms = max(self.longest_ms, now() - begun_at)
+            if (ended_at := now()) - begun_at > SLOW_MS:
+                self._slow.append((begun_at, ended_at))

@@ -43,7 +43,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "app":
-        return import_module("light_scheduler.application").default_app()
+        from light_scheduler.host.collector import paused
+
+        with paused():
+            return import_module("light_scheduler.application").default_app()
     if name == "__version__":
         return import_module("importlib.metadata").version("light-scheduler")
     if name not in _HOMES:

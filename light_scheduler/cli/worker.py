@@ -38,9 +38,12 @@ def command(settings: Settings) -> None:
         from light_scheduler.node import run
 
         sys.exit(run(settings, count))
-    from light_scheduler.application import build
+    from light_scheduler.host.collector import paused
 
-    app = build(settings)
+    with paused():
+        from light_scheduler.application import build
+
+        app = build(settings)
     sys.argv[:] = ["light-scheduler", "worker"]  # what Faust's own command line reads: this very list
     try:
         app.main()

@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from cryptography import x509
-
 from light_scheduler.clock import Clock
 from light_scheduler.errors import ConfigurationError
 
@@ -25,6 +23,8 @@ class Validity(NamedTuple):
 
 def read_certificates(setting: str, path: Path) -> list[Validity]:
     """Return the certificates in a PEM file, in its order. Raises ConfigurationError naming the setting."""
+    from cryptography import x509  # takes long to import, and most workers have no certificates
+
     try:
         loaded = x509.load_pem_x509_certificates(path.read_bytes())
     except OSError as error:

@@ -16,8 +16,8 @@ import sys
 import time
 from typing import Any
 
-from light_scheduler.application import build
 from light_scheduler.errors import BrokerRefused, ConfigurationError, FormatError, StateForeign
+from light_scheduler.host.collector import paused
 from light_scheduler.host.parent import when_parent_ends
 
 from .job import CANNOT_RUN, STOP_TIMEOUT_S, WRONG_SETTINGS, decoded
@@ -27,11 +27,14 @@ def main() -> None:
     """Run a worker; exit as it does."""
     job = decoded(sys.stdin.buffer.readline())
     when_parent_ends(_end_in_order)
-    app = build(
-        job.settings.from_origins(job.origins),
-        process=job.process,
-        shared=[socket.socket(fileno=each) for each in job.sockets],
-    )
+    with paused():
+        from light_scheduler.application import build
+
+        app = build(
+            job.settings.from_origins(job.origins),
+            process=job.process,
+            shared=[socket.socket(fileno=each) for each in job.sockets],
+        )
     sys.argv[:] = ["light-scheduler", "worker"]  # what Faust's own command line reads: this very list
     try:
         app.main()

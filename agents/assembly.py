@@ -14,6 +14,7 @@ from aiokafka import TopicPartition
 from light_scheduler.clock import Clock
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.host.processor_waits import ProcessorWaits
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.schema_registry import SchemaRegistry
@@ -149,6 +150,7 @@ class Assembly:
             loads=Loads(processes or MAX_LOADS),
             rebuilding=rebuilding if processes else None,
             schema_registry=self._registry,
+            processor_waits=ProcessorWaits(time.monotonic).share,
         )
 
     def _state_path(self, place: TopicPartition) -> Path:

@@ -51,7 +51,8 @@ class LaneServices:
     an error. A clock that is off by more than `max_clock_skew` (ms) is warned of. `loads` bounds how many tables are
     filled from nothing at a time, and so the memory, and lets lanes go first: while one waits for the broker, another
     one has work to do. `rebuilding` starts processes that fill large ones; None: lanes do it themselves.
-    `schema_registry` is asked for the schemas of Avro commands; None: there is none.
+    `schema_registry` is asked for the schemas of Avro commands; None: there is none. `processor_waits` tells which
+    share of the time in which the lanes' thread has something to do it waits for a processor.
     """
 
     clients: LaneClients
@@ -68,3 +69,4 @@ class LaneServices:
     loads: Loads = field(default_factory=Loads)
     rebuilding: Rebuilding | None = None
     schema_registry: SchemaRegistry | None = None
+    processor_waits: Callable[[], float] = lambda: 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from light_scheduler.tables.services import Timer
@@ -30,6 +31,12 @@ class Alarm:
         """Sleep until it rings; by itself at an instant (UTC epoch ms), or sooner. None: nothing is pending."""
         self._timer.arm(due)
         await self._rung.wait()
+
+    async def pause(self, seconds: float) -> None:
+        """Sleep for so long, or until it rings."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._rung.wait()
 
     def close(self) -> None:
         """Wake the lane for the last time: its timer ticks no more."""

@@ -32,6 +32,7 @@ from .context import LaneContext, origin_key
 from .counters import LaneCounters
 from .cycle import Cycle
 from .failing_work_search import Kind, Work
+from .gathering import Gathering
 from .growth_progress import GrowthProgress
 from .handover import Slice
 from .incoming import Incoming
@@ -102,7 +103,9 @@ class LaneCycles:
             failures.holding,
         )
         self._budget = Budget(context, self._intake, failures.record_search, failures.waits)
+        self._is_closing = is_closing
         self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
+        self._gathering = Gathering(services.processor_waits, lambda: asyncio.get_running_loop().time())
         self._delayed_turns = FairQueue()
         self._removal = Removal()
         self._growth = GrowthProgress(context)
@@ -127,6 +130,9 @@ class LaneCycles:
 
     async def cycle(self, table: ScheduleTable, producer: TransactionalProducer) -> None:
         """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
+        await self._let_gather()
+        if self._is_closing():
+            return
         self._alarm.reset()
         self.failures.attempt = Attempt(producer.transactional_id)
         await self._context.targets.resolve(self._context.own_topics)
@@ -153,6 +159,17 @@ class LaneCycles:
                 await self._rest(made.now, min(filter(None, turns), default=None), table, producer)
                 return
         await self._commit(made, table, producer)
+
+    async def _let_gather(self) -> None:
+        """Wait for firings to become due where transactions had better be larger, unless somebody rings.
+
+        What is due at a full second is not waited for so: it is prepared, or fired at once.
+        """
+        if self._record_search.is_under_way or self._work_search.is_active:
+            return
+        pause_ms = self._gathering.left_ms()
+        if pause_ms and self._context.staging.allows_pause(pause_ms, self._services.clock.now()):
+            await self._alarm.pause(pause_ms / 1_000)
 
     async def _make(self, table: ScheduleTable) -> _Made:
         """1. and 2. Take what there is to do, and carry it out."""
@@ -226,6 +243,7 @@ class LaneCycles:
             if made.is_bulk_at_work:
                 attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
         attempt.begin(made.read + len(made.due.entries), made.batches)
+        self._gathering.begin()
         if self.failures.neighbours.among(attempt.places):
             self._context.targets.doubt([self._tp.topic])  # one that loses its leader is to be known soon
         offsets = {} if made.position is None else {self._tp: made.position}
@@ -258,11 +276,18 @@ class LaneCycles:
         log_unreported(self._tp, cycle.transaction.unreported)
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)
-        self._budget.next_turn(due, now)
+        if self._held_firings_only(made, self._budget.next_turn(due, now)):
+            self._gathering.ended(len(due.entries))
         self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
         if self._record_search.is_under_way:
             done = cycle.tried | {origin_key(result) for result in cycle.results}
             self._record_search.clear(done, has_looked=due is not NOTHING_DUE)
+
+    def _held_firings_only(self, made: _Made, turn: int | None) -> bool:
+        """Return whether a cycle held firings and nothing else, and left nothing over of what there was to do."""
+        is_plain = not (made.read or made.is_bulk_at_work or made.slice or made.cycle.transaction.tenants.deleted)
+        is_all = not made.due.held and len(made.cycle.delivered) == len(made.due.entries)
+        return is_plain and is_all and (turn is None or turn > made.now)
 
     async def _rest(
         self, now: int, next_turn: int | None, table: ScheduleTable, producer: TransactionalProducer
@@ -298,6 +323,7 @@ class LaneCycles:
         staged = frozenset(identity_of(entry) for entry in due.entries)
         self.failures.attempt = attempt = Attempt(producer.transactional_id)
         attempt.begin(len(due.entries), batches)
+        self._gathering.begin()
         begun = self._services.clock.now()
         ends = await producer.commit_when(batches, lambda: self._staged.may_commit(instant, staged))  # 3.
         if ends is None:

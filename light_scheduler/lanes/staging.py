@@ -35,6 +35,10 @@ class Staging:
             return next_due
         return next_due - self.ahead_ms
 
+    def allows_pause(self, pause_ms: int, now: int) -> bool:
+        """Return whether nothing on the grid has to be prepared before a pause that begins now is over."""
+        return not self.ahead_ms or pause_ms <= self.grid_ms - now % self.grid_ms - self.ahead_ms
+
     def _is_staged(self, due: int) -> bool:
         return self.ahead_ms > 0 and due % self.grid_ms == 0
 

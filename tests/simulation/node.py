@@ -237,6 +237,7 @@ class Node:
             make_room=self._room.set,
             fail=self.world.fail,
             stores=stores,
+            processor_waits=lambda: float(self.world.history.seed % 7 == 3),  # then firings gather
             rebuilding=cast(Any, Beside(self, clients, stores)) if FILLS_BESIDE else None,
         )
 

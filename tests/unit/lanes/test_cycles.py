@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,22 +15,24 @@ from support.producing import FakeProducer
 from light_scheduler.errors import BrokerError, CycleTimeout
 from light_scheduler.kafka.batches import Written
 from light_scheduler.kafka.target_outages import Outages
-from light_scheduler.lanes import bulk
+from light_scheduler.lanes import bulk, gathering
 from light_scheduler.lanes.alarm import Alarm
 from light_scheduler.lanes.cycles import LaneCycles
 from light_scheduler.lanes.failing_work_search import STRIKES, Kind, Work, WorkFailedError
+from light_scheduler.lanes.gathering import Gathering
 from light_scheduler.lanes.incoming import Incoming
 from light_scheduler.lanes.input_position import InputPosition
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.partitionings import Stage
 from light_scheduler.lanes.rate_exchange import RateExchange
 from light_scheduler.lanes.readable import Readable
+from light_scheduler.lanes.staging import Staging
 from light_scheduler.lanes.unread import Unread
 from light_scheduler.lanes.unresponsive_partitions import FIRST_PAUSE_MS
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.model.room_lending import RoomAsk, RoomGrant
-from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
+from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.dialects.light4j import task_record
@@ -76,7 +80,7 @@ def cycles_on(partition: Partition, waiting: list[Any], clock: Clock) -> LaneCyc
     intake.open(first, 0)
     if waiting:
         intake.offer(intake.epoch, first, waiting)
-    services: Any = SimpleNamespace(clock=clock, max_clock_skew=1_000, group="app")
+    services: Any = SimpleNamespace(clock=clock, max_clock_skew=1_000, group="app", processor_waits=lambda: 0.0)
     place: Any = SimpleNamespace(topic=NAMES.commands, partition=0)
     timer: Any = None
     return LaneCycles(
@@ -422,3 +426,135 @@ async def test_a_bulk_command_whose_answer_fails_every_transaction_ends_in_silen
     assert (overlay.others.bulk_parts(), overlay.others.bulk_totals()) == ([], {})
     assert producer.refused > STRIKES
     assert (cycles.failures.work_search.condemned, cycles.failures.work_search.silenced) == ({}, set())
+
+
+class TakesAll:
+    """A producer whose transactions are all committed."""
+
+    transactional_id = "id"
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+
+    async def commit(self, batches: Any, *_: Any, **__: Any) -> dict[tuple[str, int], int]:
+        await batches.send(self._partition.producer)
+        return dict.fromkeys(batches.places, 0)
+
+
+def crowded_on(partition: Partition, waiting: list[Any], at: int = AT) -> LaneCycles:
+    """Return the cycles of a lane whose machine is short of processors; full hours are prepared for."""
+    clock = Clock()
+    clock.at = at
+    cycles = cycles_on(partition, waiting, clock)
+    cycles._gathering = Gathering(lambda: 1.0, lambda: 100.0)
+    cycles._context = replace(partition.context, staging=Staging(ahead_ms=70, grid_ms=HOUR))
+    return cycles
+
+
+async def committed(partition: Partition, *waiting: Any, at: int = AT) -> LaneCycles:
+    """Return the cycles of such a lane after one of them."""
+    cycles = crowded_on(partition, list(waiting), at)
+    made = await cycles._make(partition.table)
+    assert not made.is_empty
+    await cycles._commit(made, partition.table, cast(Any, TakesAll(partition)))
+    return cycles
+
+
+def due(offset: int, at: int = AT, *headers: tuple[str, bytes]) -> Any:
+    return command(due_at(at), *TO_REMINDERS, *headers, key=KEYS[offset], offset=offset)
+
+
+async def test_after_a_few_firings_more_may_gather(partition: Partition) -> None:
+    await partition.run(due(0, AT + 1), due(1, AT + 9))
+    cycles = await committed(partition, at=AT + 5)
+    assert cycles._gathering.left_ms() == gathering.MOST_MS
+
+
+async def test_after_commands_nothing_gathers(partition: Partition) -> None:
+    await partition.run(due(0, AT + 1))
+    assert (await committed(partition, due(1, AT + HOUR), at=AT + 5))._gathering.left_ms() == 0
+
+
+async def test_nothing_gathers_while_something_is_left_to_do(partition: Partition) -> None:
+    await partition.run(due(0, AT + 1))
+    cycles = crowded_on(partition, [], AT + 5)
+    made, slice = await cycles._make(partition.table), cast(Any, object())
+    assert cycles._held_firings_only(made, None)
+    assert cycles._held_firings_only(made, AT + 6)
+    assert not cycles._held_firings_only(made, AT + 5)
+    assert not cycles._held_firings_only(made._replace(is_bulk_at_work=True), None)
+    assert not cycles._held_firings_only(made._replace(slice=slice), None)
+
+
+async def test_nothing_gathers_while_firings_are_held_by_a_cap(partition: Partition) -> None:
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(firings_per_second=1.0))])
+    await partition.run(due(0, AT + 1), due(1, AT + 1))
+    assert (await committed(partition, at=AT + 5))._gathering.left_ms() == 0
+
+
+async def test_nothing_gathers_after_a_firing_that_was_not_delivered(partition: Partition) -> None:
+    await partition.run(due(0, AT + 1, ("schedule-ttl", b"1ms")))
+    assert (await committed(partition, at=AT + 500))._gathering.left_ms() == 0
+
+
+async def test_nothing_gathers_while_a_deleted_tenant_is_removed(partition: Partition) -> None:
+    await partition.run(due(0, AT + 1), due(1, AT + HOUR, ("schedule-tenant", b"gone")))
+    partition.tenants.book = TenantBook([Tenant(name="gone", state=TenantState.DELETED)])
+    assert (await committed(partition, at=AT + 5))._gathering.left_ms() == 0
+
+
+@pytest.fixture
+def for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "MOST_MS", 60_000)
+
+
+async def resting(partition: Partition, at: int = AT) -> LaneCycles:
+    """Return the cycles of a lane that had better let firings gather."""
+    cycles = crowded_on(partition, [], at)
+    cycles._gathering.begin()
+    cycles._gathering.ended(1)
+    return cycles
+
+
+@pytest.mark.usefixtures("for_a_minute")
+async def test_a_lane_lets_firings_gather_until_somebody_rings(partition: Partition) -> None:
+    cycles = await resting(partition)
+    pause = asyncio.create_task(cycles._let_gather())
+    await asyncio.sleep(0.01)
+    assert not pause.done()
+    cycles._alarm.ring()
+    await asyncio.wait_for(pause, 10)
+
+
+@pytest.mark.usefixtures("for_a_minute")
+async def test_a_lane_that_closes_meanwhile_begins_no_cycle(partition: Partition) -> None:
+    cycles = await resting(partition)
+    nothing: Any = None
+    cycle = asyncio.create_task(cycles.cycle(nothing, nothing))
+    await asyncio.sleep(0.01)
+    cycles._is_closing = lambda: True
+    cycles._alarm.ring()
+    await asyncio.wait_for(cycle, 10)
+
+
+@pytest.mark.usefixtures("for_a_minute")
+@pytest.mark.parametrize("what", ["work that fails", "a record that is refused"])
+async def test_nothing_gathers_while_a_failure_is_looked_into(partition: Partition, what: str) -> None:
+    cycles = await resting(partition)
+    if what == "work that fails":
+        cycles.failures.work_search.failed(4, [])
+    else:
+        cycles.failures.record_search.refuse([(b"default", b"a", AT)], "why", AT, ("reminders", 0))  # type: ignore[list-item]
+    await asyncio.wait_for(cycles._let_gather(), 10)
+
+
+@pytest.mark.usefixtures("for_a_minute")
+@pytest.mark.parametrize(("before_ms", "gathers"), [(60_069, False), (60_070, True), (40, False)])
+async def test_nothing_gathers_into_an_instant_that_is_to_be_prepared(
+    partition: Partition, before_ms: int, gathers: bool
+) -> None:
+    cycles = await resting(partition, at=AT // HOUR * HOUR + HOUR - before_ms)
+    pause = asyncio.create_task(cycles._let_gather())
+    await asyncio.sleep(0.01)
+    assert pause.done() is not gathers
+    pause.cancel()

@@ -31,3 +31,17 @@ def test_a_clock_that_was_set_back_makes_the_instant_too_far_away() -> None:
 def test_it_can_be_turned_off() -> None:
     assert NO_STAGING.instant(SECOND, SECOND - 1) is None
     assert NO_STAGING.waking_time(SECOND) == SECOND
+
+
+@pytest.mark.parametrize(
+    ("now", "ahead_ms", "longest"), [(5_000, 70, 930), (5_900, 70, 30), (5_929, 70, 1), (5_930, 70, 0), (5_999, 70, 0)]
+)
+def test_a_pause_may_last_until_a_full_second_has_to_be_prepared(now: int, ahead_ms: int, longest: int) -> None:
+    staging = Staging(ahead_ms)
+    assert staging.allows_pause(1, now) is (longest > 0)
+    assert staging.allows_pause(max(1, longest), now) is (longest > 0)
+    assert not staging.allows_pause(longest + 1, now)
+
+
+def test_a_pause_may_last_as_long_as_it_likes_where_nothing_is_prepared() -> None:
+    assert Staging(0).allows_pause(60_000, 5_999)

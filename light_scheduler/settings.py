@@ -276,7 +276,7 @@ class Settings:
     delivery_retries: int = _setting(
         1,
         read.integer(0, 100_000),
-        "How often to retry a firing that its target refuses, once a minute, before it becomes a dead letter.",
+        "Retries of a firing that its target refuses, one per minute. After the last, it becomes a dead letter.",
         "N",
     )
     tick: int = _setting(
@@ -352,8 +352,8 @@ class Settings:
         (),
         read.masked_fields,
         "Fields of payloads, and headers, whose values are masked over HTTP and in the dashboard: names (password, "
-        "*_token), or paths from the outermost object (card.number). Tokens without the role `write` get no payload as "
-        "it was sent.",
+        "*_token), or paths from the outermost object (card.number). Only tokens with the role `write` get the payload "
+        "as it was sent.",
         "NAME,PATH,...",
     )
     standby_replicas: int = _setting(
@@ -497,7 +497,7 @@ class Settings:
         if self.oidc_issuer is None:
             for name in ("oidc_audience", "oidc_jwks_url", "oidc_roles"):
                 if getattr(self, name):
-                    raise ConfigurationError("oidc_issuer", f"is not set, but {name} is")
+                    raise ConfigurationError("oidc_issuer", f"is not set, but {name} is: set it, or remove {name}")
             return None
         if self.oidc_audience is None:
             raise ConfigurationError(

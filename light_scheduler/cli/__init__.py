@@ -21,7 +21,7 @@ COMMANDS = {
     "broker": ("broker", "Run a real single-node Kafka broker in the foreground."),
     "up": ("up", "Run a broker, its topics and a worker together."),
     "worker": ("worker", "Run a worker."),
-    "topics": ("topics", "Create or check the topics of an application."),
+    "topics": ("topics", "Create, check or grow the topics of an application."),
     "schedule": ("schedule", "Schedule a message, once or as a series."),
     "preview": ("preview", "Show when a schedule would fire, without a broker."),
     "dry-run": ("dry_run", "Show what commands would deliver, and which would be refused."),

@@ -20,7 +20,7 @@ from .examples import examples
     "--ack-timeout",
     type=DurationText(),
     metavar="DURATION",
-    help="How long the firing has from now on. Default: the time-out of the schedule.",
+    help="New time-out of the firing, counted from now. Default: the ack-timeout of the schedule.",
 )
 @key_option
 @sending_options

@@ -53,7 +53,7 @@ def grow(settings: Settings, topic: str, partitions: int) -> None:
         )
     if partitions < partitioning.partitions:
         raise ConfigurationError(
-            "partitions", f"of {topic} are {partitioning.partitions}, and Kafka cannot remove any: give a larger number"
+            "partitions", f"must be at least {partitioning.partitions} for {topic}: Kafka cannot remove partitions"
         )
     if partitions > partitioning.partitions and not partitioning.is_settled:
         raise ConfigurationError(

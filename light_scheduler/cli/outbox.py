@@ -178,7 +178,7 @@ async def _take_over(takeover: AjendaTakeover, settings: Settings, follow: bool)
         if takeover.is_stopping:
             running.cancel()
         else:
-            click.echo("Stopping when Kafka has all that was taken over. Repeat to stop at once.", err=True)
+            click.echo("Stopping once all commands are in Kafka. Repeat to stop at once.", err=True)
             takeover.stop()
 
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -186,7 +186,7 @@ async def _take_over(takeover: AjendaTakeover, settings: Settings, follow: bool)
     try:
         return await running
     except asyncio.CancelledError:
-        reason = "stopped before Kafka had all that was taken over. The next import sends the rest, or `outbox relay`."
+        reason = "stopped before all commands were in Kafka. Run the import again, or `outbox relay`, to send the rest."
         raise click.ClickException(reason) from None
 
 

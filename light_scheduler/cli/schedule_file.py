@@ -171,7 +171,7 @@ class _Load:
         if (late := next((row for row, _ in right if row.line not in results), None)) is not None:
             raise ClientError(
                 f"no answer about line {late.line} within {self._sender.timeout_s:g} s. Start a worker, then run this "
-                "again: it waits for the answers, and sends no row twice. With --no-wait, no answers are waited for"
+                "again: it waits for the answers, and sends no row twice. With --no-wait, it does not wait for answers"
             )
         answers = ((row, results[row.line]) for row, _ in right)
         return [

@@ -53,7 +53,7 @@ def create(settings: Settings, output: Output) -> None:
 def check(settings: Settings, output: Output) -> None:
     """Check that the topics are set up as workers need them, and print what to do.
 
-    Exit code 1: workers do not run with these topics. Advice (warn) alone: 0.
+    Exit code 1: workers cannot run with these topics. Warnings alone: exit code 0.
     """
     from light_scheduler.kafka.topic_admin import check_topics
 

@@ -55,7 +55,7 @@ def check_listening(settings: Settings, book: AccessBook) -> Check:
         return Check("access", "ok", f"only this machine can reach HTTP at {host}")
     wants_certificates = settings.web_ssl_client_auth == "required"
     if not (book.is_set_up or settings.oidc is not None or wants_certificates):
-        detail = f"other machines can reach HTTP at {host}, and nobody is asked for a token"
+        detail = f"other machines can reach HTTP at {host}, and requests need no token"
         fix = "create a token with `light-scheduler tokens create`, set oidc_issuer, or require client certificates"
         return Check("access", "warn" if settings.insecure else "fail", f"{detail}: see docs/access.md", fix)
     if settings.web_ssl_certificate is None:

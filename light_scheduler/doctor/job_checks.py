@@ -76,6 +76,6 @@ def check_named_targets(settings: Settings, named: NamedTopics) -> Iterator[Chec
     yield Check(
         "targets",
         "warn",
-        f"no target topic is known, so rights on none were checked: {reason}",
+        f"no target topic is known, so no rights on targets were checked: {reason}",
         "name the topics that schedules are delivered to: --target TOPIC",
     )

@@ -123,5 +123,5 @@ def _without(total: BulkTotal) -> str | None:
     if not partitions:
         return None
     if len(total.without) == 1:
-        return f"partition {partitions} has not reported that it has carried it out"
-    return f"partitions {partitions} have not reported that they have carried it out"
+        return f"partition {partitions} has not confirmed the command"
+    return f"partitions {partitions} have not confirmed the command"

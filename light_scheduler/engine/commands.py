@@ -36,7 +36,7 @@ from .progress import is_exhausted, planned_for, standing
 from .recurrence import is_planned, next_of, within
 from .timing import begin
 
-_ALL_DELIVERED = "its new times have been delivered"
+_ALL_DELIVERED = "it has already fired at all its new times"
 
 replace = msgspec.structs.replace
 
@@ -52,7 +52,7 @@ def decide(command: Command, current: Entry | None, now: int, limits: Limits) ->
     if isinstance(command, ScheduleCommand):
         return _schedule(command, current, now)
     if current is None:
-        return Decision(Outcome.NOT_FOUND, None, reason="there is no pending schedule of this id")
+        return Decision(Outcome.NOT_FOUND, None, reason="no schedule with this id is pending")
     if isinstance(command, CompleteCommand):
         return complete(command, current, now)
     if isinstance(command, ExtendCommand):
@@ -74,7 +74,7 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
     if current is not None and command.on_conflict != "replace":
         if command.on_conflict == "keep":
             return Decision(Outcome.KEPT, current, subject=current)
-        return Decision(Outcome.CONFLICT, current, subject=current, reason="a schedule of this id exists already")
+        return Decision(Outcome.CONFLICT, current, subject=current, reason="a schedule with this id already exists")
     trigger, planned = begin(command, now)
     schedule = Schedule(
         command.tenant,
@@ -110,7 +110,7 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
         return Decision(Outcome.SCHEDULED, entry, EventType.SCHEDULED, entry)
     if entry is not None:
         return Decision(Outcome.UPDATED, entry, EventType.UPDATED, entry)
-    subject, reason = Entry(schedule, progress), "its times have passed with those of the schedule that it replaces"
+    subject, reason = Entry(schedule, progress), "the schedule that it replaces has already fired at all its times"
     return Decision(Outcome.UPDATED, None, EventType.UPDATED, subject, reason, finished=reason)
 
 
@@ -160,7 +160,7 @@ def _why_no_more(schedule: Schedule, progress: Progress) -> str | None:
     if len(progress.awaited) + len(progress.triggered) >= MOST_AWAITED:
         return f"{MOST_AWAITED} firings wait already to be delivered or completed"
     if is_exhausted(schedule, progress):
-        return "with those that wait already, it has its maximum number of firings"
+        return "together with the waiting firings, it has reached its maximum number of firings"
     return None
 
 
@@ -175,9 +175,9 @@ def _triggered_again(current: Entry, now: int) -> Decision:
     """A one-shot fires once, however often it is asked to, and however many of these commands one cycle takes."""
     progress = current.progress
     if not progress.triggered:
-        return Decision(Outcome.NOT_FOUND, current, reason="it was delivered, and waits to be completed")
+        return Decision(Outcome.NOT_FOUND, current, reason="it was delivered, and is waiting for completion")
     if progress.retry_at is None or progress.retry_at <= now:
-        return Decision(Outcome.TRIGGERED, current, subject=current, reason="was triggered before: fires once, at once")
+        return Decision(Outcome.TRIGGERED, current, subject=current, reason="was already triggered: it fires only once")
     entry = standing(current.schedule, _tried_at_once(progress, now))
     return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, "triggered: fires at once")
 

@@ -106,7 +106,7 @@ def _named(command: CompleteCommand | ExtendCommand, current: Entry) -> Awaited 
     if firing is None and isinstance(current.schedule.trigger, Backoff) and command.attempt < latest:
         return _overtaken(command, current, latest)
     if firing is None:
-        return Decision(Outcome.NOT_FOUND, current, reason="no such firing of it waits for its completion")
+        return Decision(Outcome.NOT_FOUND, current, reason="no such firing of it is waiting for completion")
     if command.attempt != firing.attempt:
         return _overtaken(command, current, firing.attempt)
     return firing

@@ -129,7 +129,7 @@ def _deliver_planned(entry: Entry, conditions: _Conditions) -> Turn:
         policy = (schedule.bounds or NO_BOUNDS).misfire
         at_least = "" if caught_up.is_exact else ", of which there are more than are counted"
         skipped = Skipped(
-            entry.progress, caught_up.skipped, f"missed, and left out by the misfire policy {policy}{at_least}"
+            entry.progress, caught_up.skipped, f"missed, and not delivered because of misfire policy {policy}{at_least}"
         )
     if release_of(schedule, progress) > now:
         turn = _turn(entry, progress, event=None)

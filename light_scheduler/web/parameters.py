@@ -65,7 +65,7 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
     )
     sort: Annotated[
         Sort,
-        Meta(description="`id`: by UTF-8 bytes. `due`: by the order of delivery; due ranges are fast with it."),
+        Meta(description="`id`: by UTF-8 bytes. `due`: by the order of delivery, which makes due ranges fast."),
     ] = "id"
     limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="Maximum number of rows in a page.")] = DEFAULT_LIMIT
     cursor: (

@@ -238,7 +238,7 @@ RULES: dict[str, FieldRule] = {
         _choice("fixed-rate", "fixed-delay"),
         "trigger.mode",
         _STRING,
-        "fixed-rate (default): the interval is from due to due. fixed-delay: from completion to due.",
+        "fixed-rate (default): count the interval from the last due time. fixed-delay: from the last completion.",
     ),
     "cron": FieldRule(_plain_text, "trigger.cron", _STRING, "Fire by a cron expression, such as 0 9 * * 1-5."),
     "cron-dialect": FieldRule(

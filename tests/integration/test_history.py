@@ -42,7 +42,7 @@ DEAD_LETTERS = {
 }
 WHY = {
     "coalesced": ("pending", "2 firings were skipped"),
-    "left out": ("pending", "left out by the misfire policy skip"),
+    "left out": ("pending", "not delivered because of misfire policy skip"),
     "all": ("finished", "The series is finished"),
     "worth an hour": ("expired", "its time to live was 3600000 ms"),
     "too old": ("missed", "before the lookback of 100 minutes"),
@@ -54,7 +54,7 @@ WHY = {
     "called off": ("cancelled", "Updated to version 2"),
     "asked for": ("delivered", "Triggered: fires at once"),
     "wrong": ("rejected", "A command was rejected, and changed nothing: "),
-    "nobody": ("unknown", "Nothing is known of it"),
+    "nobody": ("unknown", "It is unknown"),
 }
 WITH_A_REASON = {"skipped", "expired", "missed", "retried", "dead_lettered", "rejected"}
 

@@ -57,7 +57,7 @@ _ADVICE = {
         "each machine that runs tasks: --spark-conf spark.local.dir=FOLDER"
     ),
     re.compile(r"Malformed records are detected in record parsing: _corrupt_record"): (
-        "a line of the table is no JSON: mend it. To leave out such lines, use --read-option mode=DROPMALFORMED"
+        "a line of the table is not JSON: fix it. To leave out such lines, use --read-option mode=DROPMALFORMED"
     ),
     re.compile(
         r"reading file (?P<file>\S+)\..*?Malformed records are detected in record parsing: (?P<row>.*?)\.\s+Parse",
@@ -140,7 +140,7 @@ class ReportFile(click.ParamType):
         elif colon and rest.startswith("//"):
             if scheme not in _REPORT_SCHEMES:
                 known = ", ".join(f"{each}://" for each in _REPORT_SCHEMES)
-                self.fail(f"{value!r} is nowhere that reports are written to: name a file, or a URL of {known}")
+                self.fail(f"{value!r} cannot take a report: name a file, or a URL that begins with {known}")
             return str(value)
         return str(click.Path(dir_okay=False).convert(value, param, ctx))
 

@@ -36,7 +36,7 @@ def parse(expression: str) -> list[CronRule]:
     expect_fields("quartz", expression, fields, 6, 7)
     second, minute, hour, day, month, weekday = fields[:6]
     if (day.text == "?") == (weekday.text == "?"):
-        raise fault("quartz", weekday.at, "one of day of month and day of week has to be ?, the other not")
+        raise fault("quartz", weekday.at, "exactly one of day of month and day of week must be ?")
     return [
         make_rule(
             seconds=_GRAMMAR.values(second, _SECOND),

@@ -83,5 +83,5 @@ def _summary(state: State, last: HistoryEvent) -> str:
         case "rejected":
             return f"It is not pending: its command was rejected at {at}: {last.reason}."
         case "moving":
-            return f"It is on its way to another partition since {at}: {last.reason}.{was_due}"
+            return f"It has been moving to another partition since {at}: {last.reason}.{was_due}"
     return f"It is not pending, and the history does not say what happened to it after {at} ({last.event.value})."

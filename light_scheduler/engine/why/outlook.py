@@ -24,7 +24,7 @@ def outlook(events: Sequence[HistoryEvent], facts: Facts) -> Outlook:
         return _unreachable(events, facts)
     if not events:
         since = format_instant(facts.searched_from)
-        summary = f"Nothing is known of it: it is not pending, and the history since {since} has no event of it."
+        summary = f"It is unknown: it is not pending, and the history since {since} has no event about it."
         return Outlook("unknown", None, summary)
     return ending(events)
 

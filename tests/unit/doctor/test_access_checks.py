@@ -35,8 +35,8 @@ def book(*tokens: Token, revoked: Token | None = None, **more: Any) -> AccessBoo
     ("settings", "has_token", "status", "detail"),
     [
         ({"web_host": "127.0.0.1"}, False, "ok", "only this machine"),
-        ({}, False, "fail", "nobody is asked for a token"),
-        ({"insecure": True}, False, "warn", "nobody is asked for a token"),
+        ({}, False, "fail", "requests need no token"),
+        ({"insecure": True}, False, "warn", "requests need no token"),
         ({}, True, "warn", "not encrypted"),
         (OIDC, False, "warn", "not encrypted"),
         ({**CERTIFICATE}, True, "ok", "tokens needed"),

@@ -168,8 +168,8 @@ def test_history_says_which_labels_were_meant() -> None:
 @pytest.mark.parametrize(
     ("missing", "told"),
     [
-        ((3,), "partition 3 has not reported that it has carried it out"),
-        ((1, 3), "partitions 1, 3 have not reported that they have carried it out"),
+        ((3,), "partition 3 has not confirmed the command"),
+        ((1, 3), "partitions 1, 3 have not confirmed the command"),
     ],
 )
 def test_answer_and_history_name_the_partitions_that_have_not_reported(missing: tuple[int, ...], told: str) -> None:

@@ -138,7 +138,7 @@ def test_fail_changes_nothing_and_answers_conflict_with_the_reason() -> None:
         None,
         PENDING,
     )
-    assert decision.reason == "a schedule of this id exists already"
+    assert decision.reason == "a schedule with this id already exists"
 
 
 @pytest.mark.parametrize("on_conflict", ["replace", "keep", "fail"])

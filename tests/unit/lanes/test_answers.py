@@ -97,7 +97,7 @@ async def test_a_result_without_a_key_stays_without_one(partition: Partition) ->
                 Outcome.NOT_FOUND,
                 None,
                 None,
-                "there is no pending schedule of this id",
+                "no schedule with this id is pending",
                 None,
                 PARTITION,
                 42,

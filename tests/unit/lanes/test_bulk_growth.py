@@ -359,7 +359,7 @@ async def test_a_topic_settles_though_a_partition_never_reports_and_the_answer_h
     assert (topic.counts, topic.unreported, await topic.is_settled(asked)) == ([], [], False)
     await topic.watch(asked, OVERDUE_MS + LATER_MS)
     assert (topic.counts, topic.unreported) == ([int(lost != FORMER)], [(asked, (lost,))])
-    assert topic.reasons == [f"partition {lost} has not reported that it has carried it out"]
+    assert topic.reasons == [f"partition {lost} has not confirmed the command"]
     assert await topic.is_settled(asked)
 
 
@@ -377,8 +377,8 @@ async def test_the_answer_names_a_partition_that_the_total_below_it_has_given_up
     await topic.watch(FORMER, OVERDUE_MS)
     await topic.settle()
     assert (topic.counts, topic.unreported) == ([1], [(FORMER, (HOME,))])
-    assert topic.reasons == [f"partition {HOME} has not reported that it has carried it out"]
-    assert f"trigger of many; partition {HOME} has not reported that it has carried it out" in topic.told
+    assert topic.reasons == [f"partition {HOME} has not confirmed the command"]
+    assert f"trigger of many; partition {HOME} has not confirmed the command" in topic.told
     assert not any(Overlay(partition.table).others.bulk_totals() for partition in topic.partitions)
 
 
@@ -411,7 +411,7 @@ async def test_a_total_below_that_is_given_up_since_it_cannot_end_ends_the_one_a
     if fails:
         await topic.watch(0, OVERDUE_MS + LATER_MS)
     missing = FORMER if fails else HOME
-    assert topic.reasons == [f"partition {missing} has not reported that it has carried it out"]
+    assert topic.reasons == [f"partition {missing} has not confirmed the command"]
     assert not any(Overlay(partition.table).others.bulk_totals() for partition in topic.partitions)
 
 
@@ -425,7 +425,7 @@ async def test_the_answer_names_every_partition_that_a_total_has_missed(topic: T
     await topic.watch(0, OVERDUE_MS)
     await topic.settle()
     assert topic.counts == [0]
-    assert topic.reasons == [f"partitions 2, {HOME} have not reported that they have carried it out"]
+    assert topic.reasons == [f"partitions 2, {HOME} have not confirmed the command"]
 
 
 async def test_a_total_waits_for_copies_that_wait_at_the_rate_though_the_rules_have_come_to_reject(
@@ -491,7 +491,7 @@ async def test_a_total_that_cannot_end_is_named_and_given_up(topic: Topic, monke
     topic.condemned.clear()
     await topic.watch(0, 2 * OVERDUE_MS)
     assert topic.counts == [0]
-    assert topic.reasons == [f"partition {FORMER} has not reported that it has carried it out"]
+    assert topic.reasons == [f"partition {FORMER} has not confirmed the command"]
     assert not Overlay(topic.partitions[0].table).others.bulk_totals()
 
 
@@ -521,7 +521,7 @@ async def test_a_total_is_answered_though_the_one_below_it_in_its_partition_fail
     await topic.settle()
     await topic.watch(FORMER, 2 * OVERDUE_MS)
     assert topic.counts == [1]
-    assert topic.reasons == [f"partition {HOME} has not reported that it has carried it out"]
+    assert topic.reasons == [f"partition {HOME} has not confirmed the command"]
     assert topic.events["rejected", "*"] == int("answers" in failing)
     assert not any(Overlay(partition.table).others.bulk_totals() for partition in topic.partitions)
 

@@ -85,7 +85,7 @@ def test_a_malformed_row_is_told_with_its_file_and_what_to_do() -> None:
     reason = reason_of(RuntimeError(MALFORMED))
     assert reason.startswith("the row [x,2030-01-01T00:00:00.000Z,Hello] of file:/a/b.csv is malformed: it has more")
     assert "--read-option mode=DROPMALFORMED" in reason
-    assert reason_of(RuntimeError(NO_JSON)).startswith("a line of the table is no JSON: mend it")
+    assert reason_of(RuntimeError(NO_JSON)).startswith("a line of the table is not JSON: fix it")
 
 
 @pytest.mark.parametrize("text", [NO_FOOTER, NO_PARQUET])

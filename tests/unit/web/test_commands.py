@@ -186,7 +186,7 @@ class TestControlling:
         problem = await workers[0].ask("POST", path, 409, {"firing_id": f"a@{NOW}", "attempt": 1})
         assert "the latest one is 2" in problem["detail"]
         problem = await workers[0].ask("POST", path, 404, {"firing_id": f"a@{NOW + 1}", "attempt": 2})
-        assert problem["detail"] == "no such firing of it waits for its completion"
+        assert problem["detail"] == "no such firing of it is waiting for completion"
         body = {"firing_id": f"a@{NOW}", "attempt": 2, "completion": "failure"}
         assert (await workers[0].ask("POST", path, 200, body))["outcome"] == "completed"
         command = workers[0].commands.seen[-1]

@@ -68,7 +68,7 @@ async def test_any_worker_tells_what_happened_and_what_comes_next(workers: Any, 
 async def test_an_id_that_nobody_knows_is_an_answer_too(workers: Any) -> None:
     document = await workers[0].json(PATH, since=str(NOW - HOUR))
     assert (document["state"], document["next_due"], document["events"]) == ("unknown", None, [])
-    assert document["summary"].endswith("the history since 2027-01-15T07:00:00.000Z has no event of it.")
+    assert document["summary"].endswith("the history since 2027-01-15T07:00:00.000Z has no event about it.")
 
 
 async def test_what_is_in_the_way_is_known_by_the_worker_of_its_partition(workers: Any, cluster: Any) -> None:
@@ -250,7 +250,7 @@ class TestCommandLine:
     async def test_nothing_known_is_exit_code_1(self, workers: Any, run: Any, options: tuple[str, ...]) -> None:
         code, out, _ = await run("why", "a", "--url", workers[0].url, *options)
         assert code == 1
-        assert "Nothing is known of it" in out
+        assert "It is unknown" in out
 
     async def test_it_says_where_to_read_on(
         self, workers: Any, cluster: Any, run: Any, monkeypatch: pytest.MonkeyPatch

@@ -70,7 +70,7 @@ def test_an_expression_means_what_it_means_in_its_dialect(
         ("0 1,,2 * * *", "unix", 4, "a value is missing"),
         ("0 0 * FOO *", "unix", 6, "the month value cannot be 'FOO'"),
         ("0 0 L * *", "unix", 4, "the day of month value cannot be 'L'"),
-        ("0 0 12 1 * 2", "quartz", 11, "one of day of month and day of week has to be ?"),
+        ("0 0 12 1 * 2", "quartz", 11, "exactly one of day of month and day of week must be ?"),
         ("0 0 12 L-31 * ?", "quartz", 9, "31 days before the last is more than 30"),
         ("0 0 12 ? * 2#6", "quartz", 13, "a number from 1 to 5"),
         ("0 0 12 ? * MON-6", "quartz", 11, "mixes a name and a number"),

@@ -14,7 +14,7 @@ ENDS: dict[str, tuple[list[HistoryEvent], str, str]] = {
     "never heard of": (
         [],
         "unknown",
-        "Nothing is known of it: it is not pending, and the history since 2025-12-31T00:00:00.000Z has no event of it.",
+        "It is unknown: it is not pending, and the history since 2025-12-31T00:00:00.000Z has no event about it.",
     ),
     "delivered": ([event("fired", DUE)], "delivered", f"It was delivered at {MIDNIGHT}, and does not fire again."),
     "completed": (
@@ -70,8 +70,8 @@ ENDS: dict[str, tuple[list[HistoryEvent], str, str]] = {
     "moving": (
         [event("moved", DUE - HOUR, reason="handed over to partition 5")],
         "moving",
-        f"It is on its way to another partition since 2025-12-31T23:00:00.000Z: handed over to partition 5. It was due "
-        f"at {MIDNIGHT}.",
+        "It has been moving to another partition since 2025-12-31T23:00:00.000Z: handed over to partition 5. "
+        f"It was due at {MIDNIGHT}.",
     ),
     "passed on": (
         [event("moved", DUE, version=None, reason="the command was passed on")],

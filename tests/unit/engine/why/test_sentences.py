@@ -100,8 +100,8 @@ SENTENCES = {
         "The target refused firing 1: no such topic. It is tried again in the next minute.",
     ),
     "skipped": (
-        [event("skipped", DUE, count=3, reason="missed, and left out by the misfire policy skip")],
-        f"3 firings were skipped, from {MIDNIGHT} on: missed, and left out by the misfire policy skip.",
+        [event("skipped", DUE, count=3, reason="missed, and not delivered because of misfire policy skip")],
+        f"3 firings were skipped, from {MIDNIGHT} on: missed, and not delivered because of misfire policy skip.",
     ),
     "one skipped": (
         [event("skipped", DUE, count=UNSET, reason="the firing before it is not completed")],

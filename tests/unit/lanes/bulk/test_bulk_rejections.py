@@ -148,7 +148,7 @@ async def test_a_copy_that_is_not_understood_holds_no_total_up(filled: Topic) ->
     await filled.settle()
 
     assert filled.totals == [("pause", "*", Outcome.PAUSED, 22)]
-    assert [result.reason for result in filled.results] == ["partition 1 has not reported that it has carried it out"]
+    assert [result.reason for result in filled.results] == ["partition 1 has not confirmed the command"]
     assert filled.rejected == [("schedule-of-tomorrow", 0, offset)]
 
 
@@ -188,7 +188,7 @@ async def test_a_command_for_many_that_cannot_be_carried_out_ends_where_it_stand
     await filled.settle()
 
     assert filled.totals == [("cancel", "*", Outcome.CANCELLED, changed + 22)]
-    assert [result.reason for result in filled.results] == ["partition 0 has not reported that it has carried it out"]
+    assert [result.reason for result in filled.results] == ["partition 0 has not confirmed the command"]
     assert [(event.id, event.reason) for event in filled.history if event.event is EventType.REJECTED] == [
         ("*", f"the scheduler fails to carry it out: ValueError('x'); {changed} schedules were changed before")
     ]
@@ -212,7 +212,7 @@ async def test_a_command_for_many_whose_answer_cannot_be_made_as_its_last_part_e
     filled.waiting[0] = reports
     await filled.cycle(0, condemned={caught.value.work: "ValueError('x')"})
     assert filled.totals == [("cancel", "*", Outcome.CANCELLED, 22)]
-    assert [result.reason for result in filled.results] == ["partition 0 has not reported that it has carried it out"]
+    assert [result.reason for result in filled.results] == ["partition 0 has not confirmed the command"]
     assert not filled.at_work(0)
 
 

@@ -10,7 +10,6 @@ from support.application import Application, WorkerProcess
 from support.arrivals import Asker
 from support.reading import Record, header, read_until
 from support.waiting import eventually
-from support.witness import Witness
 
 from light_scheduler.cli.growing import grow, moved
 from light_scheduler.clock import SystemClock
@@ -20,10 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak, pyte
 COUNT = 1_200
 STEP_MS = 10
 LATE_MS = 1_000
-"""A machine that also runs the broker, the test and the start of a worker takes longer than the rebalance itself.
-
-All bounds are beyond what a plain producer waits for machine and broker meanwhile.
-"""
+"""A machine that also runs the broker, the test and the start of a worker takes longer than the rebalance itself."""
 
 ADDED, GROWING_MS = 8, 3_000
 """How long firings and commands wait at most while the topic gets so many partitions: a second until a worker notices,
@@ -65,20 +61,19 @@ async def delivered(application: Application, count: int = COUNT) -> list[Record
     return await read_until(application.bootstrap_servers, [application.target], lambda records: len(records) >= count)
 
 
-def latest_ms(records: list[Record], witness: Witness) -> dict[int, int]:
-    """Return partition of the commands -> the greatest lateness (ms) of its firings, beyond what the witness waited."""
+def latest_ms(records: list[Record]) -> dict[int, int]:
+    """Return partition of the commands -> the greatest lateness (ms) of its firings."""
     latest: dict[int, int] = {}
     for record in records:
         partition = int(header(record, "schedule-source-partition") or "")
-        due = int(header(record, "schedule-due") or "")
-        late = int(header(record, "schedule-fired-at") or "") - due
+        late = int(header(record, "schedule-fired-at") or "") - int(header(record, "schedule-due") or "")
         assert late >= 0
-        latest[partition] = max(latest.get(partition, 0), witness.beyond(due, late))
+        latest[partition] = max(latest.get(partition, 0), late)
     return latest
 
 
 async def test_partitions_that_stay_hardly_pause_when_a_worker_joins(
-    application: Application, witness: Witness, record_property: Callable[[str, object], None]
+    application: Application, leeway: int, record_property: Callable[[str, object], None]
 ) -> None:
     first, second, guest = (application.new_worker() for _ in range(3))
     for worker in (first, second):
@@ -94,15 +89,15 @@ async def test_partitions_that_stay_hardly_pause_when_a_worker_joins(
     records = await delivered(application)
 
     assert len(records) == COUNT
-    latest = latest_ms(records, witness)
+    latest = latest_ms(records)
     stayed = {partition: latest[partition] for partition in after if after[partition] == before[partition]}
     record_property("latest_ms_of_partitions_that_stayed", stayed)
     assert stayed
-    assert max(stayed.values()) < LATE_MS
+    assert max(stayed.values()) < LATE_MS * leeway
 
 
 async def test_firings_and_commands_hardly_pause_while_the_topic_gets_more_partitions(
-    application: Application, witness: Witness, record_property: Callable[[str, object], None]
+    application: Application, leeway: int, record_property: Callable[[str, object], None]
 ) -> None:
     settings, topic = application.settings, application.settings.topics.commands
     await asyncio.gather(application.start_worker(), application.start_worker())
@@ -118,18 +113,18 @@ async def test_firings_and_commands_hardly_pause_while_the_topic_gets_more_parti
         await asker.await_answers(ANSWER_S)
 
     assert len(records) == COUNT
-    latest = latest_ms([each for each in records if int(header(each, "schedule-due") or "") >= begun_at], witness)
-    took = max(witness.beyond(each.sent_at, each.took or 0) for each in asker.asked if each.sent_at >= begun_at)
+    latest = latest_ms([each for each in records if int(header(each, "schedule-due") or "") >= begun_at])
+    took = max(each.took or 0 for each in asker.asked if each.sent_at >= begun_at)
     assert len(latest) == application.settings.partitions, "every partition had something to fire meanwhile"
     assert max(asker.partitions) >= settings.partitions, "commands went to partitions that were added"
     record_property("latest_ms_by_partition", latest)
     record_property("slowest_answer_ms", took)
-    assert max(latest.values()) < GROWING_MS
-    assert took < GROWING_MS
+    assert max(latest.values()) < GROWING_MS * leeway
+    assert took < GROWING_MS * leeway
 
 
 async def test_a_restart_with_static_membership_is_not_noticed_by_the_others(
-    application: Application, witness: Witness
+    application: Application, leeway: int
 ) -> None:
     first, second = (application.new_worker(instance_id=f"node-{number}", session_timeout="20s") for number in range(2))
     for worker in (first, second):
@@ -147,6 +142,6 @@ async def test_a_restart_with_static_membership_is_not_noticed_by_the_others(
 
     assert await owned([first, second]) == before
     assert len(records) == COUNT
-    latest = latest_ms(records, witness)
-    assert max(latest[partition] for partition in before if before[partition] == second.url) < LATE_MS
+    latest = latest_ms(records)
+    assert max(latest[partition] for partition in before if before[partition] == second.url) < LATE_MS * leeway
     assert "lanes: " not in second.log.read_text(errors="replace")[log_size:], "no assignment came"

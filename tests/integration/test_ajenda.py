@@ -209,6 +209,7 @@ async def test_a_topic_that_is_not_there_is_named(ajenda: Ajenda, settings: Sett
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_nothing_is_taken_over_that_could_not_be_sent(ajenda: Ajenda, settings: Settings) -> None:
     ajenda.book(now() + HOUR)
     for other, status, reason in (

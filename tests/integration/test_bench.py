@@ -125,7 +125,7 @@ def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults()
         pytest.param(
             *("scan-cost", {"firings_per_s", "ceiling_per_s", "ratio_to_ceiling"}), marks=pytest.mark.every_case
         ),
-        ("update-cost", UPDATES | {"rss_bytes", "disk_bytes"}),
+        pytest.param("update-cost", UPDATES | {"rss_bytes", "disk_bytes"}, marks=pytest.mark.every_case),
     ],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not tell what a process takes")

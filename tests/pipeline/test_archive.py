@@ -267,6 +267,7 @@ def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gon
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_continuous_archive_notes_what_retention_takes_while_it_runs(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
@@ -375,6 +376,7 @@ def test_another_table_is_left_as_it_is(spark: SparkSession, kafka: Kafka, prefi
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_topics_that_are_empty_at_first_are_archived_once_they_have_records(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ def test_the_second_audit_finds_all_that_is_wrong_since_the_first_though_it_was_
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_an_audit_without_the_evidence_of_the_first_ones_tells_of_nothing_but_what_is_wrong(
     ledger: Ledger, audit: Callable[..., AuditSummary], spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:

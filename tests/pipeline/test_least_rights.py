@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner, Result
@@ -23,7 +23,7 @@ from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.usefixtures("this_session")]
 
 KIND = "SCRAM-SHA-512"
-WITHOUT_SOAK = ("report",)
+RUN_WITH: dict[str, Any] = {"report": (), "audit": pytest.mark.soak, "load": pytest.mark.soak}
 READ_ONCE_MORE = ("load", "import")
 """These have something to read only when they are run again."""
 
@@ -98,9 +98,7 @@ def one_by_one(rights: list[Right]) -> Iterator[Right]:
             yield replace(right, operations=operation if isinstance(operation, tuple) else (operation,))
 
 
-@pytest.mark.parametrize(
-    "job", [pytest.param(job, marks=[] if job in WITHOUT_SOAK else pytest.mark.soak) for job in JOBS]
-)
+@pytest.mark.parametrize("job", [pytest.param(job, marks=RUN_WITH.get(job, pytest.mark.every_case)) for job in JOBS])
 def test_a_job_runs_with_exactly_its_rights_and_each_that_is_missing_is_named(
     place: Place, job: Job, request: pytest.FixtureRequest
 ) -> None:

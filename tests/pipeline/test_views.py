@@ -61,6 +61,7 @@ def partitions(view: DataFrame) -> set[str]:
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("this_session", "compiled_plans")
+@pytest.mark.every_case
 def test_views_over_an_archive_by_name_read_the_day_and_the_tenant_that_are_asked_for(
     spark: SparkSession, kafka: Kafka, ledger: Ledger, prefix: str, tmp_path: Path
 ) -> None:

@@ -149,6 +149,7 @@ RATE, SPLIT, ONCE, QUIET = entry("rate", every="1m"), entry("split", every="2m")
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_schedule_that_goes_on_while_the_log_is_read_is_not_lost_with_its_old_record(
     spark: SparkSession, changelog: Changelog, meanwhile: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -66,6 +66,7 @@ def test_schedules_whose_rows_were_deleted_from_a_delta_table_are_cancelled_once
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_files_that_come_back_are_sent_again_though_their_batches_were_save_for_rows_that_have_passed(
     spark: SparkSession, load: Load, tmp_path: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_rows_that_deletion_vectors_give_back_are_sent_each_time(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_rows_that_have_passed_and_come_back_in_files_that_only_optimize_wrote_are_held_back(
     spark: SparkSession, load: Load, tmp_path: Path
 ) -> None:
@@ -125,6 +127,7 @@ def test_rows_that_have_passed_and_come_back_in_files_that_only_optimize_wrote_a
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_the_summary_tells_how_many_schedules_were_cancelled(spark: SparkSession, load: Load, tmp_path: Path) -> None:
     table, rows = tmp_path / "table", spark.range(3).selectExpr("cast(id as string) id", "'t' target_topic")
     rows.coalesce(1).write.format("delta").save(str(table))

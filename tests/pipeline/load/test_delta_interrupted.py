@@ -25,6 +25,7 @@ def as_before(mark: Any) -> Any:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("begun_by", ["this version", pytest.param("an older version", marks=pytest.mark.every_case)])
+@pytest.mark.every_case
 def test_a_load_of_new_versions_that_was_killed_sends_nothing_again_whoever_began_it(
     spark: SparkSession,
     load: Load,
@@ -51,6 +52,7 @@ def test_a_load_of_new_versions_that_was_killed_sends_nothing_again_whoever_bega
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_load_of_a_delta_table_that_failed_goes_on_with_the_version_it_began(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

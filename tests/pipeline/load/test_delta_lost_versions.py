@@ -42,6 +42,7 @@ def test_a_version_whose_files_were_vacuumed_is_an_error_that_says_what_to_do(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("purge", [False, pytest.param(True, marks=pytest.mark.every_case)], ids=["kept", "rewritten"])
+@pytest.mark.every_case
 def test_a_file_whose_deletion_vector_was_vacuumed_is_an_error_that_says_what_to_do(
     spark: SparkSession, load: Load, tmp_path: Path, purge: bool
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_delta_table_whose_files_are_rewritten_sends_nothing_and_then_only_wha
 @pytest.mark.usefixtures("broadcast")
 @ways("rows are marked in deletion vectors-few rows are gone")
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
 ) -> None:

@@ -167,6 +167,7 @@ def test_a_table_that_cannot_be_commands_is_refused_by_the_column(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_refused_rows_of_new_versions_of_a_delta_table_are_added_to_those_of_earlier_ones(
     spark: SparkSession, load: Load, tmp_path: Path
 ) -> None:

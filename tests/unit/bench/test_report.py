@@ -29,10 +29,11 @@ def change(result: Path, **members: object) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two results, both of one commit."""
-    for name in ("ingest", "burst"):
+    """Two results, both of one commit and machine, which was busy before the first one."""
+    for name, load in (("ingest", 1.7), ("burst", 0.4)):
         document = json.loads((RESULTS / f"{name}.json").read_text())
         document["versions"]["commit"] = "0123456789ab"
+        document["machine"] |= {"cpu": "Usual", "load_before": load}
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     return tmp_path
 
@@ -135,15 +136,15 @@ class TestBars:
         ("value", "is_least", "reached"),
         [(1.0, False, True), (1.1, False, False), (1.0, True, True), (0.9, True, False)],
     )
-    def test_a_bar_is_reached_or_explained(self, value: float, is_least: bool, reached: bool) -> None:
+    def test_a_bar_is_reached_or_explained(self, folder: Path, value: float, is_least: bool, reached: bool) -> None:
         bar = Bar("a bar", 1, "burst", lambda *_: value, "a-section", " s", 1, is_least=is_least)
         bound = "at least 1.0 s" if is_least else "at most 1.0 s"
         said = "reached" if reached else "not reached: [why](EXPERIMENTS.md#a-section)"
-        assert bar.row(Results(RESULTS)) == ["a bar", bound, f"{value} s", said]
+        assert bar.row(Results(folder)) == ["a bar", bound, f"{value} s", said]
 
     @pytest.mark.parametrize(("value", "shown"), [(1.051, "1.051"), (1.0504, "1.0504"), (1.05, "1.05"), (1.06, "1.06")])
-    def test_a_value_is_told_from_its_limit(self, value: float, shown: str) -> None:
-        assert Bar("a bar", 1.05, "burst", lambda *_: value, "a-section").row(Results(RESULTS))[2] == shown
+    def test_a_value_is_told_from_its_limit(self, folder: Path, value: float, shown: str) -> None:
+        assert Bar("a bar", 1.05, "burst", lambda *_: value, "a-section").row(Results(folder))[2] == shown
 
     def test_one_that_is_not_measured_says_what_is_known(self, tmp_path: Path) -> None:
         bar = Bar("a bar", 1, "burst", lambda *_: None, "a-section", last_known=1.1)

@@ -29,8 +29,6 @@ EXTRA = {"soak": "--soak", "every_case": "--every-case"}
 """Marker of tests -> the option with which they run."""
 
 
-LEEWAY = 5
-
 _NUMBERS = (
     ("--fired", 100_000, "Schedules fired before a scan is timed."),
     ("--histories", 500, "Simulated histories (tests/simulation)."),
@@ -76,12 +74,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Also what is marked `every_case`: further cases and near relatives of what --soak runs; for a night.",
     )
-    group.addoption(
-        "--quiet-machine",
-        action="store_true",
-        help="Hold times against their bars, on a machine that does nothing else. Without it, as other tests may run "
-        f"beside, {LEEWAY} times as long will do.",
-    )
     for name, default, text in _NUMBERS:
         group.addoption(name, type=int, default=default, metavar="N", help=text)
 
@@ -103,12 +95,6 @@ def pytest_configure(config: pytest.Config) -> None:
     broker = EmbeddedBroker().start()
     config.add_cleanup(broker.close)
     os.environ[BOOTSTRAP_VARIABLE] = broker.bootstrap_servers
-
-
-@pytest.fixture(scope="session")
-def leeway(request: pytest.FixtureRequest) -> int:
-    """How many times as long as its bar something may take here."""
-    return 1 if request.config.getoption("--quiet-machine") else LEEWAY
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from support.least_rights import producer_rights, worker_rights
 from support.rotation import rotating
 from support.secured import SecuredKafka, secured_kafka
 from support.waiting import eventually
+from support.witness import Witness
 
 from light_scheduler.bench.figures import p99_by_second
 from light_scheduler.client import ScheduleRequest
@@ -34,7 +35,7 @@ SECONDS = 40
 LEAD_MS = 8_000
 ARRIVE_S = 60.0
 LATE_MS = 1_000
-"""Of 99 % of what is due in any second, on a quiet machine."""
+"""Of 99 % of what is due in any second, on a machine that does nothing else."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ async def test_nothing_is_lost_doubled_or_late_while_logins_expire_and_certifica
     secured: SecuredKafka,
     application: Application,
     tmp_path: Path,
-    leeway: int,
+    witness: Witness,
     record_property: Callable[[str, object], None],
     mechanism: str,
 ) -> None:
@@ -84,7 +85,8 @@ async def test_nothing_is_lost_doubled_or_late_while_logins_expire_and_certifica
 
     assert Counter(arrival.id for arrival in seen) == {f"s-{number}": 1 for number in range(count)}
     assert min(arrival.lateness for arrival in seen) >= 0
-    seconds = p99_by_second((each.due, each.lateness) for each in seen)
+    seconds = p99_by_second((arrival.due, arrival.lateness) for arrival in seen)
     record_property("lateness_p99_ms_by_second", list(seconds.values()))
-    assert {second: p99 for second, p99 in seconds.items() if p99 >= LATE_MS * leeway} == {}
+    late = {second: p99 for second, p99 in seconds.items() if p99 >= LATE_MS}
+    assert late == {}, f"the longest transaction of a witness took {witness.longest_ms} ms"
     assert sum(lane["restarts"] for lane in lanes) == 0

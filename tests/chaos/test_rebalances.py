@@ -73,7 +73,7 @@ def latest_ms(records: list[Record]) -> dict[int, int]:
 
 
 async def test_partitions_that_stay_hardly_pause_when_a_worker_joins(
-    application: Application, leeway: int, record_property: Callable[[str, object], None]
+    application: Application, record_property: Callable[[str, object], None]
 ) -> None:
     first, second, guest = (application.new_worker() for _ in range(3))
     for worker in (first, second):
@@ -93,11 +93,11 @@ async def test_partitions_that_stay_hardly_pause_when_a_worker_joins(
     stayed = {partition: latest[partition] for partition in after if after[partition] == before[partition]}
     record_property("latest_ms_of_partitions_that_stayed", stayed)
     assert stayed
-    assert max(stayed.values()) < LATE_MS * leeway
+    assert max(stayed.values()) < LATE_MS
 
 
 async def test_firings_and_commands_hardly_pause_while_the_topic_gets_more_partitions(
-    application: Application, leeway: int, record_property: Callable[[str, object], None]
+    application: Application, record_property: Callable[[str, object], None]
 ) -> None:
     settings, topic = application.settings, application.settings.topics.commands
     await asyncio.gather(application.start_worker(), application.start_worker())
@@ -113,19 +113,17 @@ async def test_firings_and_commands_hardly_pause_while_the_topic_gets_more_parti
         await asker.await_answers(ANSWER_S)
 
     assert len(records) == COUNT
-    latest = latest_ms([each for each in records if int(header(each, "schedule-due") or "") >= begun_at])
-    took = max(each.took or 0 for each in asker.asked if each.sent_at >= begun_at)
+    latest = latest_ms([record for record in records if int(header(record, "schedule-due") or "") >= begun_at])
+    took = max(asked.took or 0 for asked in asker.asked if asked.sent_at >= begun_at)
     assert len(latest) == application.settings.partitions, "every partition had something to fire meanwhile"
     assert max(asker.partitions) >= settings.partitions, "commands went to partitions that were added"
     record_property("latest_ms_by_partition", latest)
     record_property("slowest_answer_ms", took)
-    assert max(latest.values()) < GROWING_MS * leeway
-    assert took < GROWING_MS * leeway
+    assert max(latest.values()) < GROWING_MS
+    assert took < GROWING_MS
 
 
-async def test_a_restart_with_static_membership_is_not_noticed_by_the_others(
-    application: Application, leeway: int
-) -> None:
+async def test_a_restart_with_static_membership_is_not_noticed_by_the_others(application: Application) -> None:
     first, second = (application.new_worker(instance_id=f"node-{number}", session_timeout="20s") for number in range(2))
     for worker in (first, second):
         worker.start()
@@ -143,5 +141,5 @@ async def test_a_restart_with_static_membership_is_not_noticed_by_the_others(
     assert await owned([first, second]) == before
     assert len(records) == COUNT
     latest = latest_ms(records)
-    assert max(latest[partition] for partition in before if before[partition] == second.url) < LATE_MS * leeway
+    assert max(latest[partition] for partition in before if before[partition] == second.url) < LATE_MS
     assert "lanes: " not in second.log.read_text(errors="replace")[log_size:], "no assignment came"

@@ -59,7 +59,7 @@ def ids_of(records: Iterable[Record]) -> Counter[str | None]:
     return Counter(header(record, "schedule-id") for record in records)
 
 
-async def check_healthy(application: Application, since: int, leeway: int) -> None:
+async def check_healthy(application: Application, since: int) -> None:
     """Every one came once; what was due some seconds after an instant was punctual."""
     records = await read_until(
         application.bootstrap_servers, [application.target], lambda records: len(records) >= HEALTHY, timeout=60
@@ -71,7 +71,7 @@ async def check_healthy(application: Application, since: int, leeway: int) -> No
         if (due := number_of(record, "due")) >= since + DETECTION_MS
     )
     assert len(lateness) > HEALTHY // 4
-    assert lateness[math.ceil(0.99 * len(lateness)) - 1] <= PUNCTUAL_MS * leeway
+    assert lateness[math.ceil(0.99 * len(lateness)) - 1] <= PUNCTUAL_MS
 
 
 def frail_events(history: list[HistoryEvent]) -> list[HistoryEvent]:
@@ -88,9 +88,7 @@ async def many_wait(worker: WorkerProcess) -> None:
 
 
 @pytest.mark.soak
-async def test_a_target_that_is_deleted_and_created_again_gets_what_was_due_meanwhile(
-    application: Application, leeway: int
-) -> None:
+async def test_a_target_that_is_deleted_and_created_again_gets_what_was_due_meanwhile(application: Application) -> None:
     """Beside it is one with the time of appending, which gets each firing once and not early."""
     servers, clock = application.bootstrap_servers, SystemClock()
     frail, stamped = f"{application.target}-frail", f"{application.target}-stamped"
@@ -106,7 +104,7 @@ async def test_a_target_that_is_deleted_and_created_again_gets_what_was_due_mean
     await application.create_topic(frail)
     created_at = clock.now()
 
-    await check_healthy(application, deleted_at, leeway)
+    await check_healthy(application, deleted_at)
     waited = {f"frail-{number}" for number in range(FRAIL) if start + number * SPREAD_MS // FRAIL >= deleted_at}
     came = await read_until(servers, [frail], lambda records: ids_of(records).keys() >= waited)
     events = frail_events(await application.history())
@@ -126,9 +124,7 @@ async def test_a_target_that_is_deleted_and_created_again_gets_what_was_due_mean
 
 
 @pytest.mark.soak
-async def test_a_target_that_refuses_a_workers_timestamps_holds_up_nobody_else(
-    application: Application, leeway: int
-) -> None:
+async def test_a_target_that_refuses_a_workers_timestamps_holds_up_nobody_else(application: Application) -> None:
     servers = application.bootstrap_servers
     frail = f"{application.target}-frail"
     narrow = {"message.timestamp.before.max.ms": "2000", "message.timestamp.after.max.ms": "2000"}
@@ -138,7 +134,7 @@ async def test_a_target_that_refuses_a_workers_timestamps_holds_up_nobody_else(
     clock.let_minute_end_in(45_000)
     start = await schedule(application, frail, clock)
 
-    await check_healthy(application, start, leeway)
+    await check_healthy(application, start)
     await clock.reaches(start + SPREAD_MS + 2_000)
     assert await read_all(servers, frail) == []
     await application.configure_topic(frail, **dict.fromkeys(narrow, "86400000"))
@@ -154,7 +150,7 @@ async def test_a_target_that_refuses_a_workers_timestamps_holds_up_nobody_else(
 
 @pytest.mark.soak
 @pytest.mark.every_case
-async def test_a_right_that_is_revoked_while_a_target_is_away_holds_up_nobody_else(tmp_path: Path, leeway: int) -> None:
+async def test_a_right_that_is_revoked_while_a_target_is_away_holds_up_nobody_else(tmp_path: Path) -> None:
     """What a dropped marker left open cannot be settled then, until the right is back."""
     with EmbeddedCluster(2, properties=WITH_ACLS) as cluster:
         servers, (stays, goes) = cluster.bootstrap_servers, cluster.nodes
@@ -175,7 +171,7 @@ async def test_a_right_that_is_revoked_while_a_target_is_away_holds_up_nobody_el
             await asyncio.to_thread(grant, stays.bootstrap_servers, EVERYBODY, [Right("topic", frail, ("Read",))])
             await asyncio.to_thread(goes.start)
 
-            await check_healthy(application, lost_at, leeway)
+            await check_healthy(application, lost_at)
 
             async def are_refused() -> list[HistoryEvent]:
                 return retried(await application.history())

@@ -59,7 +59,7 @@ async def test_keys_of_one_partition_have_the_whole_rate_of_their_tenant(kafka: 
 
 @pytest.mark.soak
 async def test_rates_are_used_up_and_not_passed_while_the_topic_gets_more_partitions(
-    kafka: Kafka, tmp_path: Path, leeway: int
+    kafka: Kafka, tmp_path: Path
 ) -> None:
     """All commands have one key, which moves from a partition to another one, as two thirds of the schedules do."""
     application = await Application.create(kafka.bootstrap_servers, tmp_path, partitions=str(PARTITIONS))
@@ -76,7 +76,7 @@ async def test_rates_are_used_up_and_not_passed_while_the_topic_gets_more_partit
         await asyncio.to_thread(grow, settings, topic, GROWN)
         assert await asyncio.to_thread(moved, settings, topic, GROWN, MOVED_WITHIN_S, lambda _: None)
         await sending
-        await judge(application, GROWING_WINDOW_MS, STANDSTILL_MS * leeway)
+        await judge(application, GROWING_WINDOW_MS, STANDSTILL_MS)
     finally:
         application.close()
 

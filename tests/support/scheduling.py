@@ -29,15 +29,18 @@ LONGEST_FIRST = (SPARK, "tests/chaos/", "tests/integration/", "tests/browser/")
 PURE = (CAMPAIGN, SIMULATION, "tests/unit/", "tests/contract/", "tests/fuzz/")
 """Tests that need a core and nothing else."""
 MEASURE_TIMES = (
-    "tests/chaos/test_expiring_logins.py",
     "tests/chaos/test_failure_domains.py",
-    "tests/chaos/test_rebalances.py",
     "tests/chaos/test_target_away.py",
-    "tests/integration/test_burst_control.py",
-    "tests/integration/test_rates.py",
     "tests/integration/test_standby.py",
 )
-TAKE_BOTH_CORES = ("tests/chaos/test_rolling_restart.py",)
+TAKE_BOTH_CORES = (
+    "tests/chaos/test_expiring_logins.py",
+    "tests/chaos/test_rebalances.py",
+    "tests/chaos/test_rolling_restart.py",
+    "tests/integration/test_burst_control.py",
+    "tests/integration/test_rates.py",
+)
+"""These need both for their bounds, which are those of a machine that does nothing else."""
 TIMED, ALONE = "timed", "alone"
 """The units of what measures times."""
 _TURNS = (*LONGEST_FIRST, *PURE)

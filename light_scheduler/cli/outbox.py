@@ -178,7 +178,7 @@ async def _take_over(takeover: AjendaTakeover, settings: Settings, follow: bool)
         if takeover.is_stopping:
             running.cancel()
         else:
-            click.echo("Stopping once all commands are in Kafka. Repeat to stop at once.", err=True)
+            click.echo("Stopping once the commands taken over so far are in Kafka. Repeat to stop at once.", err=True)
             takeover.stop()
 
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -186,7 +186,10 @@ async def _take_over(takeover: AjendaTakeover, settings: Settings, follow: bool)
     try:
         return await running
     except asyncio.CancelledError:
-        reason = "stopped before all commands were in Kafka. Run the import again, or `outbox relay`, to send the rest."
+        reason = (
+            "stopped before the commands taken over so far were in Kafka. Run the import again, or `outbox relay`, to "
+            "send them."
+        )
         raise click.ClickException(reason) from None
 
 

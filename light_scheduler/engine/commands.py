@@ -36,7 +36,7 @@ from .progress import is_exhausted, planned_for, standing
 from .recurrence import is_planned, next_of, within
 from .timing import begin
 
-_ALL_DELIVERED = "it has already fired at all its new times"
+_ALL_DELIVERED = "its new times have been delivered"
 
 replace = msgspec.structs.replace
 
@@ -110,7 +110,8 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
         return Decision(Outcome.SCHEDULED, entry, EventType.SCHEDULED, entry)
     if entry is not None:
         return Decision(Outcome.UPDATED, entry, EventType.UPDATED, entry)
-    subject, reason = Entry(schedule, progress), "the schedule that it replaces has already fired at all its times"
+    subject = Entry(schedule, progress)
+    reason = "all its times are before the last firing of the schedule that it replaces"
     return Decision(Outcome.UPDATED, None, EventType.UPDATED, subject, reason, finished=reason)
 
 

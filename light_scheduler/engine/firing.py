@@ -127,7 +127,7 @@ def _deliver_planned(entry: Entry, conditions: _Conditions) -> Turn:
     skipped = None
     if caught_up.skipped:
         policy = (schedule.bounds or NO_BOUNDS).misfire
-        at_least = "" if caught_up.is_exact else ", of which there are more than are counted"
+        at_least = "" if caught_up.is_exact else "; there were more than are counted"
         skipped = Skipped(
             entry.progress, caught_up.skipped, f"missed, and not delivered because of misfire policy {policy}{at_least}"
         )

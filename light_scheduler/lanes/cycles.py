@@ -32,7 +32,7 @@ from .context import LaneContext, origin_key
 from .counters import LaneCounters
 from .cycle import Cycle
 from .failing_work_search import Kind, Work
-from .gathering import Gathering
+from .gathering import MOST_MS, Gathering
 from .growth_progress import GrowthProgress
 from .handover import Slice
 from .incoming import Incoming
@@ -276,7 +276,8 @@ class LaneCycles:
         log_unreported(self._tp, cycle.transaction.unreported)
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)
-        if self._held_firings_only(made, self._budget.next_turn(due, now)):
+        turn = self._budget.next_turn(due, now)
+        if self._held_firings_only(made, turn):
             self._gathering.ended(len(due.entries))
         self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
         if self._record_search.is_under_way:
@@ -285,8 +286,12 @@ class LaneCycles:
 
     def _held_firings_only(self, made: _Made, turn: int | None) -> bool:
         """Return whether a cycle held firings and nothing else, and left nothing over of what there was to do."""
-        is_plain = not (made.read or made.is_bulk_at_work or made.slice or made.cycle.transaction.tenants.deleted)
-        is_all = not made.due.held and len(made.cycle.delivered) == len(made.due.entries)
+        cycle, due = made.cycle, made.due
+        is_plain = not (made.read or made.is_bulk_at_work or made.slice)
+        is_plain = is_plain and self._removal.is_over(cycle.transaction.tenants)
+        is_all = not self._budget.held(due) and len(cycle.delivered) == len(due.entries)
+        others = filter(None, (cycle.delaying.goes_on_at, cycle.rate_lending.ask_at))
+        is_all = is_all and all(at > made.now + MOST_MS for at in others)
         return is_plain and is_all and (turn is None or turn > made.now)
 
     async def _rest(

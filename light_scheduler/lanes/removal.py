@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from light_scheduler.model import EventType
-from light_scheduler.model.tenant_rules import NO_TENANTS, TENANT_DELETED
+from light_scheduler.model.tenant_rules import NO_TENANTS, TENANT_DELETED, TenantBook
 from light_scheduler.wire.state import identity
 
 from .transaction_writes import Transaction
@@ -22,6 +22,10 @@ class Removal:
         self._book = NO_TENANTS
         self._reached: dict[str, bytes] = {}
         self._done: set[str] = set()
+
+    def is_over(self, book: TenantBook) -> bool:
+        """Return whether nothing is left of the tenants that are deleted by these rules."""
+        return not book.deleted or (book is self._book and book.deleted <= self._done)
 
     def advance(self, transaction: Transaction, limit: int, max_bytes: int) -> None:
         """Cancel schedules of tenants that were deleted: at most `limit`, or `max_bytes` of payload."""

@@ -154,7 +154,9 @@ def _check_continuous(
     if dry_run or refused is None:
         raise click.UsageError(f"--continuous {'takes no --dry-run' if dry_run else 'needs --refused'}")
     if format == "delta" and checkpoint is not None:
-        raise click.UsageError("--checkpoint is for files: Kafka stores the position in a Delta table. Leave it out")
+        raise click.UsageError(
+            "--checkpoint is for files: how far a Delta table is loaded is stored in Kafka. Leave it out"
+        )
     if _names_version(reading):
         raise click.UsageError("--continuous looks for new versions: leave out versionAsOf and timestampAsOf")
 

@@ -139,5 +139,5 @@ def test_a_second_signal_does_not_wait_for_kafka(monkeypatch: pytest.MonkeyPatch
     ran = CliRunner().invoke(cli, [*IMPORT, "--database", "postgresql+psycopg://app@db/shop"])
     assert (ran.exit_code, ran.stdout) == (1, "")
     told, error = ran.stderr.splitlines()
-    assert told.startswith("Stopping once all commands")
-    assert error.startswith("Error: stopped before all commands")
+    assert told.startswith("Stopping once the commands")
+    assert error.startswith("Error: stopped before the commands")

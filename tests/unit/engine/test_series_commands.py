@@ -222,10 +222,10 @@ def test_a_single_firing_that_was_delivered_keeps_waiting_if_its_new_series_has_
     decision = life.reschedule(new, M + HOUR + 1, recorded_at=M + HOUR - 5 * MINUTE, end=M + HOUR)
     assert (decision.outcome, decision.reason) == (
         Outcome.RESCHEDULED,
-        "rescheduled: it has already fired at all its new times",
+        "rescheduled: its new times have been delivered",
     )
     if isinstance(new, Backoff):  # which has no completion besides its own
-        assert life.finished == "it has already fired at all its new times"
+        assert life.finished == "its new times have been delivered"
     else:
         assert life.complete(M + HOUR, M + HOUR + 2) is Outcome.COMPLETED
         assert life.finished == "no firing is left before its end"
@@ -436,7 +436,7 @@ def test_a_replacement_that_leaves_only_what_was_delivered_ends_the_series() -> 
     life.run(M + HOUR)
     decision = life.schedule(Cron("0 * * * *"), M + HOUR + 1, recorded_at=M + HOUR - 1, end=M + HOUR)
     assert (decision.outcome, life.entry) == (Outcome.UPDATED, None)
-    assert decision.reason == "the schedule that it replaces has already fired at all its times"
+    assert decision.reason == "all its times are before the last firing of the schedule that it replaces"
     assert life.events == ["scheduled", "fired", "updated", "finished"]
 
 

@@ -165,7 +165,7 @@ async def test_the_end_of_a_series_whose_times_passed_before_it_was_read_says_wh
     await partition.run(now=AT + HOUR)
     again = command(*hourly, ("schedule-end", b"%d" % (AT + HOUR)), *ANSWER, offset=1, timestamp=AT + HOUR - 1)
     await partition.run(again, now=AT + HOUR + 1)
-    why = "the schedule that it replaces has already fired at all its times"
+    why = "all its times are before the last firing of the schedule that it replaces"
     assert [(event.event, event.reason) for event in partition.history] == [
         (EventType.UPDATED, None),
         (EventType.FINISHED, why),

@@ -484,6 +484,12 @@ async def test_nothing_gathers_while_something_is_left_to_do(partition: Partitio
     assert not cycles._held_firings_only(made, AT + 5)
     assert not cycles._held_firings_only(made._replace(is_bulk_at_work=True), None)
     assert not cycles._held_firings_only(made._replace(slice=slice), None)
+    for soon in (SimpleNamespace(goes_on_at=AT + 6, ask_at=None), SimpleNamespace(goes_on_at=None, ask_at=AT + 6)):
+        former = made.cycle
+        waiting: Any = SimpleNamespace(
+            delaying=soon, rate_lending=soon, transaction=former.transaction, delivered=former.delivered
+        )
+        assert not cycles._held_firings_only(made._replace(cycle=waiting), None)
 
 
 async def test_nothing_gathers_while_firings_are_held_by_a_cap(partition: Partition) -> None:
@@ -495,6 +501,17 @@ async def test_nothing_gathers_while_firings_are_held_by_a_cap(partition: Partit
 async def test_nothing_gathers_after_a_firing_that_was_not_delivered(partition: Partition) -> None:
     await partition.run(due(0, AT + 1, ("schedule-ttl", b"1ms")))
     assert (await committed(partition, at=AT + 500))._gathering.left_ms() == 0
+
+
+@pytest.mark.parametrize("state", [TenantState.PAUSED, TenantState.DELETED])
+async def test_a_tenant_that_is_stopped_and_of_which_nothing_is_left_to_remove_lets_firings_gather(
+    partition: Partition, state: TenantState
+) -> None:
+    of_another = ("schedule-tenant", b"another")
+    await partition.run(due(0, AT + 1), *([due(1, AT + 1, of_another)] if state is TenantState.PAUSED else []))
+    partition.tenants.book = TenantBook([Tenant(name="another", state=state)])
+    cycles = await committed(partition, at=AT + 5)
+    assert cycles._gathering.left_ms() == gathering.MOST_MS
 
 
 async def test_nothing_gathers_while_a_deleted_tenant_is_removed(partition: Partition) -> None:

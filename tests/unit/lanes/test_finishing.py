@@ -19,12 +19,12 @@ async def told(partition: Partition, *headers: tuple[str, bytes | None]) -> list
 
 
 async def test_a_series_whose_new_times_have_been_delivered_says_so_twice(partition: Partition) -> None:
-    reason = "it has already fired at all its new times"
+    reason = "its new times have been delivered"
     lines = await told(partition, ("schedule-command", b"reschedule"), HOURLY, UNTIL)
     assert lines == [(EventType.UPDATED, f"rescheduled: {reason}"), (EventType.FINISHED, reason)]
 
 
 async def test_a_series_whose_times_have_passed_when_it_is_replaced_says_so_once(partition: Partition) -> None:
     lines = await told(partition, HOURLY, UNTIL, *TO_REMINDERS)
-    reason = "the schedule that it replaces has already fired at all its times"
+    reason = "all its times are before the last firing of the schedule that it replaces"
     assert lines == [(EventType.UPDATED, None), (EventType.FINISHED, reason)]

@@ -15,10 +15,10 @@ _PACKAGES = ("light-scheduler", "faust-streaming", "aiokafka", "confluent-kafka"
 _CPU_INFO = Path("/proc/cpuinfo")
 _ROOT = Path(__file__).parents[2]
 _MEASURED = (
-    ".",
-    *(f":(exclude)benchmarks/{name}" for name in ("results", "README.md", "EXPERIMENTS.md")),
+    *("light_scheduler", "agents", "tables", "benchmarks", "pyproject.toml", "requirements.lock"),
+    *(f":(exclude)benchmarks/{name}" for name in ("results", "report", "plots.py", "README.md", "EXPERIMENTS.md")),
 )
-"""All files but results, and the pages that show and explain them."""
+"""What runs while something is measured: neither tests and documents nor results and what shows them."""
 
 
 def machine() -> dict[str, Any]:
@@ -65,8 +65,8 @@ def cpu_model(cpu_info: str) -> str:
 def commit_of(root: Path) -> str | None:
     """Return the last commit that changed what is measured in a checkout, with `-dirty` if files are changed.
 
-    None: there is none. The results of benchmarks and their pages are no part of what is measured: neither a new
-    result nor a commit of results makes another commit of it.
+    None: there is none. Tests, documents, and the results of benchmarks with their pages are no part of what is
+    measured: neither a new result nor a commit of such files makes another commit of it.
     """
     git = shutil.which("git")
     if git is None or not (root / ".git").exists():

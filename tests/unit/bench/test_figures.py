@@ -130,27 +130,41 @@ class TestMachine:
         assert python_build("GCC 1", "'--enable-optimizations' '--with-lto'") == "GCC 1, with optimisation by profile"
         assert python_build("GCC 1", "") == "GCC 1, without optimisation by profile"
 
-    def test_a_changed_file_makes_a_commit_dirty_and_results_make_no_other_commit(self, tmp_path: Path) -> None:
-        results = tmp_path / "benchmarks" / "results"
-        results.mkdir(parents=True)
-        code, result = tmp_path / "code.py", results / "a.json"
-        pages = [tmp_path / "benchmarks" / name for name in ("README.md", "EXPERIMENTS.md")]
+    @pytest.mark.parametrize(
+        "measured",
+        [
+            *("light_scheduler/clock.py", "agents/lanes.py", "tables/restore.py"),
+            *("benchmarks/instants.py", "pyproject.toml", "requirements.lock"),
+        ],
+    )
+    def test_only_what_is_measured_makes_another_commit(self, tmp_path: Path, measured: str) -> None:
+        code = tmp_path / measured
+        others = [
+            tmp_path / name
+            for name in (
+                *("benchmarks/results/a.json", "benchmarks/README.md", "benchmarks/EXPERIMENTS.md"),
+                *("benchmarks/report/page.py", "benchmarks/plots.py", "docs/page.md", "tests/test_one.py"),
+            )
+        ]
         git = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b")
-        for file in (code, result, *pages):
+        for file in (code, *others):
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("1")
         for command in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "a")):
             subprocess.run((*git, *command), check=True)
         commit = commit_of(tmp_path)
         assert commit is not None
         assert len(commit) == 12
-        for file in (result, *pages, tmp_path / "untracked"):
+        for file in (*others, tmp_path / "untracked"):
             file.write_text("2")
         assert commit_of(tmp_path) == commit
         subprocess.run((*git, "commit", "--quiet", "--all", "--message", "results"), check=True)
         assert commit_of(tmp_path) == commit
         code.write_text("2")
         assert commit_of(tmp_path) == f"{commit}-dirty"
-        assert commit_of(tmp_path / "benchmarks") is None
+        subprocess.run((*git, "commit", "--quiet", "--all", "--message", "code"), check=True)
+        assert commit_of(tmp_path) not in (None, commit)
+        assert commit_of(tmp_path / "tests") is None
 
     def test_the_processor_is_the_first_that_the_system_names(self) -> None:
         assert cpu_model("processor\t: 0\nmodel name\t: Fast: 3 GHz\n\nprocessor\t: 1\nmodel name\t: Slow\n") == (

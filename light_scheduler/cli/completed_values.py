@@ -52,11 +52,9 @@ async def _ids(reader: ScheduleReader, ctx: click.Context, incomplete: str) -> S
 async def _tenants(reader: ScheduleReader, _ctx: click.Context, _incomplete: str) -> Sequence[str]:
     import msgspec
 
-    from light_scheduler.web.cluster_document import IdentityDocument
     from light_scheduler.web.tenant_documents import TenantList
 
-    _, identity = await reader.ask("GET", "/api/v1/identity")
-    if (own := msgspec.json.decode(identity, type=IdentityDocument).tenants) is not None:
+    if (own := (await reader.identity()).tenants) is not None:
         return own
     _, listed = await reader.ask("GET", "/api/v1/tenants")
     ruled = {tenant.name for tenant in msgspec.json.decode(listed, type=TenantList).tenants}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-import msgspec
-
 from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings
 
@@ -22,15 +20,8 @@ class Location(NamedTuple):
     partition: int
 
 
-class _Info(msgspec.Struct):
-    """Of a worker's `/info`, what tells whose it is."""
-
-    app_id: str
-    commands_topics: dict[str, str]
-
-
 async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Location | None:
-    """Return where a schedule is pending; None if nowhere, or if no worker answers, which is said on stderr.
+    """Return where a schedule is pending; None if nowhere, or if no worker tells, which is said on stderr.
 
     Raises ClientError if a worker answers and cannot tell, or if the topic takes no commands in headers.
     """
@@ -39,17 +30,20 @@ async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Locati
     async with ScheduleReader(url, settings.web_token, settings.http_security) as reader:
         try:
             async with asyncio.timeout(ASK_TIMEOUT_S):
-                info = _info(reader.url, await reader.ask("GET", "/info"))
+                worker = await reader.identity()
         except (ClientError, TimeoutError) as error:
             _warn(str(error) or f"{reader.url} did not answer within {ASK_TIMEOUT_S:g} s", id)
             return None
-        if info.app_id != settings.app_id:
-            _warn(f"the worker at {reader.url} is of application {info.app_id}, not {settings.app_id}", id)
+        if worker.app_id != settings.app_id:
+            _warn(f"the worker at {reader.url} is of application {worker.app_id}, not {settings.app_id}", id)
+            return None
+        if worker.tenants is not None and tenant not in worker.tenants:
+            _warn(f"the token may not see the schedules of tenant {tenant!r}", id)
             return None
         found = await reader.get(tenant, id)
     if found is None:
         return None
-    if info.commands_topics.get(found.source.topic) != "native":
+    if worker.commands_topics.get(found.source.topic) != "native":
         raise ClientError(
             f"schedule {id!r} is pending in {found.source.topic}, which takes no commands of the dialect native. Use "
             "HTTP, or send a command in the dialect of that topic"
@@ -57,15 +51,8 @@ async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Locati
     return Location(found.source.topic, found.source.partition)
 
 
-def _info(url: str, answer: tuple[int, bytes]) -> _Info:
-    try:
-        return msgspec.json.decode(answer[1], type=_Info)
-    except msgspec.MsgspecError:
-        raise ClientError(f"{url} is not a worker of light-scheduler: check --url") from None
-
-
 def _warn(why: str, id: str) -> None:
     warn(
-        f"{why}. The command is sent to the partition of key {id!r}. If the schedule has another key, name it "
-        "with --key, or name a running worker with --url."
+        f"{why.removesuffix('.')}. The command is sent to the partition of key {id!r}. If the schedule "
+        "has another key, name it with --key, or name a running worker with --url."
     )

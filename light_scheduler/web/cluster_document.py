@@ -37,9 +37,11 @@ class ClusterDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdentityDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks, as the worker knows them."""
+    """Who asks, as the worker knows them, and what they ask."""
 
     name: str
     role: Annotated[str, Meta(description="metrics, read, write or admin.")]
     tenants: Annotated[list[str] | None, Meta(description="Tenants of the token; null: all.")]
     version: Annotated[str, Meta(description="Version of the worker.")]
+    app_id: Annotated[str, Meta(description="Application of the worker.")]
+    commands_topics: dict[str, Annotated[str, Meta(description="Dialect of the topic.")]]

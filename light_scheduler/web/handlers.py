@@ -272,7 +272,7 @@ class Handlers:
             app_id=worker.settings.app_id,
             url=worker.peers.own_url,
             time=worker.clock.now(),
-            commands_topics={source.name: source.dialect for source in worker.settings.inputs},
+            commands_topics=self._dialects(),
             lanes=worker.lanes.status(),
             standbys=worker.lanes.standbys(),
             targets=worker.lanes.targets(),
@@ -298,8 +298,19 @@ class Handlers:
 
     async def identity(self, request: web.Request) -> web.Response:
         identity = request[IDENTITY]
-        tenants = None if identity.tenants is None else sorted(identity.tenants)
-        return _json(IdentityDocument(name=identity.name, role=identity.role, tenants=tenants, version=VERSION))
+        document = IdentityDocument(
+            name=identity.name,
+            role=identity.role,
+            tenants=None if identity.tenants is None else sorted(identity.tenants),
+            version=VERSION,
+            app_id=self._worker.settings.app_id,
+            commands_topics=self._dialects(),
+        )
+        return _json(document)
+
+    def _dialects(self) -> dict[str, str]:
+        """Return the dialect of each commands topic."""
+        return {source.name: source.dialect for source in self._worker.settings.inputs}
 
     async def _own_matches(self, tenant: str, id: str) -> OwnMatches:
         return await own_matches(await caught_up(self._worker.lanes), tenant, id)

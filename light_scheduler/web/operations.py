@@ -476,7 +476,12 @@ OPERATIONS = (
         "Check broker, topics, rights, access, clock and disk where this worker runs. At most ten seconds old.",
         DoctorDocument,
     ),
-    Operation("/api/v1/identity", "identity", "Show the name, role and tenants of the token.", IdentityDocument),
+    Operation(
+        "/api/v1/identity",
+        "identity",
+        "Show the name, role and tenants of the token, and the application that it is for.",
+        IdentityDocument,
+    ),
     Operation("/api/v1/openapi.json", "openapi", "This description.", None),
     Operation("/live", "live", "Check that the process answers.", LiveDocument),
     Operation(

@@ -17,6 +17,7 @@ from light_scheduler.tables.views import MAX_LIMIT, QueryError
 from light_scheduler.wire import decode_events
 
 from .change_page import ChangePage
+from .cluster_document import IdentityDocument
 from .dead_letter_documents import DeadLetterPage
 from .documents import ScheduleDetail, SchedulePage, ScheduleSummary
 from .history_page import HistoryPage
@@ -36,6 +37,13 @@ P = TypeVar("P", SchedulePage, HistoryPage, ChangePage, DeadLetterPage)
 
 class ScheduleReader(WorkerHttp):
     """Raises QueryError naming a parameter that the worker refuses, ClientError if there is no full answer."""
+
+    async def identity(self) -> IdentityDocument:
+        """Return who asks, and which application."""
+        document = await self._answer("/api/v1/identity", {}, IdentityDocument)
+        if document is None:
+            raise self._no_worker()
+        return document
 
     async def get(self, tenant: str, id: str) -> ScheduleDetail | None:
         """Return a schedule, with its payload decoded, or None."""

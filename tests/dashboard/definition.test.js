@@ -77,7 +77,7 @@ Deno.test("what would come back differently cannot be undone", () => {
 
 Deno.test("only writers and admins may change schedules", () => {
   /** @type {(role: any) => boolean} */
-  const may = (role) => mayWrite({ role, name: "", tenants: null, version: "" });
+  const may = (role) => mayWrite({ role, name: "", tenants: null, version: "", app_id: "", commands_topics: {} });
   assert.deepEqual(["metrics", "read", "write", "admin"].map(may), [false, false, true, true]);
 });
 

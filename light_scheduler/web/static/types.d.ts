@@ -280,6 +280,8 @@ export interface Identity {
   role: "metrics" | "read" | "write" | "admin";
   tenants: string[] | null;
   version: string;
+  app_id: string;
+  commands_topics: Record<string, string>;
 }
 
 /** A partition that an answer lacks; `reason` goes on after the worker's name, if there is one: "did not answer in time". */

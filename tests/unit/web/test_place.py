@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from light_scheduler.cli.location import Location, place_of
+from light_scheduler.connection import Secret
 from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings
 
@@ -45,3 +46,24 @@ async def test_a_worker_of_another_application_is_not_believed(
     cluster.put("a", partition=1)
     assert await place_of(Settings(app_id="other"), workers[0].url, "default", "a") is None
     assert "is of application light-scheduler, not other" in capsys.readouterr().err
+
+
+async def test_a_token_for_the_tenant_is_enough(cluster: Any, workers: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.put("a", partition=1, tenant="acme")
+    settings = Settings(token=Secret(await cluster.token("write", "acme")))
+    assert await place_of(settings, workers[0].url, "acme", "a") == Location(TOPIC, 1)
+    assert capsys.readouterr().err == ""
+    assert await place_of(settings, workers[0].url, "default", "a") is None
+    assert "the token may not see the schedules of tenant 'default'" in capsys.readouterr().err
+
+
+async def test_what_a_worker_wants_of_a_token_is_said(
+    cluster: Any, workers: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = await cluster.token("metrics")
+    assert await place_of(Settings(), workers[0].url, "default", "a") is None
+    assert "This request needs a token" in capsys.readouterr().err
+    assert await place_of(Settings(token=Secret(text)), workers[0].url, "default", "a") is None
+    said = capsys.readouterr().err
+    assert "This needs a token with the role read" in said
+    assert "sent to the partition of key 'a'" in said

@@ -48,7 +48,7 @@ async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Locati
             f"schedule {id!r} is pending in {found.source.topic}, which takes no commands of the dialect native. Use "
             "HTTP, or send a command in the dialect of that topic"
         )
-    return Location(found.source.topic, found.source.partition)
+    return Location(*found.place)
 
 
 def _warn(why: str, id: str) -> None:

@@ -188,7 +188,9 @@ class BlockingChannel:
         if command.partition is not None and command.partition >= self._known_topics[topic]:
             self._known_topics[topic] = partitions = self._partitions(topic)
             if command.partition >= partitions:
-                raise BrokerError(f"topic {topic} has no partition {command.partition}")
+                if not command.or_by_key:
+                    raise BrokerError(f"topic {topic} has no partition {command.partition}")
+                command = command._replace(partition=None)
         return self._producer.send(topic, command, deadline)
 
     def _running_answers(self) -> BlockingAnswers:

@@ -208,8 +208,10 @@ class Channel:
             # Asked once, for its clear error: the producer's own is a time-out long after.
             await self._partitions(topic)
             self._known_topics.add(topic)
-        if command.partition is not None:
-            await self._know_partition(topic, command.partition)
+        if command.partition is not None and not await self._knows_partition(topic, command.partition):
+            if not command.or_by_key:
+                raise BrokerError(f"topic {topic} has no partition {command.partition}")
+            command = command._replace(partition=None)
         with broker_errors(f"cannot send the command for {command.tenant}/{command.id}"):
             async with asyncio.timeout_at(deadline):
                 acknowledged = await self._producer.send(
@@ -275,15 +277,14 @@ class Channel:
                 ) from error
             raise
 
-    async def _know_partition(self, topic: str, partition: int) -> None:
-        """Make sure that the producer knows a partition: the topic may have got it after it was looked up."""
+    async def _knows_partition(self, topic: str, partition: int) -> bool:
+        """Return whether the producer knows a partition, which the topic may have got after it was looked up."""
         if partition in await self._partitions(topic):
-            return
+            return True
         with broker_errors(f"cannot look up topic {topic}"):
             async with asyncio.timeout(self._connect_timeout):
                 await self._producer.client.force_metadata_update()
-        if partition not in await self._partitions(topic):
-            raise BrokerError(f"topic {topic} has no partition {partition}")
+        return partition in await self._partitions(topic)
 
     @property
     def _producer(self) -> AIOKafkaProducer:

@@ -49,7 +49,8 @@ _EXPECTED_VERSION = header_name("expected-version")
 class CommandToSend(NamedTuple):
     """A command record, checked, and the identity that it has. Its offset is not known yet.
 
-    It goes to the commands topic and to the partition of its key, unless `topic` and `partition` say otherwise.
+    It goes to the commands topic and to the partition of its key, unless `topic` and `partition` say otherwise. With
+    `or_by_key`, it also goes to the partition of its key if the topic has no such `partition`.
     """
 
     tenant: str
@@ -59,6 +60,7 @@ class CommandToSend(NamedTuple):
     headers: Headers
     topic: str | None = None
     partition: int | None = None
+    or_by_key: bool = False
 
 
 class _Message(NamedTuple):

@@ -749,12 +749,16 @@ class SchedulerClient:
         wait: bool,
         options: CommandOptions,
     ) -> Result | Receipt:
-        """Send a command about a firing to where the schedule's own command was, unless a key says otherwise."""
+        """Send a command about a firing to where the schedule's own command was, unless a key says otherwise.
+
+        From there it is forwarded by the schedule's key, if the schedule has moved since.
+        """
+        whose = firing.schedule_key if key is None else key
+        partition = firing.source_partition if key is None else None
 
         def make(reply_to: ReplyTo | None) -> CommandToSend:
-            made = command(firing.tenant, firing.firing_id, firing.attempt, key=key, reply_to=reply_to)
-            partition = firing.source_partition if key is None else None
-            return made._replace(topic=firing.source_topic, partition=partition)
+            made = command(firing.tenant, firing.firing_id, firing.attempt, key=whose, reply_to=reply_to)
+            return made._replace(topic=firing.source_topic, partition=partition, or_by_key=True)
 
         return await self._carry_out(make, wait, options)
 

@@ -25,7 +25,8 @@ class Firing(msgspec.Struct, frozen=True, gc=False):
     """A message as its consumer receives it: payload, the user's headers, and their origin. Times are UTC epoch ms.
 
     `original_due` is when the first attempt of a backoff series was due; None for other schedules. `delivery_id` is
-    unique for each message: deduplicate by it.
+    unique for each message: deduplicate by it. `schedule_key` is the key of the schedule that `complete` and `extend`
+    need; a message that waits for no completion may have another than its schedule.
     """
 
     tenant: str
@@ -43,6 +44,7 @@ class Firing(msgspec.Struct, frozen=True, gc=False):
     headers: Headers
     original_due: int | None = None
     delivery_id: str | None = None
+    schedule_key: bytes | None = None
 
     @property
     def firing_id(self) -> str:

@@ -55,9 +55,10 @@ def answer_to(question: Question[Any], scheduler: MemoryScheduler) -> bytes | No
 
 
 def _detail(question: Question[Any], scheduler: MemoryScheduler) -> bytes | None:
-    found = [table.get(question.tenant, question.id) for table in scheduler.tables.values()]
-    entry = max(filter(None, found), key=lambda each: each.schedule.accepted_at, default=None)
-    return None if entry is None else msgspec.json.encode(detail(entry, scheduler.commands_topic))
+    entries = ((lane, table.get(question.tenant, question.id)) for lane, table in scheduler.tables.items())
+    found = [detail(entry, *lane) for lane, entry in entries if entry is not None]
+    latest = max(found, key=lambda each: each.accepted_at, default=None)
+    return None if latest is None else msgspec.json.encode(latest)
 
 
 def _page(question: Question[Any], scheduler: MemoryScheduler) -> bytes:

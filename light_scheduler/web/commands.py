@@ -19,7 +19,6 @@ from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .command_responses import ABOUT_FIRINGS, IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
 from .dispatch import Dispatch, nothing_to_match
-from .documents import ScheduleDetail
 from .guard import IDENTITY, refuse_reserved
 from .idempotency import Idempotency
 from .idempotent_posts import Submission, Submissions
@@ -86,7 +85,7 @@ class CommandHandlers:
     async def _replace(self, request: web.Request, parameters: SendParameters, wanted: Requested) -> web.Response:
         """Replace a schedule that is there, whichever version it has unless the body says so; 412 if it is not."""
         found = await self._dispatch.existing(request, wanted)
-        placed = wanted if wanted.has_key else replace(wanted, place=_place_of(found))
+        placed = wanted if wanted.has_key else replace(wanted, place=found.place)
         return await self._of_version(parameters, placed, found.version)
 
     @negotiated
@@ -164,7 +163,7 @@ class CommandHandlers:
         found = await self._dispatch.named(request, wanted)
         if found is None:
             raise nothing_to_match(wanted) if must_exist(request) else no_selection()
-        return await self._of_version(parameters, replace(wanted, place=_place_of(found)), found.version)
+        return await self._of_version(parameters, replace(wanted, place=found.place), found.version)
 
     async def _of_version(self, parameters: SendParameters, placed: Requested, version: int) -> web.Response:
         """Carry out a placed command for a schedule of a version; unless it names one, whichever that has then."""
@@ -179,10 +178,6 @@ class CommandHandlers:
         if parameters.wait:
             return result_response(await self._dispatch.ask(command, parameters.timeout_s))
         return sent_response(await self._dispatch.send(command, parameters.timeout_s))
-
-
-def _place_of(schedule: ScheduleDetail) -> tuple[str, int]:
-    return schedule.source.topic, schedule.source.partition
 
 
 def _identity(request: web.Request) -> dict[str, str]:

@@ -42,7 +42,7 @@ class Dispatch:
         found = await self._find(request, command.tenant, command.id)
         if found is None:
             return replace(command, place=None)
-        return replace(command, place=(found.source.topic, found.source.partition))
+        return replace(command, place=found.place)
 
     async def ask(self, command: Requested, timeout_s: float) -> Result:
         """Send a placed command and wait for its result. Raises as `Commands.ask` does."""

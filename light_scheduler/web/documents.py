@@ -201,7 +201,19 @@ class ScheduleDetail(ScheduleSummary, frozen=True, kw_only=True):
 
     headers: Annotated[list[HeaderView], Meta(description="Headers of the message, in order. Names can repeat.")]
     payload: Annotated[Content | None, Meta(description="null: the message has a null value, a tombstone.")]
+    partition: Annotated[
+        int | None,
+        Meta(
+            description="Partition of the commands topic that it is pending in: that of `source`, unless it has been "
+            "moved or imported."
+        ),
+    ] = None
     decoded: Decoding = UNSET
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Topic and partition that it is pending in; a worker of an earlier version tells those of `source`."""
+        return self.source.topic, self.source.partition if self.partition is None else self.partition
 
 
 def summary(entry: Entry, topic: str) -> ScheduleSummary:
@@ -289,13 +301,14 @@ def _awaited(id: str, each: Awaited) -> AwaitedView:
     )
 
 
-def detail(entry: Entry, topic: str) -> ScheduleDetail:
-    """Show a schedule of the commands topic `topic` in full."""
+def detail(entry: Entry, topic: str, partition: int) -> ScheduleDetail:
+    """Show a schedule that is pending in a partition of the commands topic `topic` in full."""
     schedule = entry.schedule
     return ScheduleDetail(
         **msgspec.structs.asdict(summary(entry, topic)),
         headers=[HeaderView(name, None if value is None else Content.of(value)) for name, value in schedule.headers],
         payload=None if schedule.payload is None else Content.of(schedule.payload),
+        partition=partition,
     )
 
 

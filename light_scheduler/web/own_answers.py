@@ -76,7 +76,6 @@ _encode = msgspec.json.Encoder().encode
 async def own_matches(lanes: Tables, tenant: str, id: str) -> OwnMatches:
     """Look an id up in this worker's running lanes."""
     tables = lanes.tables()
-    entries = ((topic, table.get(tenant, id)) for (topic, _), table in tables.items())
-    return OwnMatches(
-        lanes=sorted(tables), found=[detail(entry, topic) for topic, entry in entries if entry is not None]
-    )
+    entries = ((lane, table.get(tenant, id)) for lane, table in tables.items())
+    found = [detail(entry, *lane) for lane, entry in entries if entry is not None]
+    return OwnMatches(lanes=sorted(tables), found=found)

@@ -360,7 +360,7 @@ RULES: dict[str, FieldRule] = {
 
 ON_FIRINGS = frozenset(
     {"due", "fired-at", "sequence", "version", "source-topic", "source-partition", "source-offset", "original-due"}
-    | {"delivery-id", "redriven-from"}
+    | {"delivery-id", "redriven-from", "key"}
 )
 """Fields that only firings have."""
 

@@ -5,8 +5,9 @@
     schedule-delivery-id
 
 Those of a backoff series also have `schedule-original-due`, when its first attempt was due; those of dead letters
-that were sent again `schedule-redriven-from` (see `redrive`). All are UTF-8 text,
-numbers in decimal; due times and `fired-at` are UTC epoch ms.
+that were sent again `schedule-redriven-from` (see `redrive`); those that wait for their completion `schedule-key`, the
+key of their schedule, if the message has another. All but keys are UTF-8 text, numbers in decimal; due times and
+`fired-at` are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ LAST_HEADERS = (
 )
 """The names of a firing's last headers, without their prefix, in this order, unless it has one of those that follow."""
 
-_HEADERS = frozenset(CONTROL_PREFIX + name for name in (*LAST_HEADERS, "original-due", "redriven-from"))
+_HEADERS = frozenset(CONTROL_PREFIX + name for name in (*LAST_HEADERS, "original-due", "redriven-from", "key"))
 
 
 class _NumberHeader(dict[int, tuple[str, bytes]]):
@@ -86,6 +87,8 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
     ]
     if progress.first_due is not None:
         headers.append(("schedule-original-due", b"%d" % progress.first_due))
+    if schedule.acknowledgement is not None and (key := schedule.key) not in (None, schedule.target.key):
+        headers.append(("schedule-key", key))
     return headers
 
 
@@ -131,4 +134,5 @@ def parse_firing(record: CommandRecord) -> Firing:
         headers=user,
         original_due=number("original-due") if "schedule-original-due" in ours else None,
         delivery_id=text("delivery-id") if "schedule-delivery-id" in ours else None,
+        schedule_key=ours.get("schedule-key", record.key),
     )

@@ -67,6 +67,7 @@ export interface Header {
 export interface ScheduleDetail extends Schedule {
   headers: Header[];
   payload: Content | null;
+  partition: number | null;
   decoded?: Decoded | null;
 }
 

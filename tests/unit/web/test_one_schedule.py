@@ -76,6 +76,7 @@ async def test_it_is_shown_in_full(cluster: Any, workers: Any) -> None:
             {"name": "h", "value": {"base64": "/w=="}},
             {"name": "n", "value": None},
         ],
+        "partition": 1,
         "payload": {"text": "grüße"},
     }
 

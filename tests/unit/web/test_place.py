@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.web_cluster.schedules import TOPIC, make_entry, put
 
 from light_scheduler.cli.location import Location, place_of
 from light_scheduler.connection import Secret
 from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings
-
-TOPIC = "light-scheduler-commands"
 
 
 async def test_it_goes_to_the_partition_that_has_the_schedule(
@@ -23,6 +22,13 @@ async def test_it_goes_to_the_partition_that_has_the_schedule(
         assert place == Location(TOPIC, partition)
     assert await place_of(Settings(), workers[1].url, "default", "a/1") is None
     assert capsys.readouterr().err == ""
+
+
+async def test_it_goes_where_a_schedule_has_been_moved_to(cluster: Any, workers: Any) -> None:
+    put(workers[1].lanes.all[TOPIC, 3], make_entry("a", partition=1))
+    assert await place_of(Settings(), workers[0].url, "default", "a") == Location(TOPIC, 3)
+    gone = await workers[0].ask("DELETE", "/api/v1/tenants/default/schedules/a", 200)
+    assert (gone["outcome"], gone["partition"]) == ("cancelled", 3)
 
 
 async def test_a_worker_that_cannot_know_is_an_error(cluster: Any, workers: Any) -> None:

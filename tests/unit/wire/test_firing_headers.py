@@ -1,13 +1,31 @@
 from __future__ import annotations
 
+from dataclasses import replace as replace_fields
+from typing import Any
+
+import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
 from hypothesis import given
 from hypothesis import strategies as st
 
 from light_scheduler.errors import FormatError
-from light_scheduler.model import Entry, Firing, Headers, Once, Progress, Schedule, Target, delivery_id
+from light_scheduler.model import (
+    Acknowledgement,
+    Entry,
+    Firing,
+    Headers,
+    HomeKey,
+    Once,
+    Progress,
+    Schedule,
+    Target,
+    delivery_id,
+)
 from light_scheduler.wire import firing_headers, parse_firing
+from light_scheduler.wire.fired_headers import fired_headers
+
+replace = msgspec.structs.replace
 
 AT = 1_767_225_600_000
 
@@ -21,6 +39,10 @@ def entry(headers: Headers, *, id: str = "pöst", version: int = 2, sequence: in
 
 def message(headers: Headers) -> ConsumerRecord:
     return ConsumerRecord("t", 0, 1, AT, 0, b"k", b"x", None, -1, -1, headers)
+
+
+def in_a_run(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
+    return fired_headers(fired_at, source_topic)(entry, entry.schedule.id.encode())
 
 
 def test_a_firing_carries_the_users_headers_and_where_it_comes_from_golden() -> None:
@@ -59,7 +81,33 @@ def test_what_is_written_reads_back(headers: Headers, id: str, version: int, seq
     assert parse_firing(message(firing_headers(fired, AT + 7, b"commands"))) == Firing(
         *("acme", id, AT, AT + 7, sequence, 1, version, "commands", 3, 42, b"k", b"x", headers),
         delivery_id=delivery_id(("commands", 3, 42), version, sequence, AT, 1),
+        schedule_key=b"k",
     )
+
+
+@pytest.mark.parametrize(
+    ("home", "key", "told"),
+    [
+        (HomeKey.ID, b"k", "pöst".encode()),
+        (HomeKey.ID, None, "pöst".encode()),
+        (HomeKey.ID, "pöst".encode(), None),
+        (HomeKey.TARGET_KEY, b"k", None),
+        (b"\xff", b"k", b"\xff"),
+        (HomeKey.UNKNOWN, b"k", None),
+    ],
+)
+@pytest.mark.parametrize("headers_of", [firing_headers, in_a_run])
+def test_a_firing_to_complete_tells_the_key_of_its_schedule_if_its_own_is_another(
+    headers_of: Any, home: Any, key: bytes | None, told: bytes | None
+) -> None:
+    fired = entry([])
+    schedule = replace(fired.schedule, target=Target("t", key), home_key=home)
+    assert "schedule-key" not in dict(headers_of(Entry(schedule, fired.progress), AT, b"commands"))
+    acknowledged = Entry(replace(schedule, acknowledgement=Acknowledgement(60_000, 10)), fired.progress)
+    headers = headers_of(acknowledged, AT, b"commands")
+    assert dict(headers).get("schedule-key") == told
+    record = replace_fields(message(headers), key=key)
+    assert parse_firing(record).schedule_key == (key if told is None else told)
 
 
 @pytest.mark.parametrize("broken", [None, b"x", b"-1", b"\xff", b"9" * 30])

@@ -15,7 +15,7 @@ from faust.tables import TableManager
 
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.errors import ConfigurationError, SchedulerError
-from light_scheduler.kafka.connection import HEARTBEAT_S
+from light_scheduler.kafka.connection import HEARTBEAT_S, NEVER_MS
 from light_scheduler.lanes.assigned_lanes import Lanes
 from light_scheduler.lanes.rate_exchange import RateExchange
 from light_scheduler.lanes.tenancy import FixedTenancy, Tenancy
@@ -181,6 +181,7 @@ def _faust_settings(settings: Settings, log_name: str | None) -> dict[str, Any]:
         # Faust refuses to wait less long for an answer than a session may last.
         "broker_request_timeout": max(REQUEST_TIMEOUT_S, settings.session_timeout / 1_000 + JOIN_S),
         "broker_heartbeat_interval": min(HEARTBEAT_S, settings.session_timeout / 3_000),
+        "broker_max_poll_interval": NEVER_MS / 1_000,
         "consumer_group_instance_id": settings.instance_id,
         "consumer_auto_offset_reset": "earliest",
         "consumer_max_fetch_size": MAX_FETCH_BYTES,

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import KafkaError
 
-from light_scheduler.kafka.connection import HEARTBEAT_S, stop_consumer
+from light_scheduler.kafka.connection import HEARTBEAT_S, NEVER_MS, stop_consumer
 from light_scheduler.kafka.heartbeats import bound_heartbeats, is_member
 from light_scheduler.kafka.promptness import ANSWER_S, Promptness
 from light_scheduler.settings import Settings
 
-NEVER_MS = 2**31 - 1
 METADATA_MAX_AGE_MS = 10_000
 """Bounds how long it takes until a partition that a source grew by is read."""
 
@@ -82,7 +81,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
             group_instance_id=settings.instance_id,
             session_timeout_ms=settings.session_timeout,
             heartbeat_interval_ms=int(min(HEARTBEAT_S * 1_000, settings.session_timeout / 3)),
-            max_poll_interval_ms=NEVER_MS,  # it is never polled
+            max_poll_interval_ms=NEVER_MS,
             enable_auto_commit=False,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )

@@ -26,6 +26,10 @@ from .lasting_logins import keep_logged_in
 HEARTBEAT_S = 0.3
 """Members learn of a rebalance with a heartbeat: this bounds how long a partition pauses when a worker leaves."""
 
+NEVER_MS = 2**31 - 1
+"""`max.poll.interval.ms` of members: one that fetches nothing for that long leaves its group, and does not come back
+before it fetches, which one without partitions never does."""
+
 MAX_REQUEST_BYTES = 1_048_576
 _BATCH_BYTES = 262_144
 _CLOSE_TIMEOUT_S = 5.0

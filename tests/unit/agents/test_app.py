@@ -50,6 +50,12 @@ async def test_requests_wait_longer_than_a_session_lasts(tmp_path: Path, session
     assert conf.broker_session_timeout == session_timeout / 1_000 < conf.broker_request_timeout
 
 
+async def test_a_worker_without_partitions_stays_in_the_group(tmp_path: Path) -> None:
+    """aiokafka has a member that fetches nothing leave, and join no more; it takes the interval in ms."""
+    conf = build(Settings(app_id="spare", data_dir=tmp_path)).conf
+    assert int(conf.broker_max_poll_interval * 1_000.0) == 2**31 - 1
+
+
 async def test_lanes_of_the_only_topic_share_rates_with_one_that_another_worker_reads_already(tmp_path: Path) -> None:
     settings = Settings(app_id="shares", data_dir=tmp_path)
     app = build(settings)

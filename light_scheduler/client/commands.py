@@ -99,6 +99,7 @@ def control_command(
     reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
     """Make the record of a `cancel`, `pause`, `resume` or `trigger`. Raises InvalidCommand, naming the header."""
+    _refuse_selection(name, id)
     return _checked(name, tenant, id, _version(expected_version), _Message(key), reply_to=reply_to)
 
 
@@ -113,6 +114,7 @@ def reschedule_command(
 ) -> CommandToSend:
     """Make the record of a `reschedule`. Raises InvalidCommand, naming the header at fault."""
     refuse_unknown(rule, TimeRule)
+    _refuse_selection("reschedule", id)
     headers = _asked(rule, TimeRule.__annotations__) + _version(expected_version)
     return _checked("reschedule", tenant, id, headers, _Message(key), reply_to=reply_to)
 
@@ -196,6 +198,14 @@ def refuse_unknown(arguments: Mapping[str, Any], kind: type) -> None:
     for name in arguments:
         if name not in known:
             raise InvalidCommand(name, f"is not an argument; use {', '.join(known)}")
+
+
+def _refuse_selection(command: str, id: str) -> None:
+    """Raise InvalidCommand for an id that would make the command for one schedule a bulk command."""
+    if _bytes(id, _ID).endswith(ANY.encode()):
+        raise InvalidCommand(
+            _ID, f"must not end in {ANY}: this is for one schedule. For several, use SchedulerClient.{command}_many"
+        )
 
 
 def _for_many(

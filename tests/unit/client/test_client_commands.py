@@ -13,7 +13,15 @@ from aiokafka.structs import ConsumerRecord
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.client import FROM_CONTENT, SAME_AS_KEY, ManyOptions, SchedulerClient, ScheduleRequest, TimeRule
+from light_scheduler.client import (
+    FROM_CONTENT,
+    SAME_AS_KEY,
+    CommandRecords,
+    ManyOptions,
+    SchedulerClient,
+    ScheduleRequest,
+    TimeRule,
+)
 from light_scheduler.client.commands import (
     CommandToSend,
     complete_command,
@@ -215,6 +223,19 @@ def test_a_reschedule_carries_a_time_rule() -> None:
     command = received(reschedule_command("acme", "a", one_shot))
     assert isinstance(command, RescheduleCommand)
     assert (command.timing, command.on_past) == (Once(AT), REJECT_PAST)
+
+
+@pytest.mark.parametrize("id", ["*", "order-*"])
+@pytest.mark.parametrize("version", [None, 2])
+def test_no_command_for_one_schedule_selects_several(id: str, version: int | None) -> None:
+    reason = r"schedule-id: must not end in \*: .* use SchedulerClient\."
+    for name in get_args(ControlName):
+        with pytest.raises(InvalidCommand, match=f"{reason}{name}_many"):
+            control_command(name, "acme", id, expected_version=version)
+    with pytest.raises(InvalidCommand, match=f"{reason}reschedule_many"):
+        reschedule_command("acme", id, {"after": "1h"}, expected_version=version)
+    with pytest.raises(InvalidCommand, match=f"{reason}cancel_many"):
+        CommandRecords().cancel(id, expected_version=version)
 
 
 @pytest.mark.parametrize("succeeded", [True, False])

@@ -23,6 +23,7 @@ from .file_position import LoadedLines
 Format = Literal["jsonl", "csv"]
 
 _TENANT = "tenant"
+_NULL = b"null"
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Row:
 def rows_of(lines: LoadedLines, format: Format, tenant: str) -> Iterator[Row]:
     """Read rows from where the lines are. `tenant` is for rows that name none.
 
-    A row without an id and without a key gets an id that is the same each time this load reads it. Raises ValueError
-    for columns of CSV that are not known, and where it does not show where a row ends.
+    A schedule without an id and without a key gets an id that is the same each time this load reads it. Raises
+    ValueError for columns of CSV that are not known, and where it does not show where a row ends.
     """
     return _json_rows(lines, tenant) if format == "jsonl" else _csv_rows(lines, tenant)
 
@@ -59,13 +60,20 @@ def _json_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:
         text, number = line.rstrip("\r\n"), lines.number
         defaults = {"command": "schedule", "tenant": tenant}
         try:
-            if "key" not in _members(text):  # which is the id otherwise
+            if _needs_id(text):
                 defaults["id"] = _made_id(lines)
             make = requested(text.encode(), {}, lambda _: [], defaults).record
         except InvalidCommand as error:
             yield Row(number, text, None, error.field, error.reason)
         else:
             yield Row(number, text, make)
+
+
+def _needs_id(text: str) -> bool:
+    """Return whether a row is a schedule without a key, which would be its id. Raises InvalidCommand."""
+    members = _members(text)
+    command, key = (bytes(members.get(name, _NULL)) for name in ("command", "key"))
+    return key == _NULL and command in (_NULL, b'"schedule"')
 
 
 def _members(text: str) -> dict[str, msgspec.Raw]:

@@ -15,6 +15,7 @@ from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import UnsentRecord, json_command
 from light_scheduler.wire.build import ANY, TargetMissing
 from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON, JSON_COMMAND, JSON_OF_OTHERS, JsonDialect
+from light_scheduler.wire.json_values import is_null
 
 MakeHeaders = Callable[[bytes], Headers]
 """From a record's value to headers for it."""
@@ -71,7 +72,7 @@ def requested(
     """Return the command that a body asks for, together with what the path or the query tells.
 
     `defaults` are for what neither of them says; `ruled` has the rules of the tenant, if it has any. Raises
-    InvalidCommand, naming the member of the JSON form at fault.
+    InvalidCommand, naming the member of the JSON form at fault: a schedule needs an id or a key.
     """
     is_starred = given.get("id", "").endswith(ANY)
     if is_starred and given.get("command") not in OF_STARRED:
@@ -84,6 +85,8 @@ def requested(
     command = _decoded(JSON_OF_OTHERS if is_starred else JSON, value, ruled)
     if is_starred and "labels" in members:
         raise InvalidCommand("labels", "is for several schedules, and this path is for one")
+    if isinstance(command, ScheduleCommand) and command.key is None and _is_absent(members, "id"):
+        raise InvalidCommand("id", "is required: there is no key to use as the id")
     key = command.id.encode() if command.key is None else command.key
     target_topic = command.target.topic if isinstance(command, ScheduleCommand) else None
     return Requested(
@@ -101,6 +104,10 @@ def requested(
 def no_selection() -> InvalidCommand:
     """Return the refusal of an id that ends in `*` where one schedule is meant."""
     return InvalidCommand("id", f"must not end in {ANY}: this path is for one schedule")
+
+
+def _is_absent(members: Mapping[str, msgspec.Raw], name: str) -> bool:
+    return name not in members or is_null(members[name])
 
 
 def _decoded(form: JsonDialect, value: bytes, ruled: Tenant | None) -> Command:

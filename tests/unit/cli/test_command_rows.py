@@ -1,4 +1,4 @@
-"""Rows of a file: the tenant that each of them is for."""
+"""Rows of a file: the tenant, the id and the key that each of them is for."""
 
 from __future__ import annotations
 
@@ -62,3 +62,35 @@ def test_a_row_for_what_is_no_tenant_is_refused_by_line_and_field_and_others_are
     assert (refused.line, refused.field) == (3 if format == "csv" else 2, "tenant")
     assert refused.reason is not None
     assert refused.reason.startswith("'no tenant' is not a tenant name: use 1 to 64 letters")
+
+
+def identities_of(rows: list[Row]) -> list[tuple[str, bytes]]:
+    """Return id and key of each row's record."""
+    sent = [row.make(None) for row in rows if row.make is not None]
+    return [(command.id, command.key) for command in sent]
+
+
+@pytest.mark.parametrize("names", ["", '"key":null,', '"key": null, "id": null, ', '"command":null,', '"id":null,'])
+def test_each_schedule_without_id_and_key_gets_an_id_of_its_own(tmp_path: Path, names: str) -> None:
+    rows = rows_in(tmp_path, "jsonl", f'{{{names}"target":{{"topic":"t"}},"trigger":{{"after":"1h"}}}}\n' * 2)
+    first, second = identities_of(rows)
+    assert first != second
+    assert all(id.encode() == key for id, key in (first, second))
+
+
+@pytest.mark.parametrize("command", ["complete", "extend"])
+def test_a_row_about_a_firing_needs_no_id_and_goes_to_the_partition_of_its_schedule(
+    tmp_path: Path, command: str
+) -> None:
+    line = f'{{"command":"{command}","firing_id":"order-1@1767225600000","attempt":1}}\n'
+    with_key = line.replace("{", '{"key":"customer-7",', 1)
+    rows = rows_in(tmp_path, "jsonl", line + with_key)
+    assert identities_of(rows) == [("order-1", b"order-1"), ("order-1", b"customer-7")]
+
+
+@pytest.mark.parametrize("command", ["cancel", "pause", "resume", "trigger", "reschedule"])
+def test_a_row_about_a_schedule_that_it_does_not_name_is_refused(tmp_path: Path, command: str) -> None:
+    rule = ',"trigger":{"after":"1h"}' if command == "reschedule" else ""
+    (row,) = rows_in(tmp_path, "jsonl", f'{{"command":"{command}"{rule}}}\n')
+    assert (row.make, row.field) == (None, "id")
+    assert str(row.reason).startswith("is required")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from light_scheduler.client import Receipt
 from light_scheduler.client.errors import ResultTimeout
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.model import (
     NEVER,
     Acknowledgement,
@@ -22,6 +23,7 @@ from light_scheduler.model import (
     Target,
 )
 from light_scheduler.web.command_channel import TooManyWaitingError
+from light_scheduler.web.requested import requested
 from light_scheduler.wire import partition_for
 
 NOW = 1_800_000_000_000
@@ -331,3 +333,9 @@ class TestMany:
 
     async def test_there_is_no_such_command_for_many(self, workers: Any) -> None:
         await workers[0].ask("POST", f"{SCHEDULES}:complete", 404, {"id": "*"})
+
+
+@pytest.mark.parametrize("names", [{}, {"id": None}, {"key": None}, {"id": None, "key": None}])
+def test_no_id_is_made_up_for_a_schedule_without_id_and_key(names: dict[str, None]) -> None:
+    with pytest.raises(InvalidCommand, match="id: is required"):
+        requested(json.dumps({**names, **ONCE}).encode(), {"command": "schedule"}, lambda _: [])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.tables.counts import Counts
 from light_scheduler.tables.views import QueryError
-from light_scheduler.wire.instants import parse_instant
+from light_scheduler.wire.instants import format_instant, parse_instant
 
 from .parameters import optional
 from .slices import pieces
@@ -33,9 +33,12 @@ class Intervals:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The query string that asks for exactly these; the last day ends with an instant that can be named no more."""
-        due_to = min(self.end * MINUTE_MS, LATEST_INSTANT)
-        return {"by": self.by, "due_from": str(self.begin * MINUTE_MS), "due_to": str(due_to)}
+        """The query string that asks for exactly these; the last day ends with an instant that can be named no more.
+
+        Instants are RFC 3339: a number below 100,000,000,000 would be taken for seconds, and refused.
+        """
+        due_from, due_to = self.begin * MINUTE_MS, min(self.end * MINUTE_MS, LATEST_INSTANT)
+        return {"by": self.by, "due_from": format_instant(due_from), "due_to": format_instant(due_to)}
 
 
 def intervals_asked(parameters: IntervalParameters, now: int) -> Intervals:

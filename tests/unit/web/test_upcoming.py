@@ -68,6 +68,23 @@ async def test_a_range_can_reach_to_the_last_instant(cluster: Any, workers: Any,
     assert sum(each["count"] for each in answer["counts"]) == DUE
 
 
+EARLY = [
+    ({"due_from": "1970-01-01T00:00:00Z"}, 0),
+    ({"due_from": "1970-01-02T03:00:00Z", "due_to": "1970-01-02T05:00:00Z"}, DAY + 3 * HOUR),
+    ({"by": "day", "due_from": "100000000000"}, 99_964_800_000),
+]
+
+
+@pytest.mark.parametrize("path", [UPCOMING, "/api/v1/upcoming"])
+@pytest.mark.parametrize(("asked", "begin"), EARLY)
+async def test_a_range_can_begin_at_any_instant_since_1970(
+    workers: Any, path: str, asked: dict[str, str], begin: int
+) -> None:
+    for worker in workers:
+        answer = await worker.json(path, **asked)
+        assert answer["due_from"] == begin
+
+
 async def test_a_range_without_length_has_only_what_is_pending(cluster: Any, workers: Any) -> None:
     cluster.put("a", due=NOW + MINUTE)
     for at in ("2000-01-01T00:00:00Z", str(NOW + MINUTE)):

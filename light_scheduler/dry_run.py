@@ -6,6 +6,7 @@ any partition, and no consumer completes what it receives.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -15,7 +16,7 @@ import msgspec
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.lanes.pace import MOST
-from light_scheduler.model import DeadLetter, DeadLetterCause, Firing, Outcome
+from light_scheduler.model import DeadLetter, DeadLetterCause, Firing, Headers, Outcome
 from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
 from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_result, json_command, parse_firing
@@ -80,6 +81,7 @@ class DryRun:
         settings = replace(settings, commands_topics=(source,), partitions=1)
         self._scheduler = MemoryScheduler(settings, start, target_partitions=ANY_PARTITION, most=most_per_cycle)
         self._results = settings.topics.results
+        self._run = secrets.token_hex(16)
         self._read = 0
         self._unsent: dict[int, Answer] = {}
         self._lines = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
@@ -106,9 +108,7 @@ class DryRun:
         """The scheduler's answers, by line."""
         answers = dict(self._unsent)
         for record in self._scheduler.broker.records:
-            correlation_id = correlation_id_of(record.headers) if record.topic == self._results else None
-            if correlation_id is not None:  # else it may be a firing: schedules may aim at that topic
-                number = int(correlation_id)
+            if record.topic == self._results and (number := self._line_of(record.headers)) is not None:
                 result = decode_result(record.value)
                 answers[number] = Answer(
                     number,
@@ -130,6 +130,14 @@ class DryRun:
         letters = [decode_dead_letter(record)[0] for record in self._scheduler.broker.records if record.topic == topic]
         return [letter for letter in letters if letter.cause is not DeadLetterCause.REJECTED]
 
+    def _line_of(self, headers: Headers) -> int | None:
+        """Return the line that a record of the results topic answers.
+
+        None for others: schedules may aim at that topic, or deliver a command with a correlation id of its own.
+        """
+        run, _, number = (correlation_id_of(headers) or b"").rpartition(b":")
+        return int(number) if run == self._run.encode() else None
+
     def _send(self, number: int, line: bytes) -> None:
         try:
             command = json_command(line, {}, {"command": "schedule"})
@@ -137,7 +145,7 @@ class DryRun:
         except InvalidCommand as error:
             self._unsent[number] = Answer(number, None, None, None, Outcome.REJECTED, reason=error.reason)
             return
-        reply = {"reply_topic": self._results, "correlation_id": str(number)}
+        reply = {"reply_topic": self._results, "correlation_id": f"{self._run}:{number}"}
         answered = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in reply.items()}
         self._scheduler.send(key, msgspec.json.encode({**_LINE.decode(command), **answered}), [])
 

@@ -125,6 +125,19 @@ def test_a_schedule_may_aim_at_the_results_topic() -> None:
     assert [answer.outcome for answer in run.answers] == ["scheduled"]
 
 
+@pytest.mark.parametrize("correlation_id", ["abc", "1", ":1", None])
+def test_the_answer_to_a_command_that_a_schedule_delivers_is_none_to_a_line(correlation_id: str | None) -> None:
+    topics = Settings().topics
+    command = {"command": "cancel", "id": "x", "reply_topic": topics.results, "correlation_id": correlation_id}
+    delivering = line(id="a", trigger={"after": "1h"}, target={"topic": topics.commands}, payload={"json": command})
+    deliveries, run = ran(delivering, line(id="b", trigger={"after": "2h"}))
+    assert [delivery.firing.id for delivery in deliveries] == ["a", "b"]
+    assert [(answer.line, answer.id, answer.outcome) for answer in run.answers] == [
+        (1, "a", "scheduled"),
+        (2, "b", "scheduled"),
+    ]
+
+
 def test_what_becomes_a_dead_letter_is_told() -> None:
     deliveries, run = ran(line(id="a", trigger={"after": "1h"}, ack_timeout="1h", max_attempts=2))
     assert [delivery.firing.attempt for delivery in deliveries] == [1, 2]

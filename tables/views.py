@@ -230,7 +230,7 @@ def _decode_cursor(text: str, sort: Sort) -> Mark:
         cursor_sort, mark = msgspec.msgpack.decode(raw, type=tuple[Sort, Mark])
         if cursor_sort == "id":
             mark.key.decode()
-    except (ValueError, msgspec.MsgspecError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise QueryError("cursor", "is not a cursor of this API: pass next_cursor unchanged") from error
     if not mark.key or cursor_sort != sort:
         raise QueryError("cursor", f"belongs to a list in another order than {sort}")

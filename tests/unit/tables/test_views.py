@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from light_scheduler.tables.views import Lane, Mark, Query, QueryError, Sort, en
 from light_scheduler.wire.state import encode_entry, identity_of
 
 NOW = 1_800_000_000_000
+NESTED_TOO_DEEPLY = urlsafe_b64encode(b"\x92\xa2id\x94\xc4\x01k\xa1t\x00" + b"\x91" * 100_000 + b"\xc0").decode()
 
 
 def make_entry(id: str, *, tenant: str = "t", due: int = 0, priority: int = 100, topic: str = "out") -> Entry:
@@ -154,6 +156,7 @@ def test_a_due_range_reads_nothing_outside_of_it() -> None:
         ("cursor", {"cursor": encode_cursor("due", Mark(b"x", "commands", 0))}),
         ("cursor", {"cursor": encode_cursor("id", Mark(b"", "commands", 0))}),
         ("cursor", {"cursor": encode_cursor("id", Mark(b"\xff", "commands", 0))}),
+        ("cursor", {"cursor": NESTED_TOO_DEEPLY}),
     ],
 )
 def test_a_bad_query_is_refused_by_the_name_of_its_field(field: str, given: dict[str, Any]) -> None:

@@ -158,9 +158,9 @@ class JsonDialect:
             envelope = envelope_from({}, None, record.key, record.value)
             return msgspec.structs.replace(envelope, is_tenant_known=False)
         texts = {
-            field: value
+            field: str(value)
             for path, field in _FIELDS.items()
-            if (value := _at_path(members, path)) is not None and isinstance(value, str)
+            if _is_text_or_integer(value := _at_path(members, path), RULES[field])
         }
         if members.get("trigger") and texts.get("command") not in COMMANDS:
             texts["command"] = "schedule"  # only a schedule has a trigger, whatever is wrong with this one
@@ -324,12 +324,17 @@ def _read(given: dict[str, Any], field: str, path: str, raw: msgspec.Raw) -> Non
             given[field] = rule.parse(intervals_text(value))
         elif isinstance(value, bool) and "boolean" in rule.types:
             given[field] = rule.parse("true" if value else "false")
-        elif isinstance(value, str) or ("integer" in rule.types and type(value) is int):
+        elif _is_text_or_integer(value, rule):
             given[field] = rule.parse(str(value))
         else:
             raise ValueError(f"must be {' or '.join(rule.types)}")
     except ValueError as error:
         raise InvalidCommand(path, str(error)) from None
+
+
+def _is_text_or_integer(value: Any, rule: FieldRule) -> bool:
+    """Return whether a value is a text, or a whole number where a field can be one."""
+    return isinstance(value, str) or ("integer" in rule.types and type(value) is int)
 
 
 def _entity_key(members: _Members, record: CommandRecord) -> bytes | None:

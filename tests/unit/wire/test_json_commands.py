@@ -224,6 +224,18 @@ def test_a_refused_record_still_tells_whom_to_answer(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", ["native", "json", "etf1", "light4j"])
 @pytest.mark.parametrize(
+    ("given", "partition"),
+    [(3, 3), ("3", 3), (0, 0), (None, None), (-1, None), (2**64, None), (3.0, None), (True, None)],
+)
+def test_a_refused_record_is_answered_in_the_partition_that_it_names(
+    dialect: str, given: Any, partition: int | None
+) -> None:
+    value = {"id": "a", "trigger": {"at": 5}, "reply_topic": "r", "correlation_id": "c", "reply_partition": given}
+    assert dialect_named(dialect).salvage(record(value, JSON_TYPE)).reply_to == ReplyTo("r", b"c", partition)
+
+
+@pytest.mark.parametrize("dialect", ["native", "json", "etf1", "light4j"])
+@pytest.mark.parametrize(
     ("value", "tenant"),
     [
         ({"id": "a"}, "default"),

@@ -17,7 +17,9 @@ from hashlib import sha256
 
 from light_scheduler.connection import Secret
 from light_scheduler.errors import FieldError, SchedulerError
+from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.model.tenant import TENANT_NAME
+from light_scheduler.wire.instants import format_instant
 
 from .identity import Identity, Role
 
@@ -92,9 +94,12 @@ def new_token(
         _check_tenants(role, bound)
     if lifetime is not None and lifetime <= 0:
         raise TokenError("expires_in", "must be more than 0")
+    expires_at = None if lifetime is None else now + lifetime
+    if expires_at is not None and expires_at > LATEST_INSTANT:
+        latest = format_instant(LATEST_INSTANT)
+        raise TokenError("expires_in", f"must end by {latest}. Leave it out for a token that does not expire")
     id = secrets.token_hex(6)
     text, secret = _new_secret(id, now)
-    expires_at = None if lifetime is None else now + lifetime
     return Token(id, name, role, bound, now, by, expires_at, (secret,)), text
 
 

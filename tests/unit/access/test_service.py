@@ -21,7 +21,7 @@ from light_scheduler.connection.identity_provider import IdentityProvider
 from light_scheduler.errors import BrokerError, ChangeUnconfirmed
 from light_scheduler.kafka import compacted
 from light_scheduler.kafka.compacted import Change
-from light_scheduler.model import HistoryEvent, Requester, TopicNames
+from light_scheduler.model import LATEST_INSTANT, HistoryEvent, Requester, TopicNames
 from light_scheduler.wire import decode_history
 
 NOW = 1_800_000_000_000
@@ -261,8 +261,9 @@ async def test_the_history_tells_of_each_change_of_a_token_and_never_a_secret(cl
     _, second = await store.rotate(token.id, keep=3_600_000, by=TESTER)
     _, third = await store.rotate(token.id, keep=0, by=TESTER)
     await store.revoke(token.id, by=TESTER)
-    many, fourth = await store.create("mail", Role.READ, ["b", "a"], by=TESTER, lifetime=1 << 60)
-    ops, fifth = await store.create("ops", Role.ADMIN, None, by=TESTER, lifetime=None)
+    many, fourth = await store.create("mail", Role.READ, ["b", "a"], by=TESTER, lifetime=LATEST_INSTANT - NOW)
+    _, fifth = await store.rotate(many.id, keep=1 << 60, by=TESTER)
+    ops, sixth = await store.create("ops", Role.ADMIN, None, by=TESTER, lifetime=None)
     following.cancel()
     name = f"token {token.id} (ci)"
     assert [(event.tenant, event.reason) for event in topic.told] == [
@@ -271,11 +272,12 @@ async def test_the_history_tells_of_each_change_of_a_token_and_never_a_secret(cl
         ("shop", f"{name} rotated: the secret before is not valid any more"),
         ("shop", f"{name} revoked: it was write for shop"),
         ("", f"token {many.id} (mail) created: read for a, b, expires 9999-12-31T23:59:59.999Z"),
+        ("", f"token {many.id} (mail) rotated: the secret before is valid until 9999-12-31T23:59:59.999Z"),
         ("", f"token {ops.id} (ops) created: admin for all tenants, does not expire"),
     ]
     assert {(event.event, event.by, event.address) for event in topic.told} == {("changed", "test", "192.0.2.7")}
     told = "".join(str(event) for event in topic.told)
-    for text in (first, second, third, fourth, fifth):
+    for text in (first, second, third, fourth, fifth, sixth):
         _, _, secret = text.reveal().split("_", 2)
         assert secret not in told
         assert parts_of(text.reveal())[1] not in told

@@ -12,6 +12,7 @@ from light_scheduler.access import Identity, Right, Role, TokenError, Verdict
 from light_scheduler.access.accepted_tokens import access_book
 from light_scheduler.access.records import Revocation, Use, revoked_record, rotation_record, token_record, used_record
 from light_scheduler.access.tokens import new_token, parts_of, rotated
+from light_scheduler.model import LATEST_INSTANT
 
 NOW = 1_800_000_000_000
 DAY = 86_400_000
@@ -149,12 +150,19 @@ def test_a_revocation_holds_whatever_is_written_to_the_token_after_it() -> None:
         ({"tenants": ["a b"]}, "tenants", "'a b' is not a tenant name"),
         ({"role": Role.METRICS}, "tenants", "for all tenants"),
         ({"lifetime": 0}, "expires_in", "more than 0"),
+        ({"lifetime": LATEST_INSTANT - NOW + 1}, "expires_in", r"must end by 9999-12-31T23:59:59\.999Z"),
+        ({"lifetime": 9_999_999 * DAY}, "expires_in", r"must end by 9999-12-31T23:59:59\.999Z"),
     ],
 )
 def test_what_is_wrong_with_a_token_is_named(options: dict[str, Any], field: str, reason: str) -> None:
     with pytest.raises(TokenError, match=reason) as caught:
         made(**options)
     assert caught.value.field == field
+
+
+def test_a_token_may_end_with_the_year_9999() -> None:
+    token, _ = made(lifetime=LATEST_INSTANT - NOW)
+    assert token.expires_at == LATEST_INSTANT
 
 
 class TestTheBook:

@@ -75,6 +75,7 @@ async def test_a_token_is_made_used_rotated_and_revoked_and_its_text_is_shown_on
         ({"name": "a", "role": "read", "tenants": []}, "tenants"),
         ({"name": "a", "role": "metrics", "tenants": ["a"]}, "tenants"),
         ({"name": "a", "role": "read", "tenants": None, "expires_in": "5"}, "expires_in"),
+        ({"name": "a", "role": "read", "tenants": None, "expires_in": "9999999d"}, "expires_in"),
         ({"name": "a", "role": "owner", "tenants": None}, None),
         ({"name": "a", "role": "read"}, None),
         ({"name": "a", "role": "read", "tenants": None, "more": 1}, None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -37,4 +38,11 @@ def on_kafka(settings: Settings, work: Callable[[], Awaitable[T]]) -> T:
 
 def caller() -> Requester:
     """Return who uses the command line, and on which machine, for the audit trail."""
-    return Requester(f"command line ({getpass.getuser()})", socket.gethostname())
+    return Requester(f"command line ({_user()})", socket.gethostname())
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # containers may run as a user without a name
+        return f"uid {os.getuid()}"

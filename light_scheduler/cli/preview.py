@@ -79,8 +79,12 @@ def _show(firings: list[int], accepted: int, zone: str) -> None:
     table.add_column("after", no_wrap=True)
     for number, due in enumerate(firings, 1):
         local = [] if zone == "UTC" else [_wall_clock(due, zone)]
-        table.add_row(str(number), format_instant(due), *local, distance(due - accepted))
+        table.add_row(str(number), format_instant(due), *local, _after(due - accepted))
     Console().print(table)
+
+
+def _after(ms: int) -> str:
+    return f"-{distance(-ms)}" if ms < 0 else distance(ms)
 
 
 def _wall_clock(ms: int, zone: str) -> str:

@@ -82,6 +82,23 @@ def test_people_get_a_table_with_the_wall_clock(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
+    ("at", "distance"),
+    [
+        ("2026-03-26T23:00:00Z", "-1h"),
+        ("2026-03-25T21:30:00Z", "-1d 2h"),
+        ("2026-03-27T00:00:00Z", "0ms"),
+        ("2026-03-27T01:00:00Z", "1h"),
+    ],
+)
+def test_the_table_tells_how_long_before_or_after_it_is_accepted_a_schedule_fires(
+    monkeypatch: pytest.MonkeyPatch, at: str, distance: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    _, row = preview("--at", at).stdout.splitlines()
+    assert row.split(maxsplit=2)[2].rstrip() == distance
+
+
+@pytest.mark.parametrize(
     ("arguments", "error"),
     [
         (["--cron", "0 9 * * 8"], "--cron: not a unix cron expression: day of week 8 is not in 0-7 (column 9)"),

@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock
 from light_scheduler.engine import FiringRules, Limits
-from light_scheduler.errors import ConfigurationError
+from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.host.processor_waits import ProcessorWaits
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.compacted import CompactedTopic
@@ -157,10 +157,14 @@ class Assembly:
         return self._settings.data_dir / self._settings.app_id / f"{place.topic}-{place.partition}"
 
     async def _partitions_of(self, topic: str) -> int:
-        changelog = self._settings.topics.changelog(topic)
-        self.targets.forget({topic, changelog})
-        await self.targets.resolve({topic, changelog})
-        return min(self.targets[topic].partitions, self.targets[changelog].partitions)
+        """Return how many partitions a commands topic and its changelog both have. Raises BrokerError."""
+        names = topic, self._settings.topics.changelog(topic)
+        self.targets.forget(set(names))
+        await self.targets.resolve(set(names))
+        for name in names:
+            if (refusal := self.targets[name].refusal) is not None:
+                raise BrokerError(f"{refusal}; `light-scheduler topics create` makes missing topics")
+        return min(self.targets[name].partitions for name in names)
 
 
 def _tracing_of(settings: Settings) -> OpenTelemetry | None:

@@ -60,6 +60,7 @@ class Lanes:
         self._lanes: dict[TopicPartition, Lane] = {}
         self._standbys: dict[TopicPartition, Standby] = {}
         self._closing: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._is_closed = False
         self.highwater: Callable[[TopicPartition], int | None] = lambda _: None
         """Where a commands partition ends, as far as the fetcher knows."""
 
@@ -73,8 +74,11 @@ class Lanes:
     async def assign(self, partitions: set[TopicPartition], standbys: set[TopicPartition] = NOTHING) -> None:
         """6. Keep the lanes that stayed, close the lost ones, fence the new ones before anything is consumed.
 
-        `standbys` are the partitions of other workers to keep a copy of. A lane takes over what its standby has.
+        `standbys` are the partitions of other workers to keep a copy of. A lane takes over what its standby has. Does
+        nothing after `close`: while several workers stop at once, the group still shares their partitions out.
         """
+        if self._is_closed:
+            return
         for tp in self._lanes.keys() - partitions:
             self._close(tp, self._lanes.pop(tp))
         for tp in self._standbys.keys() - partitions - standbys:
@@ -97,6 +101,7 @@ class Lanes:
 
     async def close(self) -> None:
         """Close all lanes, side by side, then what they share."""
+        self._is_closed = True
         for owned in (self._lanes, self._standbys):
             for tp in list(owned):
                 self._close(tp, owned.pop(tp))

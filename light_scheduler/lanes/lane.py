@@ -297,6 +297,7 @@ class Lane:
             if (partitioning := self.partitioning) is not None and self.tp.partition < partitioning.partitions:
                 return
             self.reason = NOT_YET_USED
+            self._services.loads.withdraw(self.copy)
             await asyncio.sleep(PARTITIONING_POLL_S)
 
     async def _recover(self, error: BaseException) -> None:

@@ -60,7 +60,7 @@ def partitioning_in(entries: Mapping[bytes, bytes], topic: TopicIncarnation) -> 
 
 def _in_force(counts: Iterable[int], stages: Mapping[tuple[int, str], set[int]], secret: bytes) -> Partitioning | None:
     partitioning: Partitioning | None = None
-    for partitions in counts:
+    for partitions in filter(None, counts):
         if partitioning is not None and not (partitioning.is_settled and partitions > partitioning.partitions):
             continue
         partitioning = Partitioning(

@@ -99,6 +99,27 @@ async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown
 
 
 @pytest.mark.soak
+async def test_topics_that_are_deleted_and_made_again_one_by_one_are_used_once_all_are_there(
+    served: Application,
+) -> None:
+    (worker,), names = served.workers, served.settings.topics
+    changelog = names.changelog(names.commands)
+    await served.delete_topics(names.commands, changelog)
+    await served.create_topic(names.commands)
+
+    def lacks_changelog(info: Any) -> bool:
+        return any(f"{changelog} does not exist" in (lane["reason"] or "") for lane in info["lanes"])
+
+    await worker.shows(lacks_changelog)
+    await asyncio.to_thread(create_topics, served.settings)
+    await worker.shows(lambda info: [lane["state"] for lane in info["lanes"]] == ["running"] * 4)
+    async with served.client() as client:
+        await client.schedule("now", b"now", topic=served.target, after=0)
+    records = await read_until(served.bootstrap_servers, [served.target], lambda records: len(records) >= 1)
+    assert [header(record, "schedule-id") for record in records] == ["now"]
+
+
+@pytest.mark.soak
 async def test_a_copy_older_than_the_changelog_keeps_tombstones_is_thrown_away(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 50)

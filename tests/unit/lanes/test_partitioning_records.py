@@ -55,6 +55,12 @@ def test_a_number_counts_when_nothing_moves_any_more_since_the_one_before() -> N
     assert (after.partitions, after.former) == (6, 3)
 
 
+def test_no_partitions_count_for_nothing() -> None:
+    """Stored of a topic whose changelog was missing."""
+    assert partitioning_in(entries(partitions_key(TOPIC, 0)), TOPIC) is None
+    assert partitioning_in(entries(partitions_key(TOPIC, 0), partitions_key(TOPIC, 4)), TOPIC) == Partitioning(4)
+
+
 def test_a_smaller_number_and_what_cannot_be_read_count_for_nothing() -> None:
     prefix = partitions_key(TOPIC, 4)
     known = entries(prefix, partitions_key(TOPIC, 2), prefix + b"/running/x", prefix + b"/settled", prefix + b"x")

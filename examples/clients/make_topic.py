@@ -1,4 +1,4 @@
-"""Make a topic, if it is not there: `python make_topic.py reminders`. Target topics have to exist."""
+"""Create a topic, if it does not exist: `python make_topic.py reminders`. Target topics have to exist."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ async def main(*names: str) -> None:
             error = for_code(code)
             if code and error is not TopicAlreadyExistsError:
                 raise error(name)
-            print(name, "was there" if code else "made")
+            print(name, "exists" if code else "created")
     finally:
         await admin.close()
 

@@ -2,19 +2,24 @@
 
 $ python examples/migrating/shadow.py kafka-1:9092 127.0.0.1:9092 schedules
 
-With --once, it ends when it has copied what is there; else with Ctrl-C.
+It copies until Ctrl-C; with --once, it ends when it has copied what is there. If the source needs TLS or a login, put
+these settings into a file: --source-config source.toml
 """
 
+import argparse
 import asyncio
-import sys
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from light_scheduler.settings import load_settings
+
 
 async def make_topic(servers: str, topic: str, partitions: int) -> None:
-    """Make the topic, or see that it has as many partitions."""
+    """Create the topic, or check that it has as many partitions."""
     admin = AIOKafkaAdminClient(bootstrap_servers=servers)
     await admin.start()
     try:
@@ -24,17 +29,20 @@ async def make_topic(servers: str, topic: str, partitions: int) -> None:
     finally:
         await admin.close()
     if found != partitions:
-        raise SystemExit(f"{topic} has {found} partitions on {servers}, and {partitions} at its source: make it anew")
+        raise SystemExit(
+            f"{topic} has {found} partitions on {servers}, and {partitions} at its source: "
+            f"start `light-scheduler up` with --partitions {partitions} and a new --data-dir"
+        )
 
 
-async def copy(source: str, target: str, topic: str, *, once: bool) -> None:
+async def copy(source: dict[str, Any], target: str, topic: str, *, once: bool) -> None:
     consumer = AIOKafkaConsumer(
         topic,
-        bootstrap_servers=source,
         group_id=f"shadow-of-{topic}",
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         isolation_level="read_committed",
+        **source,
     )
     async with consumer, AIOKafkaProducer(bootstrap_servers=target, enable_idempotence=True) as producer:
         places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
@@ -52,6 +60,18 @@ async def copy(source: str, target: str, topic: str, *, once: bool) -> None:
         print(f"{copied} records copied")
 
 
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("source", help="kafka-1:9092")
+    parser.add_argument("target", help="127.0.0.1:9092")
+    parser.add_argument("topic")
+    parser.add_argument("--once", action="store_true", help="End when everything that is there is copied.")
+    parser.add_argument("--source-config", type=Path, help="Settings file with the TLS and the login of the source.")
+    given = parser.parse_args()
+    secured = load_settings(file=given.source_config).connection.aiokafka() if given.source_config else {}
+    await copy({**secured, "bootstrap_servers": given.source}, given.target, given.topic, once=given.once)
+
+
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):
-        asyncio.run(copy(*sys.argv[1:4], once="--once" in sys.argv))
+        asyncio.run(main())

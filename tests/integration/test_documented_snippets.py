@@ -302,7 +302,7 @@ def test_the_python_examples_run(
         asyncio.run(run_python(code, {"__name__": "__main__"}))
         return capsys.readouterr().out
 
-    assert run("make_topic.py", served.target) == f"{served.target} was there\n"
+    assert run("make_topic.py", served.target) == f"{served.target} exists\n"
     outcomes = [line.split()[0] for line in run("schedule_and_cancel.py").splitlines()]
     assert outcomes == ["scheduled", "updated", "cancelled", "not_found"]
     assert run("series.py").splitlines()[-3:] == ["triggered", "completed", "cancelled"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import re
 import sys
 import uuid
 from collections.abc import Iterator
@@ -18,20 +19,24 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer, ConsumerRecord
 from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.combining import AndTrigger
 from apscheduler.triggers.cron import CronTrigger
+from support.acls import grant
 from support.ajenda import HOUR, Ajenda, now
 from support.foreign import etf1_headers, karafka_headers, skyuk_json, task, task_key
 from support.home import ROOT, Home, at_home
 from support.postgres import running_postgres
 from support.reading import read_until
+from support.secured import SecuredKafka
 from support.snippets import comparable, lines_of, run_python, snippets
 from support.waiting import eventually
 
+from light_scheduler.kafka.rights import Right
 from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.settings import load_settings
 from light_scheduler.testing import InMemoryScheduler, Kafka
 
 pytestmark = pytest.mark.integration
@@ -44,7 +49,6 @@ TOPICS = {
     "light-4j": "light-scheduler",
 }
 DIALECTS = {"karafka": "karafka", "etf1": "etf1", "sky-uk": "skyuk", "light-4j": "light4j"}
-ELSEWHERE = ("light-scheduler up",)
 PROGRAMS = ROOT / "examples" / "migrating"
 
 
@@ -77,7 +81,9 @@ def command_record(page: str, due: int, target: str) -> tuple[bytes, bytes, list
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=[] if page == "etf1" else pytest.mark.soak) for page in TOPICS]
 )
-async def test_a_shadow_delivers_what_the_other_scheduler_does(page: str, home: Home, kafka: Kafka) -> None:
+async def test_a_shadow_delivers_what_the_other_scheduler_does(
+    page: str, home: Home, kafka: Kafka, tmp_path: Path
+) -> None:
     topic, target, source = f"{TOPICS[page]}-{SUFFIX}", f"mails-{page}-{SUFFIX}", kafka.bootstrap_servers
     for name in (topic, target):
         await asyncio.to_thread(create_topic, source, name, home.application.settings.partitions)
@@ -85,22 +91,108 @@ async def test_a_shadow_delivers_what_the_other_scheduler_does(page: str, home: 
     async with AIOKafkaProducer(bootstrap_servers=source) as producer:
         await producer.send_and_wait(topic, value, key, headers=headers)
 
-    [(block, _)] = commands_of(page)
     shadow = home.application.bootstrap_servers
-    for line in lines_of(block):
-        command = line.replace("kafka-1:9092", source).replace("127.0.0.1:9092", shadow)
-        command = command.replace(f" {TOPICS[page]} --once", f" {topic} --once").replace(" mails", f" {target}")
-        if "compare.py" in command:
-            [delivered] = await read_until(shadow, [target], lambda found: len(found) == 1)
-            async with AIOKafkaProducer(bootstrap_servers=source) as producer:
-                at = delivered.timestamp - 5
-                await producer.send_and_wait(target, delivered.value, delivered.key, timestamp_ms=at)
-        if not command.startswith(ELSEWHERE):
-            printed = await asyncio.to_thread(home.run, command)
+    names = {"kafka-1:9092": source, "127.0.0.1:9092": shadow, f" {TOPICS[page]}": f" {topic}", " mails": f" {target}"}
+
+    def placed(line: str) -> str:
+        return re.sub("|".join(map(re.escape, names)), lambda found: names[found[0]], line)
+
+    first, second, third = (lines_of(block) for block, _ in commands_of(page)[:3])
+    (up,) = first
+    assert f"light-scheduler up --commands-topics {TOPICS[page]}:{DIALECTS[page]} --partitions " in up
+    make, copy = map(placed, second)
+    assert await asyncio.to_thread(home.run, make) == f"{target} created\n"
+    with home.running(copy, tmp_path / "shadow.log"):
+        [delivered] = await read_until(shadow, [target], lambda found: len(found) == 1)
+    async with AIOKafkaProducer(bootstrap_servers=source) as producer:
+        at = delivered.timestamp - 5
+        await producer.send_and_wait(target, delivered.value, delivered.key, timestamp_ms=at)
+    for line in third:
+        printed = await asyncio.to_thread(home.run, placed(line))
     assert printed.splitlines()[0] == "in both: 1"
-    assert printed.endswith("was later by 5 ms (median), 5 ms (most)\n")
+    assert printed.endswith("was later by 5 ms (median), 5 ms (maximum)\n")
     again = f"python examples/migrating/shadow.py {source} {shadow} {topic} --once"
     assert await asyncio.to_thread(home.run, again) == "0 records copied\n"
+
+
+@pytest.mark.parametrize("page", TOPICS)
+def test_the_settings_of_the_cut_over_are_those_of_the_shadow(page: str, tmp_path: Path) -> None:
+    [text] = [each.text for each in snippets(ROOT / "docs" / f"migrating-{page}.md") if each.language == "toml"]
+    file = tmp_path / "light-scheduler.toml"
+    file.write_text(text, encoding="utf-8")
+    settings = load_settings(environment={}, file=file)
+    (source,) = settings.inputs
+    assert (source.name, source.dialect, settings.replication_factor) == (TOPICS[page], DIALECTS[page], 3)
+    assert "127.0.0.1" not in settings.broker
+
+
+async def test_a_source_with_another_number_of_partitions_is_named(home: Home, kafka: Kafka) -> None:
+    topic, shadow = f"larger-{SUFFIX}", home.application.bootstrap_servers
+    await asyncio.to_thread(create_topic, kafka.bootstrap_servers, topic, 3)
+    await asyncio.to_thread(create_topic, shadow, topic, 2)
+    command = f"python examples/migrating/shadow.py {kafka.bootstrap_servers} {shadow} {topic} --once 2>&1 || true"
+    printed = await asyncio.to_thread(home.run, command)
+    advice = "start `light-scheduler up` with --partitions 3 and a new --data-dir"
+    assert printed.endswith(f"{topic} has 2 partitions on {shadow}, and 3 at its source: {advice}\n")
+
+
+async def test_the_source_of_a_comparison_may_need_tls_and_a_login(
+    home: Home, secured: SecuredKafka, tmp_path: Path
+) -> None:
+    kind, topic, shadow = "SCRAM-SHA-512", f"secured-{SUFFIX}", home.application.bootstrap_servers
+    await asyncio.to_thread(create_topic, secured.servers, topic, 1)
+    async with AIOKafkaProducer(bootstrap_servers=secured.servers) as producer:
+        await producer.send_and_wait(topic, b"pay!", b"order-1", timestamp_ms=now())
+    rights = [Right("topic", topic, ("Read",)), Right("group", f"shadow-of-{topic}", ("Read",))]
+    await asyncio.to_thread(grant, secured.servers, secured.principal(kind), rights)
+    settings = secured.settings(kind)
+    source = settings.pop("broker").removeprefix("kafka://")
+    password = tmp_path / "password"
+    password.write_text(settings.pop("sasl_password"), encoding="utf-8")
+    file = tmp_path / "source.toml"
+    lines = [f"{name} = {value!r}" for name, value in {**settings, "sasl_password_file": str(password)}.items()]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    given = f"{source} {shadow} {topic} --source-config {file}"
+    copied = await asyncio.to_thread(home.run, f"python examples/migrating/shadow.py {given} --once")
+    assert copied == "1 records copied\n"
+    printed = await asyncio.to_thread(home.run, f"python examples/migrating/compare.py {given}")
+    assert printed.endswith("was later by 0 ms (median), 0 ms (maximum)\n")
+
+
+@pytest.mark.parametrize("page", ["etf1", "karafka", "sky-uk"])
+async def test_what_was_delivered_is_marked_before_the_other_scheduler_is_started_again(
+    page: str, home: Home, tmp_path: Path
+) -> None:
+    topic, target = f"{TOPICS[page]}-{SUFFIX}", f"back-{page}-{SUFFIX}"
+    servers = home.application.bootstrap_servers
+    await asyncio.to_thread(create_topic, servers, topic, home.application.settings.partitions)
+    await asyncio.to_thread(create_topic, servers, target, 1)
+    ahead = now() // 1_000 * 1_000 + 1_000
+    keys = {b"fired": ahead, b"\xff\x00": ahead, b"pending": ahead + HOUR, b"cancelled": ahead + HOUR}
+    ended = [("schedule_schema_version", b"1.0.0"), ("schedule_source_type", b"cancel")] if page == "karafka" else []
+    async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
+        for key, due in keys.items():
+            _, value, headers = command_record(page, due, target)
+            await producer.send_and_wait(topic, value, key, headers=headers)
+        await producer.send_and_wait(topic, None, b"cancelled", headers=ended)
+        await read_until(servers, [target], lambda found: len(found) == 2)
+    file = tmp_path / "light-scheduler.toml"
+    file.write_text(f'commands_topics = ["{topic}:{DIALECTS[page]}"]\n', encoding="utf-8")
+    [block] = [text for text, _ in commands_of(page) if "go_back.py" in text]
+    dry, write = (line.replace(f" {TOPICS[page]} ", f" {topic} ") for line in lines_of(block))
+    dry, write = (line.replace("light-scheduler.toml", str(file)) for line in (dry, write))
+    printed = (await asyncio.to_thread(home.run, dry)).splitlines()
+    assert printed.pop() == f"{len(printed)} keys delivered; add --write to mark them"
+    assert {line.partition(": ")[2] for line in printed} - {"b'order-1'"} == {r"b'fired'", r"b'\xff\x00'"}
+    assert sorted((await asyncio.to_thread(home.run, write)).splitlines()[:-1]) == sorted(printed)
+
+    def is_marked(found: list[ConsumerRecord]) -> bool:
+        return {each.key for each in found if each.value is None} >= keys.keys() - {b"pending"}
+
+    last = {each.key: each for each in await read_until(servers, [topic], is_marked)}
+    assert last[b"pending"].value is not None
+    assert all(list(last[key].headers) == ended for key in keys.keys() - {b"pending"})
+    assert await asyncio.to_thread(home.run, dry) == "0 keys delivered; add --write to mark them\n"
 
 
 async def test_a_comparison_shows_what_only_one_has(home: Home, kafka: Kafka) -> None:

@@ -41,7 +41,6 @@ _AFTER = f"""
 # {SETTINGS_FILE}
 broker = "kafka://kafka-1:9092,kafka-2:9092"
 data_dir = "/var/lib/light-scheduler"
-lookback_minutes = 60
 replication_factor = 3
 commands_topics = ["light-scheduler-commands", "orders-later:json"]
 ```

@@ -19,7 +19,7 @@ from scripts.render_chart import CHART
 from .test_blocks import ROOT, documented_values, manifest
 
 WRONG_ON_PURPOSE = "light-scheduler cancel order-1 --timeout 30"
-RUN_ELSEWHERE = (".", "curl", "echo", "export", "jq", "kcat", "printf", "send", "send()", "tr", "{", "}")
+RUN_ELSEWHERE = (".", "cd", "curl", "echo", "export", "jq", "kcat", "printf", "send", "send()", "tr", "{", "}")
 """Programs of this machine, in commands that other tests run where they are installed."""
 
 Words = Sequence[str]
@@ -82,13 +82,20 @@ def _docker(arguments: Words) -> None:
     elif arguments[0] == "build":
         assert arguments == ["build", "-t", compose()["services"]["worker-1"]["image"], "."]
     else:
-        assert arguments[:3] == ["run", "--rm", compose()["services"]["worker-1"]["image"]]
-        parse_call(arguments[3:])
+        image = arguments.index(compose()["services"]["worker-1"]["image"])
+        assert arguments[0] == "run"
+        assert {word for word in arguments[:image] if word.startswith("-")} <= {
+            *("--rm", "--detach", "--name", "--restart", "--stop-timeout", "--read-only", "--tmpfs", "--network"),
+            *("-v", "-w"),
+        }
+        parse_call(arguments[image + 1 :])
 
 
 def _kubectl(arguments: Words) -> None:
     if arguments[:1] == ["exec"]:
-        pod, dashes, program, *call = arguments[1:]
+        pod, dashes, program, *call = (word for word in arguments[1:] if word != "-i")
+        if program == "sh":
+            (_, program, *call) = call[1].split()
         assert (pod, dashes, program) == (f"{manifest('StatefulSet')['metadata']['name']}-0", "--", "light-scheduler")
         parse_call(call)
         return

@@ -47,7 +47,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- else if or (eq .Values.tls.clientAuth "required") .Values.settings.oidc_issuer -}}
 false
 {{- else -}}
-{{ fail "insecure is required: true starts workers while there is no token, so that everybody who reaches them may do everything; false has them wait for one. docs/deployment.md, Access, says how to create it" }}
+{{ fail "insecure is required: true starts workers while there is no token, so that everybody who reaches them may do everything; with false, they end with an error and are restarted until there is one. docs/deployment.md, Access, says how to create it" }}
 {{- end }}
 {{- end }}
 

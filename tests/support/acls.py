@@ -30,6 +30,7 @@ _OPERATIONS = {
     "Describe": AclOperation.DESCRIBE,
     "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
     "Alter": AclOperation.ALTER,
+    "Create": AclOperation.CREATE,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from light_scheduler.kafka.rights import Right
 from light_scheduler.settings import Settings
@@ -30,6 +31,16 @@ def worker_rights(settings: Settings, targets: Iterable[str] = ()) -> list[Right
     rights += [Right("topic", rule.source, ("Read", "DescribeConfigs")) for rule in settings.delays]
     delivered = dict.fromkeys([*targets, *(rule.target for rule in settings.delays)])
     return rights + [Right("topic", topic, ("Write", "DescribeConfigs")) for topic in delivered]
+
+
+def topic_rights(settings: Settings) -> list[Right]:
+    """Return what `topics create` and `topics check` need."""
+    own: tuple[Any, ...] = ("Create", "Describe", "DescribeConfigs")  # no worker has Create
+    others = [source.name for source in settings.inputs if not source.name.startswith(settings.app_id)]
+    return [
+        Right("topic", settings.app_id, own, "prefixed"),
+        *(Right("topic", name, ("Describe", "DescribeConfigs")) for name in others),
+    ]
 
 
 def producer_rights(settings: Settings) -> list[Right]:
@@ -67,6 +78,16 @@ def file_rights(settings: Settings) -> list[Right]:
     own = f"{settings.app_id}-file-"
     return [
         *(Right("topic", source.name, ("Read",)) for source in settings.inputs),
+        Right("group", own, ("Read",), "prefixed"),
+        Right("transactional-id", own, ("Write",), "prefixed"),
+    ]
+
+
+def relay_rights(settings: Settings) -> list[Right]:
+    """Return what the relay of an outbox needs: the commands topic also as that of the offset that is its mark."""
+    own = f"{settings.app_id}-outbox-"
+    return [
+        Right("topic", settings.topics.commands, ("Read", "Write")),
         Right("group", own, ("Read",), "prefixed"),
         Right("transactional-id", own, ("Write",), "prefixed"),
     ]

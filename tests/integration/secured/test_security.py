@@ -24,6 +24,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.metadata import MetadataRequest
+from sqlalchemy import MetaData, create_engine
 from support.acls import grant, revoke
 from support.application import Application
 from support.least_rights import (
@@ -32,6 +33,8 @@ from support.least_rights import (
     file_rights,
     grower_rights,
     producer_rights,
+    relay_rights,
+    topic_rights,
     worker_rights,
 )
 from support.reading import header, read_until
@@ -50,7 +53,9 @@ from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.log_reader import LogReader
 from light_scheduler.kafka.promptness import ANSWER_S, Promptness
 from light_scheduler.kafka.rights import Right
+from light_scheduler.kafka.topic_admin import admin_client, create_topic, partition_counts
 from light_scheduler.model import EventType, Outcome
+from light_scheduler.outbox import Outbox, OutboxRelay, RelayOptions
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
 pytestmark = pytest.mark.integration
@@ -182,6 +187,44 @@ async def test_a_commands_topic_grows_under_least_rights(secured: SecuredKafka, 
         answer = await asyncio.to_thread(run, options, *words)
         assert answer.returncode == exit_code, answer.stderr
         assert "Traceback" not in answer.stderr
+
+
+def test_topics_are_created_under_least_rights_with_as_many_partitions_as_another_scheduler_has(
+    secured: SecuredKafka,
+) -> None:
+    id, other = f"made-{uuid.uuid4().hex[:8]}", f"other-{uuid.uuid4().hex[:8]}"
+    options = {**secured.settings("PLAIN"), "app_id": id, "commands_topics": f"{other}:etf1"}
+    settings, principal = settings_of(options), secured.principal("PLAIN")
+    create_topic(secured.servers, other, 3, configs={"max.message.bytes": "10485760"})
+    revoke(secured.servers, principal)
+    grant(secured.servers, principal, topic_rights(settings))
+    answer = run(options, "topics", "create", "--json")
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["existing"] == [other]
+    counts = partition_counts(admin_client(secured.servers), Connection(secured.servers), 10)
+    assert counts[settings.topics.changelog(other)] == counts[other] == 3
+    answer = run(options, "topics", "check", "--json")
+    assert (answer.returncode, json.loads(answer.stdout)["findings"]) == (0, []), answer.stdout
+
+
+async def test_a_relay_sends_what_is_booked_under_least_rights(
+    secured: SecuredKafka, application: Application, tmp_path: Path
+) -> None:
+    settings = settings_of({**secured.settings("PLAIN"), "app_id": application.settings.app_id})
+    principal = secured.principal("PLAIN")
+    revoke(secured.servers, principal)
+    grant(secured.servers, principal, relay_rights(settings))
+    metadata = MetaData()
+    outbox = Outbox(metadata)
+    engine = create_engine(f"sqlite:///{tmp_path}/shop.db")
+    metadata.create_all(engine)
+    with engine.begin() as connection:
+        outbox.schedule(connection, "order-1", b"pay!", topic=application.target, after="1h")
+    engine.dispose()
+    relay = OutboxRelay(
+        f"sqlite+aiosqlite:///{tmp_path}/shop.db", settings.connection, RelayOptions(app_id=settings.app_id)
+    )
+    assert await relay.drain() == 1
 
 
 async def test_a_blocking_client_reads_results_and_history_without_a_right_to_a_group(

@@ -120,7 +120,7 @@ def _helm(arguments: Words) -> None:
 def _pip(arguments: Words) -> None:
     assert arguments[0] == "install"
     for argument in arguments[1:]:
-        if extra := re.fullmatch(r"light-scheduler\[(\w+)\]", argument):
+        if extra := re.fullmatch(r"(?:light-scheduler|\.)\[(\w+)\]", argument):
             assert extra[1] in project()["optional-dependencies"]
         elif argument.endswith(".whl"):
             assert argument == wheel()

@@ -271,14 +271,19 @@ def _mismatches(
 
 def _configuration_findings(settings: Settings, spec: TopicSpec, config: TopicConfiguration) -> Iterator[TopicFinding]:
     tools = f"--bootstrap-server {settings.bootstrap_servers} --alter --topic {spec.name}"
-    if config.cleanup_policy != spec.cleanup_policy and not spec.any_policy:
+    if config.cleanup_policy != spec.cleanup_policy and not spec.is_of_another:
         fix = f"kafka-configs.sh {tools} --add-config cleanup.policy={spec.cleanup_policy}"
         problem = f"cleanup.policy is {config.cleanup_policy}; it must be {spec.cleanup_policy}"
         yield TopicFinding(spec.name, "cleanup.policy", problem, fix)
     if spec.largest_record is not None and config.max_message_bytes < spec.largest_record:
         fix = f"kafka-configs.sh {tools} --add-config max.message.bytes={spec.largest_record}"
-        problem = f"max.message.bytes is {config.max_message_bytes}; it must be at least {spec.largest_record}"
-        yield TopicFinding(spec.name, "max.message.bytes", problem, fix)
+        found = f"max.message.bytes is {config.max_message_bytes}"
+        if spec.is_of_another:
+            problem = f"{found}; `topics create` sets {spec.largest_record}. No command over HTTP can be larger"
+            yield TopicFinding(spec.name, "max.message.bytes", problem, fix, status="warn")
+        else:
+            problem = f"{found}; it must be at least {spec.largest_record}"
+            yield TopicFinding(spec.name, "max.message.bytes", problem, fix)
     if config.min_compaction_lag_ms < spec.compaction_lag_ms:
         fix = f"kafka-configs.sh {tools} --add-config min.compaction.lag.ms={spec.compaction_lag_ms}"
         problem = (

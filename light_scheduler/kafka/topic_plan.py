@@ -36,7 +36,7 @@ class TopicConfig:
 class TopicSpec:
     """A topic as it should be made.
 
-    One with `any_policy` may have another cleanup policy: topics of other schedulers are compacted.
+    One that `is_of_another` scheduler may be compacted, and take no larger records than that one needs.
     """
 
     name: str
@@ -45,7 +45,7 @@ class TopicSpec:
     replication_factor: int
     cleanup_policy: CleanupPolicy
     configs: tuple[TopicConfig, ...]
-    any_policy: bool = False
+    is_of_another: bool = False
 
     @property
     def largest_record(self) -> int | None:
@@ -76,7 +76,7 @@ def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) ->
     for source in settings.inputs:
         partitions = counts.get(source.name, settings.partitions)
         commands = _commands(settings, source.name, partitions, command_bytes)
-        specs.append(replace(commands, any_policy=source.dialect in COMPATIBLE_DIALECTS))
+        specs.append(replace(commands, is_of_another=source.dialect in COMPATIBLE_DIALECTS))
         specs.append(_changelog(settings, names.changelog(source.name), source.name, partitions, command_bytes))
         if source.dialect == "karafka":
             specs.append(_karafka_states(settings, source.name, partitions))
@@ -131,7 +131,7 @@ def _changelog(settings: Settings, name: str, commands: str, partitions: int, co
 
 def _karafka_states(settings: Settings, commands: str, partitions: int) -> TopicSpec:
     purpose = f"How far {commands} is dispatched, for Karafka's Web UI."
-    return replace(_compacted(settings, states_topic(commands), purpose, partitions), any_policy=True)
+    return replace(_compacted(settings, states_topic(commands), purpose, partitions), is_of_another=True)
 
 
 def _kept_for(settings: Settings, name: str, purpose: str, retention_ms: int, reason: str) -> TopicSpec:

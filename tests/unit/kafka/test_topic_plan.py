@@ -50,7 +50,7 @@ def test_every_commands_topic_has_a_changelog_of_its_own() -> None:
 
 def test_a_topic_of_karafka_has_a_states_topic_with_as_many_partitions() -> None:
     states = plan({"later": 7}, commands_topics="later:karafka,other:etf1")["later_states"]
-    assert (states.partitions, states.cleanup_policy, states.any_policy) == (7, "compact", True)
+    assert (states.partitions, states.cleanup_policy, states.is_of_another) == (7, "compact", True)
     assert "other_states" not in plan(commands_topics="later:karafka,other:etf1")
 
 
@@ -168,3 +168,14 @@ def test_only_commands_topics_of_other_schedulers_may_be_compacted(dialect: str,
     configs = {spec.name: configuration_of(spec.config_values()) for spec in specs}
     configs["later"] = configs["later"]._replace(cleanup_policy="compact")
     assert [finding.kind for finding in topic_findings(given, counts, configs)] == kinds
+
+
+@pytest.mark.parametrize(("dialect", "status"), [("etf1", "warn"), ("karafka", "warn"), ("json", "fail")])
+def test_commands_topics_of_other_schedulers_may_take_small_records_only(dialect: str, status: str) -> None:
+    given = settings(commands_topics=f"later:{dialect}")
+    specs = topic_plan(given)
+    counts = {spec.name: spec.partitions for spec in specs}
+    configs = {spec.name: configuration_of(spec.config_values()) for spec in specs}
+    configs["later"] = configs["later"]._replace(max_message_bytes=1_048_588)
+    [finding] = topic_findings(given, counts, configs)
+    assert (finding.topic, finding.kind, finding.status) == ("later", "max.message.bytes", status)

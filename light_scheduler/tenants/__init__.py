@@ -1,7 +1,7 @@
 """Rules of tenants in a running system: the tenants topic as their place, and each worker's copy of them.
 
 store    reads the rules, and changes them
-changes  what the history tells of a change
+changes  what the history tells of a change of rules
 service  the store in a worker: follows the topic, and tells the lanes
 """
 

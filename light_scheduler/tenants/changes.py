@@ -1,8 +1,8 @@
-"""History events about changes of a tenant. Pure."""
+"""History events about changes of a tenant's rules. Pure."""
 
 from __future__ import annotations
 
-from light_scheduler.model.tenant_rules import TenantRules, TenantState
+from light_scheduler.model.tenant_rules import TenantRules
 
 
 def rules_change(name: str, before: TenantRules, after: TenantRules) -> str:
@@ -10,11 +10,6 @@ def rules_change(name: str, before: TenantRules, after: TenantRules) -> str:
     values = ((rule, getattr(before, rule), getattr(after, rule)) for rule in TenantRules.__struct_fields__)
     changes = [f"{rule} {_text(old)} -> {_text(new)}" for rule, old, new in values if old != new]
     return f"rules of tenant {name}: {', '.join(changes) or 'set again, unchanged'}"
-
-
-def state_change(name: str, before: TenantState, after: TenantState) -> str:
-    """Say how the state changes: `tenant shop: active -> paused`."""
-    return f"tenant {name}: {before} -> {after}"
 
 
 def _text(value: object) -> str:

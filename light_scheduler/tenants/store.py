@@ -21,9 +21,10 @@ from light_scheduler.model.tenant_rules import (
 )
 from light_scheduler.model.topics import TopicNames
 from light_scheduler.wire import change_record
+from light_scheduler.wire.tenant_changes import state_change
 from light_scheduler.wire.tenants import StoredRules, StoredState, rules_record, state_record, tenant_book
 
-from .changes import rules_change, state_change
+from .changes import rules_change
 
 
 class TenantStore:

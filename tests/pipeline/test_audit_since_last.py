@@ -19,6 +19,7 @@ from support.placing import delete_topic
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.model.tenant_rules import TenantState
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
 from light_scheduler.pipeline.audit.continuing import ContinuedTopics
 from light_scheduler.pipeline.audit.sources import Topics
@@ -142,6 +143,36 @@ def test_an_audit_without_the_evidence_of_the_first_ones_tells_of_nothing_but_wh
     second = audit(M + 90 * MINUTE + 1, since_last=path)
 
     assert [(fault.id, fault.kind, fault.due) for fault in second.faults] == [("rate", "altered", altered.timestamp)]
+
+
+@pytest.mark.soak
+def test_what_waited_while_its_tenant_was_paused_is_no_fault_in_any_audit(
+    ledger: Ledger, audit: Callable[..., AuditSummary], kafka: Kafka, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "state")
+    for number in range(6):
+        ledger.send(f"paused-{number}", M + HOUR, ("at", M + (61 + 10 * number) * MINUTE), ("tenant", "shop"))
+    ledger.run(M + HOUR)
+    ledger.run_until(M + 65 * MINUTE)
+    ledger.stop("shop", TenantState.PAUSED, M + 65 * MINUTE)
+    for minute in range(66, 101):
+        ledger.run(M + minute * MINUTE)
+    ledger.produce(kafka.bootstrap_servers)
+    first = audit(M + 100 * MINUTE, since_last=path)
+    ledger.stop("shop", TenantState.ACTIVE, M + 101 * MINUTE)
+    ledger.run(M + 101 * MINUTE)
+    ledger.run_until(M + 2 * HOUR)
+    ledger.produce(kafka.bootstrap_servers)
+
+    second = audit(M + 2 * HOUR, since_last=path)
+    whole = audit(M + 2 * HOUR)
+
+    assert {fault.id for fault in first.faults} == {"s-2"}
+    assert (list(second.faults), second.unjudged) == ([], 0)
+    assert (whole.faults, whole.unjudged) == (first.faults, 0)
+    assert first.firings + second.firings == whole.firings == len(ledger.of(ledger.target))
+    assert whole.lateness_ms["max"] <= MINUTE
+    assert audit(M + 2 * HOUR, replays_all=True) == whole
 
 
 def leave_unfinished(state: AuditState, path: str) -> None:

@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from msgspec import structs
 
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.targets import TargetTopic
@@ -21,11 +22,14 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.tenancy import FixedTenancy
-from light_scheduler.model import Entry, Headers, TopicNames
+from light_scheduler.model import Entry, Headers, Requester, TopicNames
+from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState
 from light_scheduler.pipeline.changelog import decoded
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
-from light_scheduler.wire import dialect_named, partition_for
+from light_scheduler.wire import change_record, dialect_named, partition_for
+from light_scheduler.wire.events import CHANGES_PARTITION
 from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, encode_entry, identity_of
+from light_scheduler.wire.tenant_changes import state_change
 
 from .ordering import ordered_producer
 
@@ -133,6 +137,14 @@ class Ledger:
             partition = self.lane_of(key)
         return self.append(self.names.commands, partition, at, key.encode(), value, control)
 
+    def stop(self, tenant: str, state: TenantState, at: int) -> None:
+        """Pause, resume or delete a tenant, as `light-scheduler tenants` does."""
+        before = self.tenants.book.get(tenant) or Tenant(name=tenant)
+        key, value = change_record(tenant, state_change(tenant, before.state, state), Requester("ops", ""), at)
+        self.append(self.names.history, CHANGES_PARTITION, at, key, value, [])
+        others = [each for each in self.tenants.book.tenants.values() if each.name != tenant]
+        self.tenants.book = TenantBook([*others, structs.replace(before, state=state)])
+
     def run(self, now: int) -> None:
         """Let every lane carry out what was recorded by then, and what is due."""
         lanes = range(self.partitions)
@@ -237,7 +249,8 @@ class Ledger:
         self._taken[lane] += len(commands)
         is_bulk_at_work = cycle.advance_bulk(MOST, 1 << 30)
         self._removals[lane].advance(cycle.transaction, MOST, 1 << 30)
-        due = overlay.due(now, MOST, 1 << 30)
+        stopped = self.tenants.book.stopped
+        due = overlay.due(now, MOST, 1 << 30, None, lambda tenant: 0 if tenant in stopped else None)
         cycle.fire_due(due, {}, TurnBudget(MOST, 1 << 30))
         cycle.answer({})
         cycle.keep_bulk()

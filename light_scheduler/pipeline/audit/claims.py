@@ -10,8 +10,9 @@ topic, and say once what happened. A record that claims nothing belongs to no pl
     scheduled    b"scheduled:" and topic     due       when it was accepted
     fired        b"fired:" and topic         due       when it was fired
     message      digest                      due       when it was fired
+    change       b"changed:" and reason      (null)    when it was made
 
-Instants are UTC epoch ms, delays ms.
+Instants are UTC epoch ms, delays ms. A change is about no schedule: it tells what holds for many.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from light_scheduler.model import After, EventType, HistoryEvent, Once, ScheduleCommand, Target
+from light_scheduler.wire.tenant_changes import read_state_change
 
 from .canonical import joined
 from .evidence import Row, digest_as_headers
 from .promises import Asked
 
 COLUMNS = "claim binary, due bigint, at bigint"
+
+CHANGED = b"changed:"
+"""Begins the claim of a change."""
 
 _BETWEEN = b"\n"
 _EVENTS = {event: f"{event.value}:".encode() for event in (EventType.SCHEDULED, EventType.FIRED)}
@@ -97,6 +102,16 @@ def claim_of_event(event: HistoryEvent) -> Claim:
     if not (0 <= due < _LONGEST and 0 <= event.at < _LONGEST):
         return NOTHING
     return Claim(begin + topic.encode(), due, event.at)
+
+
+def claim_of_change(event: HistoryEvent) -> Claim:
+    """Return what a line of history on a change claims: nothing, unless it bears on schedules."""
+    reason = event.reason or ""
+    if event.event is not EventType.CHANGED or not 0 <= event.at < _LONGEST:
+        return NOTHING
+    if read_state_change(event.tenant, reason) is None:
+        return NOTHING
+    return Claim(CHANGED + reason.encode(), None, event.at)
 
 
 def digests(parts: Parts) -> pa.Array:

@@ -93,10 +93,12 @@ class Candidates(NamedTuple):
         begun: Numbers = np.minimum(_numbers(self.command, "timestamp"), self.accepted_at)
         return begun
 
-    @property
-    def late(self) -> Numbers:
-        """How many ms later than possible each fired."""
-        return self.fired_at - np.maximum(self.due, self.begun)
+    def late(self, terms: Terms) -> Numbers:
+        """Return how many ms later than possible each fired."""
+        ready_at = np.maximum(self.due, self.begun)
+        stopped = terms.stops.each_between(self.message.column("tenant"), ready_at, self.fired_at)
+        late: Numbers = self.fired_at - ready_at - stopped
+        return late
 
 
 def _has_line(of: Candidates, line: pa.RecordBatch, event: EventType) -> Mask:
@@ -135,7 +137,7 @@ CHECKS: dict[str, Callable[[Candidates, Terms], Mask]] = {
     "at of fired": lambda of, _: _numbers(of.fired, "at") == of.fired_at,
     "fired when due": lambda of, _: of.fired_at >= of.due,
     "delivered when due": lambda of, _: of.delivered_at >= of.due,
-    "in time": lambda of, terms: of.late <= terms.bounds.patience,
+    "in time": lambda of, terms: of.late(terms) <= terms.bounds.patience,
     "lookback": _reach,
     "over": lambda of, terms: np.maximum(of.accepted_at, of.fired_at) <= terms.bounds.end,
     "target": _has_target,
@@ -200,7 +202,7 @@ def _split(groups: Groups, terms: Terms) -> tuple[pa.RecordBatch, Cleared]:
     commands = of.command.select(["topic", "lane", "offset"]).filter(pa.array(is_clear))
     last = pa.Table.from_batches([commands]).group_by(["topic", "lane"]).aggregate([("offset", "max")])
     handled = {(row["topic"], row["lane"]): row["offset_max"] for row in last.to_pylist()}
-    return left, Cleared(of.fired_at[is_clear], of.late[is_clear], handled)
+    return left, Cleared(of.fired_at[is_clear], of.late(terms)[is_clear], handled)
 
 
 def _numbers(records: pa.RecordBatch, name: str) -> Numbers:

@@ -13,6 +13,7 @@ from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_t
 from light_scheduler.wire.events import DEAD_LETTER_PREFIX
 from light_scheduler.wire.state import decode_entry
 
+from .claims import CHANGED
 from .evidence import DEAD_LETTER, imported_row
 from .readings import COLUMNS as COLUMNS
 from .readings import ROWS, batch_of
@@ -58,6 +59,17 @@ def imported(table: DataFrame, commands_topics: Mapping[str, str], topics: Mappi
             )
 
     return table.select("commands_topic", "partition", "record").mapInArrow(rows, COLUMNS)
+
+
+def is_change() -> Column:
+    """Tell whether a row of history is about a change, and not about a schedule."""
+    return F.coalesce(F.substring("claim", 1, len(CHANGED)) == F.lit(CHANGED), F.lit(False))
+
+
+def targets_and_changes(history: DataFrame) -> DataFrame:
+    """Return each target that history names, and each change that it tells, with what it claims and its place."""
+    of_change = (F.when(is_change(), F.col(name)).alias(name) for name in ("tenant", "claim", "at", *_PLACE))
+    return history.where(F.col("target").isNotNull() | is_change()).select("target", *of_change).distinct()
 
 
 def for_many(commands: DataFrame, carried: DataFrame | None = None) -> DataFrame:

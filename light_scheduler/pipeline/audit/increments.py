@@ -75,7 +75,7 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
         options = replace(options, targets=tuple({*options.targets, *known}))
     with ExitStack() as stack:
         source = ContinuedTopics(spark, options.cluster, last, own)
-        evidence = Evidence(spark, source, options, now, stack)
+        evidence = Evidence(spark, source, options, now, stack, None if last is None else last.stops)
         carried = None if last is None else state.carried(last.run)
         with progress.phase("Reading commands and history"):
             promised = evidence.promised(carried)
@@ -100,6 +100,7 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
                 source.reached(),
                 {**({} if last is None else last.whole_since), **evidence.whole_since},
                 {(row.topic, row.partition): row.offset for row in _handled(judged.found).collect()},
+                evidence.stops,
             )
             state.finish(watermark)
             return summary

@@ -1,6 +1,6 @@
 """Reads lines of history as evidence.
 
-Records that are none are left out, and so are the totals of bulk commands.
+Records that are none are left out, and so are the totals of bulk commands, and changes that bear on no schedule.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from light_scheduler.model import EventType, HistoryEvent
 from light_scheduler.wire import decode_history
 from light_scheduler.wire.redrive import REDRIVEN
 
-from .claims import NOTHING, claim_of_event
+from .claims import NOTHING, claim_of_change, claim_of_event
 from .evidence import HISTORY
 
 _WITHOUT_VERSION = (EventType.REJECTED, EventType.MOVED)
@@ -66,6 +66,8 @@ def _read(value: bytes | None) -> tuple[Any, ...] | None:
         event = decode_history(value)
     except FormatError:
         return _unread(value)
+    if (change := claim_of_change(event)) != NOTHING:
+        return event.tenant, "", None, None, *change
     if not _is_evidence(event):
         return None
     target = event.target_topic if event.event is EventType.FIRED else None

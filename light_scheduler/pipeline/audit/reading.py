@@ -13,10 +13,12 @@ from light_scheduler.pipeline.exported import read_export
 from light_scheduler.pipeline.import_decisions import adopting_topics
 
 from . import gathering
+from .claims import CHANGED
 from .evidence import HISTORY
 from .options import AuditOptions, Imported
 from .readings import Reading
 from .sources import Log, Source
+from .stops import Spans, TenantStops, spans_after, told_stops
 from .terms import Terms
 from .verdict import Bounds, Horizon
 from .verdict_table import kept
@@ -25,13 +27,23 @@ from .verdict_table import kept
 class Evidence:
     """Reads an application's topics, those first whose records promise what those after them must hold."""
 
-    def __init__(self, spark: SparkSession, source: Source, options: AuditOptions, now: int, stack: ExitStack) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        source: Source,
+        options: AuditOptions,
+        now: int,
+        stack: ExitStack,
+        stops: Mapping[str, Spans] | None = None,
+    ) -> None:
         self._spark = spark
         self._source = source
         self._options = options
         self._now = now
         self._stack = stack
         self._targets: Sequence[str] = ()
+        self.stops = dict(stops or {})
+        """When tenants were stopped, once history has been read; before that, what an audit before has found."""
         self.whole_since: Mapping[str, int] = {}
         """Since when (UTC epoch ms) each topic has all that was written to it, once the terms are known."""
         self._inputs = list(options.inputs)
@@ -45,10 +57,14 @@ class Evidence:
         """Return history and commands; bulk commands are for schedules that were `carried` over too."""
         options = self._options
         of_history = self._source.evidence([self._history], Reading("history")).select(*gathering.OF_HISTORY)
-        history = gathering.widened(kept(of_history, self._stack), HISTORY)
+        of_history = kept(of_history, self._stack)
+        history = gathering.widened(of_history.where(~gathering.is_change()), HISTORY)
         # History first: all that it tells of is among the commands that are read after it, and in the targets.
-        named = history.where("target is not null").select("target").distinct().collect()
-        self._targets = sorted({row.target for row in named} | set(options.targets))
+        told = gathering.targets_and_changes(of_history).collect()
+        self._targets = sorted({row.target for row in told if row.target is not None} | set(options.targets))
+        changes = sorted((row for row in told if row.claim is not None), key=lambda row: (row.partition, row.offset))
+        reasons = [(row.tenant, row.at, bytes(row.claim).removeprefix(CHANGED).decode()) for row in changes]
+        self.stops = spans_after(told_stops(reasons), self.stops)
         self._logs = {**self._logs, **self._source.logs(self._targets)}
         commands = self._source.evidence(self._inputs, Reading("commands", options.inputs, options.limits))
         if options.imported is not None and carried is None:
@@ -87,6 +103,7 @@ class Evidence:
             self._inputs[0],
             whole_since,
             replays_all=self._options.replays_all,
+            stops=TenantStops(self.stops),
         )
 
     def delivered(self, bounds: Bounds) -> list[DataFrame]:

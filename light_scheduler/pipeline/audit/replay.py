@@ -17,6 +17,7 @@ from .faults import Fault, FaultKind, RecordId
 from .found import MessagesByName
 from .orders import AskedOf, Line, Orders, State, Way
 from .promises import Ending, HistoryRecord, Promise, name_of
+from .stops import NEVER_STOPPED, Stops
 
 MOST_STATES = 64
 """Orders of commands that are followed at a time."""
@@ -89,8 +90,11 @@ class Replay:
             return
         self._diagnose(recorded)
 
-    def end(self, until: int, patience: int) -> None:
-        """Judge what is left at an instant: what was due `patience` ms before it should have happened by then."""
+    def end(self, until: int, patience: int, stops: Stops = NEVER_STOPPED) -> None:
+        """Judge what is left at an instant: what was due `patience` ms before it should have happened by then.
+
+        Time in which the tenant was stopped does not count.
+        """
         if self._is_lost:
             return
         ends = [
@@ -122,7 +126,7 @@ class Replay:
         if entry is None or waiting:
             return
         ready_at = max(entry.progress.wakes_at, state.since)
-        if ready_at + patience <= until:
+        if ready_at + patience + stops.between(ready_at, until) <= until:
             schedule = entry.schedule
             self._found.faults.append(
                 Fault(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from light_scheduler.engine import FiringRules
 
+from .stops import TenantStops
 from .verdict import Bounds, Horizon
 
 
@@ -13,7 +14,7 @@ from .verdict import Bounds, Horizon
 class Terms:
     """Terms for judging every schedule. If it `continues`, findings include the rest of each for the next audit.
 
-    Unless `replays_all`, schedules that `clearing` clears are not replayed.
+    Unless `replays_all`, schedules that `clearing` clears are not replayed. `stops` is when tenants were stopped.
     """
 
     rules: FiringRules
@@ -23,3 +24,4 @@ class Terms:
     whole_since: int
     continues: bool = False
     replays_all: bool = False
+    stops: TenantStops = field(default_factory=TenantStops)

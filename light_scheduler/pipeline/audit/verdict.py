@@ -21,6 +21,7 @@ from .overflow import LongList
 from .promises import Ending, HistoryRecord, Promise, Refused
 from .replay import Explained, Replay
 from .standing import Course, Series, Standing, standing_of
+from .stops import NEVER_STOPPED, Stops
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_fault = msgspec.msgpack.Decoder(Fault).decode
@@ -116,16 +117,19 @@ class Verdict(NamedTuple):
     standing: Standing | None = None
 
 
-def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> Verdict:
-    """Judge one schedule: line by line of its history, and then what is left of the rest."""
+def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon, stops: Stops = NEVER_STOPPED) -> Verdict:
+    """Judge one schedule: line by line of its history, and then what is left of the rest.
+
+    `stops` are those of its tenant.
+    """
     replay = _replay_of(case, rules)
     course = Course(case.asked, case.refused, case.series)
-    comparison = _Comparison(case, bounds, horizon)
+    comparison = _Comparison(case, bounds, horizon, stops)
     for recorded in case.recorded:
         course.take(recorded.event)
         replay.take(recorded)
         comparison.take(replay.found())
-    replay.end(bounds.end, bounds.patience)
+    replay.end(bounds.end, bounds.patience, stops)
     comparison.take(replay.found())
     comparison.end(replay.endings)
     counts = comparison.counts + Counter(unreadable=case.unreadable + case.recorded.unreadable)
@@ -149,12 +153,13 @@ def _replay_of(case: Case, rules: FiringRules) -> Replay:
 class _Comparison:
     """Holds what is promised against what is there, promise by promise."""
 
-    def __init__(self, case: Case, bounds: Bounds, horizon: Horizon) -> None:
+    def __init__(self, case: Case, bounds: Bounds, horizon: Horizon, stops: Stops) -> None:
         self._messages = case.messages
         self._dead_letters = case.dead_letters
         self._topic = case.commands_topic
         self._bounds = bounds
         self._horizon = horizon
+        self._stops = stops
         self.faults: LongList[Fault] = LongList(_encode, _decode_fault)
         self.last_fault_at = -1
         """The latest instant (UTC epoch ms) of all faults, those outside of the bounds too; -1: there are none."""
@@ -187,7 +192,7 @@ class _Comparison:
             # Of several, the one that was promised: a copy elsewhere is what is wrong, not the genuine message.
             seen = min(found, key=lambda each: len(_compared(promise, each, self._topic)))
             self._messages.take(seen)
-            late = None if promise.ready_at is None else event.at - promise.ready_at
+            late = None if promise.ready_at is None else self._waited(promise.ready_at, event.at)
             self._tell(_compared(promise, seen, self._topic))
             if late is not None and late > self._bounds.patience:
                 self._tell([_fault(FaultKind.LATE, seen, f"{late} ms after nothing else was in its way")])
@@ -198,6 +203,10 @@ class _Comparison:
             self._tell([Fault(FaultKind.MISSING, event.due, event.at, place, detail)])
         elif self._bounds.count(event.at):
             self.counts["unjudged"] += 1
+
+    def _waited(self, ready_at: int, at: int) -> int:
+        """Return for how many ms only the scheduler held a firing up."""
+        return at - ready_at - self._stops.between(ready_at, at)
 
     def _dead_lettered(self, promise: Promise, cause: DeadLetterCause) -> None:
         """Find a firing that is a dead letter according to the history."""

@@ -131,7 +131,7 @@ def _judged(evidence: Iterator[Row], terms: Terms) -> Iterator[tuple[Any, ...]]:
                 tally.counts[case] += 1
                 left.is_unjudged = True
                 continue
-            verdict = judge(case, terms.rules, terms.bounds, terms.horizon)
+            verdict = judge(case, terms.rules, terms.bounds, terms.horizon, terms.stops.of(tenant))
             tally.add(verdict, case.commands_topic, lane)
             left.add(lane, case.commands_topic, verdict)
             for fault in verdict.faults:

@@ -2,11 +2,13 @@
 
     {"format": 1, "run": 7, "app_id": "orders", "inputs": ["orders-commands"], "end": 1793491200000,
      "offsets": {"orders-history": {"0": 12, "1": 7}, "#ids": {"orders-history": "cSV6..."}},
-     "whole_since": {"orders-history": 0}, "handled": {"orders-commands": {"0": 40}}}
+     "whole_since": {"orders-history": 0}, "handled": {"orders-commands": {"0": 40}},
+     "stops": {"shop": [[1793404800000, 1793408400000], [1793487600000, null]]}}
 
 `run` counts the audits. All up to `end` (UTC epoch ms) has been judged. `offsets` is what has been read, up to and
 without that offset. `whole_since` is since when each topic had all that was written to it, `handled` the last command
-of each lane that was surely carried out.
+of each lane that was surely carried out. `stops` is when tenants were stopped (UTC epoch ms); watermarks of older
+versions are without.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from light_scheduler.errors import JobError
 from light_scheduler.pipeline.kafka.options import TopicPart, flat, nested
 from light_scheduler.pipeline.kafka.positions import Position
 from light_scheduler.wire import format_instant
+
+from .stops import Spans
 
 FORMAT = 1
 """Format of the whole state. Raise it with any change of the rows of evidence or of their values."""
@@ -36,6 +40,7 @@ class Watermark:
     position: Position
     whole_since: Mapping[str, int] = field(default_factory=dict)
     handled: Mapping[TopicPart, int] = field(default_factory=dict)
+    stops: Mapping[str, Spans] = field(default_factory=dict)
 
     def encode(self) -> str:
         """Return the document."""
@@ -53,7 +58,9 @@ class Watermark:
                 f"format {FORMAT}. Begin a new state: give --since-last another path"
             )
         position, handled = Position.of(fields.pop("offsets")), flat(fields.pop("handled"))
-        return cls(**fields | {"inputs": tuple(fields["inputs"]), "position": position, "handled": handled})
+        stops = {tenant: tuple((begin, end) for begin, end in of) for tenant, of in fields.pop("stops", {}).items()}
+        given = {"inputs": tuple(fields["inputs"]), "position": position, "handled": handled, "stops": stops}
+        return cls(**fields | given)
 
     def check(self, app_id: str, inputs: Collection[str], end: int) -> None:
         """Raise JobError if an audit of this application, up to an instant, cannot continue here."""

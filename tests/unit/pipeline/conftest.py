@@ -27,6 +27,7 @@ from light_scheduler.pipeline.audit.evidence import (
 from light_scheduler.pipeline.audit.faults import Fault, FaultKind
 from light_scheduler.pipeline.audit.header_lists import HeaderLists
 from light_scheduler.pipeline.audit.messages import Messages, claims_of, usual_headers
+from light_scheduler.pipeline.audit.stops import TenantStops, spans_after, told_stops
 from light_scheduler.pipeline.audit.verdict import Bounds, Case, Horizon, Verdict, judge
 from light_scheduler.wire import decode_dead_letter, decode_history, dialect_named, parse_firing
 
@@ -71,11 +72,12 @@ def judged(
     of_history = ledger.topics[ledger.names.history]
     horizon = Horizon({ledger.target: bounds.first_read}, 0, history, of_history)
     found: dict[str, Verdict] = {}
-    for (_, id), of_one in rows.items():
+    for (tenant, id), of_one in rows.items():
         of_one.sort(key=order_of)
         for lane, case in cases(of_one, ledger.names.commands, whole_since):
             assert isinstance(case, Case)
-            found[f"{id} of lane {lane}" if id in found else id] = judge(case, ledger.rules, bounds, horizon)
+            verdict = judge(case, ledger.rules, bounds, horizon, stops_of(ledger).of(tenant))
+            found[f"{id} of lane {lane}" if id in found else id] = verdict
     return found
 
 
@@ -115,6 +117,13 @@ def judged_in_parts(ledger: Ledger, cuts: Sequence[int], patience: int = MINUTE)
     return found
 
 
+def stops_of(ledger: Ledger) -> TenantStops:
+    """Return when tenants were stopped, as history tells it."""
+    events = [decode_history(record.value) for record in ledger.of(ledger.names.history)]
+    reasons = [(event.tenant, event.at, event.reason or "") for event in events if event.event is EventType.CHANGED]
+    return TenantStops(spans_after(told_stops(reasons), {}))
+
+
 def _fresh(
     who: tuple[str, str], judged_now: Sequence[tuple[int, Verdict]], handled: Mapping[int, int], told: set[Any]
 ) -> list[Fault]:
@@ -147,7 +156,7 @@ def carried_over(
 def _judged_rows(ledger: Ledger, rows: list[Row], bounds: Bounds, horizon: Horizon) -> list[tuple[int, Verdict]]:
     rows.sort(key=order_of)
     return [
-        (lane, judge(case, ledger.rules, bounds, horizon))
+        (lane, judge(case, ledger.rules, bounds, horizon, stops_of(ledger).of(rows[0].tenant)))
         for lane, case in cases(rows, ledger.names.commands, 0)
         if isinstance(case, Case)
     ]

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from support.ledger import Ledger, Record
 from support.tries import tries
 
-from light_scheduler.pipeline.audit.claims import claim_of_event
+from light_scheduler.model import Requester
+from light_scheduler.pipeline.audit.claims import CHANGED, claim_of_event
 from light_scheduler.pipeline.audit.evidence import COMMAND, HISTORY, SEEN, Row, payload_digest
 from light_scheduler.pipeline.audit.readings import ROWS, Reading
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema
-from light_scheduler.wire import decode_history
+from light_scheduler.wire import change_record, decode_history
 
 from .conftest import claim_of_message, evidence
 from .test_audit import HOUR, STEPS, M, busy, firing_of
@@ -141,6 +142,14 @@ def test_a_line_that_this_version_cannot_read_is_evidence_if_it_says_whose_it_is
     value, is_evidence = LINES[name]
     rows = read(Reading("history"), [Record("history", 0, 0, M, None, value, [])])
     assert [(row["tenant"], row["claim"]) for row in rows] == [("default", None)] * is_evidence
+
+
+def test_a_change_of_a_tenants_state_is_read_and_says_when_it_was_made() -> None:
+    state, rules = "tenant shop: active -> paused", "rules of tenant shop: weight none -> 3"
+    changes = [change_record("shop", reason, Requester("ops", ""), M + 1) for reason in (state, rules)]
+    records = [Record("history", 0, place, M, key, value, []) for place, (key, value) in enumerate(changes)]
+    (row,) = read(Reading("history"), records)
+    assert (row["tenant"], row["id"], row["claim"], row["at"]) == ("shop", "", CHANGED + state.encode(), M + 1)
 
 
 def test_messages_claim_among_others_what_each_claims_alone(busy: Ledger) -> None:

@@ -21,7 +21,14 @@ IDS = {"orders-commands": "c", "orders-history": "h", "reminders": "t"}
 REACHED = {("orders-commands", 0): 10, ("orders-history", 0): 20, ("reminders", 0): 5}
 OWN = ("orders-commands", "orders-history")
 LAST = Watermark(
-    7, "orders", ("orders-commands",), M, Position(REACHED, IDS), {"orders-history": M - 1}, {("orders-commands", 0): 9}
+    7,
+    "orders",
+    ("orders-commands",),
+    M,
+    Position(REACHED, IDS),
+    {"orders-history": M - 1},
+    {("orders-commands", 0): 9},
+    {"shop": ((M - 9, M - 5), (M - 1, None))},
 )
 GOLDEN = {
     "format": 1,
@@ -32,12 +39,18 @@ GOLDEN = {
     "offsets": {"orders-commands": {"0": 10}, "orders-history": {"0": 20}, "reminders": {"0": 5}, "#ids": IDS},
     "whole_since": {"orders-history": M - 1},
     "handled": {"orders-commands": {"0": 9}},
+    "stops": {"shop": [[M - 9, M - 5], [M - 1, None]]},
 }
 
 
 def test_a_watermark_is_the_documented_document() -> None:
     assert json.loads(LAST.encode()) == GOLDEN
     assert Watermark.decode(json.dumps(GOLDEN)) == LAST
+
+
+def test_a_watermark_of_an_older_version_knows_of_no_stopped_tenant() -> None:
+    older = {name: value for name, value in GOLDEN.items() if name != "stops"}
+    assert Watermark.decode(json.dumps(older)) == replace(LAST, stops={})
 
 
 def test_a_state_of_another_format_is_refused() -> None:

@@ -19,7 +19,7 @@ from support.placing import delete_topic
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic
-from light_scheduler.model.tenant_rules import TenantState
+from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
 from light_scheduler.pipeline.audit.continuing import ContinuedTopics
 from light_scheduler.pipeline.audit.sources import Topics
@@ -173,6 +173,35 @@ def test_what_waited_while_its_tenant_was_paused_is_no_fault_in_any_audit(
     assert first.firings + second.firings == whole.firings == len(ledger.of(ledger.target))
     assert whole.lateness_ms["max"] <= MINUTE
     assert audit(M + 2 * HOUR, replays_all=True) == whole
+
+
+@pytest.mark.soak
+def test_commands_that_wait_for_a_quota_of_their_tenant_are_no_faults_in_any_audit(
+    ledger: Ledger, audit: Callable[..., AuditSummary], kafka: Kafka, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "state")
+    rules = TenantRules(commands_per_second=1, over_rate=OverRate.DELAY)
+    ledger.tenants.book = TenantBook([Tenant(name="shop", rules=rules)])
+    for number in range(10):
+        ledger.send(f"shop-{number}", M + HOUR, ("at", M + 2 * HOUR), ("tenant", "shop"), partition=0)
+    ledger.send("other", M + HOUR, ("after", 0), ("tenant", "other"), partition=0)
+    ledger.run(M + HOUR)
+    ledger.produce(kafka.bootstrap_servers)
+    end = M + HOUR + MINUTE // 2
+    first = audit(end, since_last=path)
+    whole = audit(end)
+    replayed = audit(end, replays_all=True)
+    for waited in range(31, 60):
+        ledger.run(M + HOUR + waited * 1_000)
+    ledger.produce(kafka.bootstrap_servers)
+
+    second = audit(M + HOUR + MINUTE, since_last=path)
+
+    assert {fault.id for fault in first.faults} == {"s-2"}
+    assert replayed == whole
+    assert (whole.faults, whole.waiting) == (first.faults, first.waiting)
+    assert first.waiting > 0
+    assert (list(second.faults), second.waiting, second.unjudged) == ([], 0, 0)
 
 
 def leave_unfinished(state: AuditState, path: str) -> None:

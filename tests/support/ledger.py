@@ -14,7 +14,8 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from msgspec import structs
 
-from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.engine import FairQueue, FiringRules, Limits
+from light_scheduler.engine.command_rates import CommandRates
 from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.lanes.budget import TurnBudget
@@ -92,6 +93,7 @@ class Ledger:
         self._tables = [ScheduleTable(MemoryStore()) for _ in range(partitions)]
         self._taken = [0] * partitions
         self._removals = [Removal() for _ in range(partitions)]
+        self._command_rates = [CommandRates() for _ in range(partitions)]
         self.tenants = FixedTenancy()
         self._topics = _Topics(self)
         self._produced: defaultdict[tuple[str, int], int] = defaultdict(int)
@@ -240,9 +242,11 @@ class Ledger:
             self.rules,
             self._topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
             tenants=self.tenants,
+            command_rates=self._command_rates[lane],
         )
         cycle = Cycle(context, overlay, batches, now)  # type: ignore[arg-type]
         log, start = self.records[names.commands, lane], self._taken[lane]
+        waited = cycle.take_delayed(MOST, 1 << 30, FairQueue())
         commands = list(takewhile(lambda record: record.timestamp <= now, log[start : start + MOST]))
         for record in commands:
             cycle.take(record)
@@ -255,7 +259,8 @@ class Ledger:
         cycle.answer({})
         cycle.keep_bulk()
         overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), complete_at=now)
-        return bool(commands or due.entries or is_bulk_at_work)
+        self._command_rates[lane].commit()
+        return bool(waited or commands or due.entries or is_bulk_at_work)
 
     def _wakes(self) -> Iterator[int]:
         for lane, table in enumerate(self._tables):

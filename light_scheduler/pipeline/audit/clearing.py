@@ -20,6 +20,7 @@ from light_scheduler.pipeline.lag import LAG_MS
 
 from .claims import claimed
 from .evidence import COMMAND, HISTORY, SEEN
+from .handled import Queue
 from .header_lists import Mask, Numbers, each_value, mask_of
 from .terms import Terms
 
@@ -35,12 +36,12 @@ _WHOSE = ("tenant", "id")
 class Cleared(NamedTuple):
     """Schedules of a batch that are cleared: when each fired (UTC epoch ms), and how late (ms).
 
-    `handled` has, by topic and lane, the offset of the last of their commands.
+    `handled` has, by topic, lane and tenant, the offset of the last of their commands.
     """
 
     fired_at: Numbers
     late: Numbers
-    handled: dict[tuple[str, int], int]
+    handled: dict[Queue, int]
 
 
 class Groups(NamedTuple):
@@ -199,9 +200,10 @@ def _split(groups: Groups, terms: Terms) -> tuple[pa.RecordBatch, Cleared]:
     is_left = np.ones(len(groups.firsts), np.bool_)
     is_left[chosen] = ~is_clear
     left = groups.batch.select(_WHOSE).take(pa.array(groups.firsts[is_left]))
-    commands = of.command.select(["topic", "lane", "offset"]).filter(pa.array(is_clear))
-    last = pa.Table.from_batches([commands]).group_by(["topic", "lane"]).aggregate([("offset", "max")])
-    handled = {(row["topic"], row["lane"]): row["offset_max"] for row in last.to_pylist()}
+    queue = ["topic", "lane", "tenant"]
+    commands = of.command.select([*queue, "offset"]).filter(pa.array(is_clear))
+    last = pa.Table.from_batches([commands]).group_by(queue).aggregate([("offset", "max")])
+    handled = {Queue(row["topic"], row["lane"], row["tenant"]): row["offset_max"] for row in last.to_pylist()}
     return left, Cleared(of.fired_at[is_clear], of.late(terms)[is_clear], handled)
 
 

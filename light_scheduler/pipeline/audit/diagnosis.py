@@ -47,7 +47,7 @@ class Diagnoses:
         event, entry = recorded.event, state.entry
         if event.event is EventType.MOVED and entry is None and state.position < len(self._orders.asked):
             fault = _fault(recorded, FaultKind.IGNORED, "it was passed on to another partition, and is in none")
-            return Diagnosis([fault], state=state._replace(position=state.position + 1))
+            return Diagnosis([fault], state=state.at(state.position + 1))
         if event.event in ASKED or event.event is EventType.COMPLETED:
             detail = f"history tells {event.event}, and no command asked for it"
             return self._without_some(recorded, state) or _lost(recorded, FaultKind.UNEXPECTED, detail)
@@ -81,7 +81,7 @@ class Diagnoses:
         """Explain a line by a later command than the next one: those before it had no effect."""
         asked, state = self._orders.asked, state._replace(following=())
         for position in range(state.position + 1, len(asked)):
-            found = list(self._orders.ways(state._replace(position=position), recorded.event))
+            found = list(self._orders.ways(state.at(position), recorded.event))
             if found:
                 detail = "a later command had its effect, and this one none"
                 ignored = [
@@ -92,7 +92,8 @@ class Diagnoses:
                         RecordId(self._topic, each.partition, each.offset),
                         detail,
                     )
-                    for each in asked[state.position : position]
+                    for place, each in enumerate(asked[state.position : position], state.position)
+                    if place not in state.ahead
                 ]
                 return Diagnosis(ignored, found[0])
         return None

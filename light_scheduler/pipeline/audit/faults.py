@@ -26,7 +26,7 @@ class FaultKind(StrEnum):
     UNEXPECTED = "unexpected"
     """Delivered, or in the history, although nothing asked for it."""
     IGNORED = "ignored"
-    """A command that had no effect, although it should have had one and later commands had theirs."""
+    """A command that had no effect, although it should have had one and later ones of its tenant had theirs."""
 
 
 class RecordId(NamedTuple):

@@ -25,6 +25,7 @@ from . import rates
 from .continuing import ContinuedTopics
 from .evidence import COMMAND, IMPORTED
 from .gathering import CARRIED, COLUMNS
+from .handled import Queue
 from .options import AuditOptions
 from .period import require_past
 from .reading import Evidence
@@ -99,7 +100,7 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
                 bounds.end,
                 source.reached(),
                 {**({} if last is None else last.whole_since), **evidence.whole_since},
-                {(row.topic, row.partition): row.offset for row in _handled(judged.found).collect()},
+                {Queue(row.topic, row.partition, row.tenant): row.offset for row in _handled(judged.found).collect()},
                 evidence.stops,
             )
             state.finish(watermark)
@@ -115,8 +116,8 @@ def _judged(
     if expanded := series.count():
         parts.append(rates.disagreements(rates.events(replayed, series), series, terms.bounds))
     if last is not None and last.handled:
-        before = [(HANDLED, topic, partition, offset) for (topic, partition), offset in last.handled.items()]
-        columns = "what string, topic string, partition int, offset bigint"
+        before = [(HANDLED, *queue, offset) for queue, offset in last.handled.items()]
+        columns = "what string, topic string, partition int, tenant string, offset bigint"
         parts.append(rows.sparkSession.createDataFrame(before, columns))
     # Written and read back: what comes next is planned on a table, and not on all that led to it.
     found = state.scratch(f"{name}-findings", reduce(_united, parts))
@@ -165,4 +166,4 @@ def _standing(found: DataFrame) -> DataFrame:
 
 
 def _handled(found: DataFrame) -> DataFrame:
-    return found.where(F.col("what") == HANDLED).groupBy("topic", "partition").agg(F.max("offset").alias("offset"))
+    return found.where(F.col("what") == HANDLED).groupBy(*Queue._fields).agg(F.max("offset").alias("offset"))

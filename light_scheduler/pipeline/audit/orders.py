@@ -16,9 +16,11 @@ from light_scheduler.model import (
     BulkCommand,
     BulkPart,
     Command,
+    CompleteCommand,
     DeadLetterCause,
     Entry,
     EventType,
+    ExtendCommand,
     HistoryEvent,
     Outcome,
     ScheduleCommand,
@@ -39,6 +41,9 @@ ASKED = frozenset(
     }
 )
 """Events that only a command can cause."""
+
+OVERTAKING = frozenset({EventType.COMPLETED, EventType.UPDATED, EventType.REJECTED})
+"""Events that commands cause that do not wait behind those of their tenant which its quotas delay."""
 
 
 class Line(NamedTuple):
@@ -69,7 +74,8 @@ class State(NamedTuple):
     """How far the commands have been carried out, what is pending then, and which lines have to follow at once.
 
     `since` is when the last command that had an effect was recorded (UTC epoch ms), `refused` how many of those that
-    cannot be understood history has told of.
+    cannot be understood history has told of. `ahead` are the places of commands behind `position` that were carried out
+    before it, in their order.
     """
 
     position: int
@@ -77,6 +83,14 @@ class State(NamedTuple):
     since: int
     refused: int = 0
     following: tuple[Line, ...] = ()
+    ahead: tuple[int, ...] = ()
+
+    def at(self, position: int) -> State:
+        """Return the state with all commands before a position carried out."""
+        ahead = tuple(place for place in self.ahead if place >= position)
+        while ahead and ahead[0] == position:
+            position, ahead = position + 1, ahead[1:]
+        return self._replace(position=position, ahead=ahead)
 
 
 Way = tuple[State, Line | None]
@@ -125,6 +139,26 @@ class Orders:
                 if event.event not in ASKED:
                     yield from self.by_turn(quiet, event)
 
+    def overtaking(self, state: State, event: HistoryEvent) -> Iterator[Way]:
+        """Yield the ways in which a command explains a line that was carried out while those before it waited."""
+        if state.following or event.event not in OVERTAKING:
+            return
+        for idle in self.idle(state, event.at):
+            for quiet in self.quiet(idle, event.at):
+                for place in range(quiet.position + 1, len(self.asked)):
+                    if place in quiet.ahead or not self.overtakes(self.asked[place]):
+                        continue
+                    for after, line in self.by_command(quiet._replace(position=place, ahead=()), event):
+                        ahead = tuple(sorted((*quiet.ahead, place)))
+                        yield after._replace(position=quiet.position, ahead=ahead), line
+
+    def overtakes(self, asked: Command) -> bool:
+        """Return whether a command does not wait while quotas delay those of its tenant before it.
+
+        Reports of consumers never do, and what finds no room in the queue is rejected.
+        """
+        return isinstance(asked, CompleteCommand | ExtendCommand) or asked.offset in self._rejected
+
     def idle(self, state: State, now: int) -> Iterator[State]:
         """Yield a state, and those after commands that change nothing in it."""
         yield state
@@ -135,7 +169,7 @@ class Orders:
                 return
             if decision.event is not None:
                 return
-            state = state._replace(position=state.position + 1)
+            state = state.at(state.position + 1)
             yield state
 
     def quiet(self, state: State, now: int) -> Iterator[State]:
@@ -158,7 +192,7 @@ class Orders:
         if state.position == len(self.asked):
             return
         asked = self.asked[state.position]
-        after = state._replace(position=state.position + 1)
+        after = state.at(state.position + 1)
         if event.event is EventType.MOVED:
             if state.entry is None and asked.offset in self._passed_on:
                 yield after, None

@@ -68,9 +68,15 @@ class Replay:
 
     @property
     def handled(self) -> int | None:
-        """The offset of the last command that is known to have been carried out."""
-        position = min(state.position for state in self._states)
-        return self._orders.asked[position - 1].offset if position else None
+        """The offset of the last command that is known to have been carried out after all of its tenant before it.
+
+        Commands that overtake others tell nothing of them.
+        """
+        for place in range(min(state.position for state in self._states) - 1, -1, -1):
+            asked = self._orders.asked[place]
+            if not self._orders.overtakes(asked):
+                return asked.offset
+        return None
 
     def found(self) -> Explained:
         """Return what was found since this was called last: a series can have more of it than fits into memory."""
@@ -106,7 +112,8 @@ class Replay:
         furthest = max(state.position for state in ends)
         state = [state for state in ends if state.position == furthest][-1]
         refused = [each for each in self._orders.refused[state.refused :] if not each.may_be_report]
-        left = [*self._orders.asked[state.position :], *refused]
+        places = (place for place in range(state.position, len(self._orders.asked)) if place not in state.ahead)
+        left = [*(self._orders.asked[place] for place in places), *refused]
         waiting = [asked for asked in left if self._whole_since <= asked.recorded_at <= until]
         self._found.unjudged.extend(asked.recorded_at for asked in left if asked.recorded_at < self._whole_since)
         for asked in waiting:
@@ -145,6 +152,9 @@ class Replay:
         found: list[Way] = []
         for state in self._states:
             found += self._orders.ways(state, recorded.event)
+        if not found:
+            for state in self._states:
+                found += self._orders.overtaking(state, recorded.event)
         if not found:
             return False
         if len(found) > 1:
@@ -206,7 +216,7 @@ class Replay:
         if recorded.event.event is not EventType.SCHEDULED:
             return False
         for position in range(self._states[0].position, len(self._orders.asked)):
-            state = self._states[0]._replace(position=position, entry=None, since=0, following=())
+            state = self._states[0].at(position)._replace(entry=None, since=0, following=())
             if any(True for _ in self._orders.by_command(state, recorded.event)):
                 self._states = [state]
                 self._is_lost = False

@@ -13,6 +13,7 @@ from light_scheduler.pipeline.percentiles import percentiles
 from light_scheduler.pipeline.tables import write_table
 
 from .faults import FaultKind
+from .handled import Queue
 from .options import AuditOptions
 from .summary import MOST_SHOWN, AuditSummary, Figures, FoundFault, audit_page
 from .verdict import Bounds
@@ -27,13 +28,12 @@ _KINDS = [kind.value for kind in FaultKind]
 
 
 def without_waiting(found: DataFrame) -> tuple[DataFrame, int]:
-    """Return the faults, and how many commands have had no effect because no worker has come to them yet."""
+    """Return the faults, and how many commands have had no effect because they wait: for a worker, or for a quota."""
     faults = found.where(F.col("what") == FAULT)
     if faults.isEmpty():  # as most audits find: no step of what follows is planned then
         return faults, 0
-    of_lane = ["topic", "partition"]
-    handled = found.where(F.col("what") == HANDLED).groupBy(*of_lane).agg(F.max("offset").alias("handled"))
-    faults = faults.join(F.broadcast(handled), of_lane, "left")
+    handled = found.where(F.col("what") == HANDLED).groupBy(*Queue._fields).agg(F.max("offset").alias("handled"))
+    faults = faults.join(F.broadcast(handled), list(Queue._fields), "left")
     is_waiting = (F.col("name") == FaultKind.IGNORED.value) & (F.col("offset") > F.coalesce("handled", F.lit(-1)))
     return faults.where(~is_waiting), faults.where(is_waiting).count()
 

@@ -20,7 +20,7 @@ _UNJUDGED = {
     "ambiguous": "schedules could not be judged: their ids are used on several commands topics",
     "moved": "schedules could not be judged: they moved, or their commands were passed on, since partitions were added",
     "unreadable": "records look like the scheduler's, and are not",
-    "waiting": "commands wait for a worker",
+    "waiting": "commands wait for a worker, or for a quota of their tenant",
 }
 _MEANINGS = {
     "missing": "promised, and not delivered",
@@ -61,8 +61,8 @@ class AuditSummary:
     `start` and `end` are UTC epoch ms. `unjudged` counts history events and firings without a counterpart to compare
     with, `ambiguous` schedules whose ids are used on several commands topics, `moved` those that moved between
     partitions, `unreadable` records that look like the scheduler's and are not, and `waiting` commands that no worker
-    has read yet. `expanded_by_spark` is the number of series that Spark has expanded on its own. `faults` are the first
-    ones.
+    has carried out yet. `expanded_by_spark` is the number of series that Spark has expanded on its own. `faults` are
+    the first ones.
     """
 
     start: int

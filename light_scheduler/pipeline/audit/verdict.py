@@ -105,7 +105,8 @@ class Case(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The verdict on a schedule: faults, deliveries, counts, and the last command of the lane that was surely handled.
+    """The verdict on a schedule: faults, deliveries, counts, and the last command of its tenant in the lane that was
+    surely handled.
 
     `standing` is all that the next audit needs of the schedule; None: it needs all records.
     """

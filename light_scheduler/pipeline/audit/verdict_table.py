@@ -22,6 +22,7 @@ from .clearing import COLUMNS as COMPARED
 from .clearing import Cleared, without_cleared
 from .deliveries import lateness_step
 from .evidence import HISTORY, Row, evidence_rows, standing_row
+from .handled import Queue
 from .header_lists import Numbers
 from .readings import batch_of
 from .terms import Terms
@@ -35,8 +36,8 @@ FINDINGS = (
     "partition int, offset bigint, number bigint, detail string, key binary, value binary"
 )
 """A row is a FAULT; or a `number` of what is counted: COUNT by `name`, firings by LATENESS (`at`, in ms) and by
-MINUTE (`at`, UTC epoch ms); or HANDLED: up to which `offset` a lane has surely carried its commands out; or LEFT: a
-schedule that is still to be replayed.
+MINUTE (`at`, UTC epoch ms); or HANDLED: up to which `offset` a lane has surely carried out the commands of a tenant; or
+LEFT: a schedule that is still to be replayed.
 
 For the next audit, if one is to continue this one, a schedule STANDS as `value` says (`key` is its series, `at` the
 timestamp of its evidence); or it is OPEN, and all its rows are needed again; or UNJUDGED, and its commands say why.
@@ -132,7 +133,7 @@ def _judged(evidence: Iterator[Row], terms: Terms) -> Iterator[tuple[Any, ...]]:
                 left.is_unjudged = True
                 continue
             verdict = judge(case, terms.rules, terms.bounds, terms.horizon, terms.stops.of(tenant))
-            tally.add(verdict, case.commands_topic, lane)
+            tally.add(verdict, Queue(case.commands_topic, lane, tenant))
             left.add(lane, case.commands_topic, verdict)
             for fault in verdict.faults:
                 named = fault.kind.value, tenant, id, lane, fault.due, fault.at
@@ -176,15 +177,15 @@ class _Tally:
         self.counts: Counter[str] = Counter()
         self._lateness: Counter[int] = Counter()
         self._minutes: Counter[int] = Counter()
-        self._handled: dict[tuple[str, int], int] = {}
+        self._handled: dict[Queue, int] = {}
 
-    def add(self, verdict: Verdict, topic: str, lane: int) -> None:
+    def add(self, verdict: Verdict, queue: Queue) -> None:
         self.counts.update(verdict.counts)
         self.counts["delivered"] += verdict.deliveries.number
         self._minutes.update(verdict.deliveries.minutes)
         self._lateness.update(verdict.deliveries.lateness)
         if verdict.handled is not None:
-            self._handled[topic, lane] = max(verdict.handled, self._handled.get((topic, lane), -1))
+            self._handled[queue] = max(verdict.handled, self._handled.get(queue, -1))
 
     def add_cleared(self, cleared: Cleared, bounds: Bounds) -> None:
         self.counts["schedules"] += len(cleared.fired_at)
@@ -193,8 +194,8 @@ class _Tally:
         self._minutes.update(_frequencies(cleared.fired_at[counted] // MINUTE_MS * MINUTE_MS))
         for late, number in _frequencies(cleared.late[counted]).items():
             self._lateness[lateness_step(late)] += number
-        for place, offset in cleared.handled.items():
-            self._handled[place] = max(offset, self._handled.get(place, -1))
+        for queue, offset in cleared.handled.items():
+            self._handled[queue] = max(offset, self._handled.get(queue, -1))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         for name, number in self.counts.items():
@@ -202,8 +203,8 @@ class _Tally:
         for what, numbers in ((LATENESS, self._lateness), (MINUTE, self._minutes)):
             for at, number in numbers.items():
                 yield what, None, None, None, None, None, at, None, None, None, number, None, None, None
-        for (topic, lane), offset in self._handled.items():
-            yield HANDLED, None, None, None, lane, None, None, topic, lane, offset, 1, None, None, None
+        for (topic, lane, tenant), offset in self._handled.items():
+            yield HANDLED, None, tenant, None, lane, None, None, topic, lane, offset, 1, None, None, None
 
 
 def _frequencies(numbers: Numbers) -> dict[int, int]:

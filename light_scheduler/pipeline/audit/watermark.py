@@ -2,13 +2,13 @@
 
     {"format": 1, "run": 7, "app_id": "orders", "inputs": ["orders-commands"], "end": 1793491200000,
      "offsets": {"orders-history": {"0": 12, "1": 7}, "#ids": {"orders-history": "cSV6..."}},
-     "whole_since": {"orders-history": 0}, "handled": {"orders-commands": {"0": 40}},
+     "whole_since": {"orders-history": 0}, "handled": {"orders-commands": {"0": {"shop": 40}}},
      "stops": {"shop": [[1793404800000, 1793408400000], [1793487600000, null]]}}
 
 `run` counts the audits. All up to `end` (UTC epoch ms) has been judged. `offsets` is what has been read, up to and
 without that offset. `whole_since` is since when each topic had all that was written to it, `handled` the last command
-of each lane that was surely carried out. `stops` is when tenants were stopped (UTC epoch ms); watermarks of older
-versions are without.
+of each tenant in each lane that was surely carried out; older versions had it of each lane, which tells nothing.
+`stops` is when tenants were stopped (UTC epoch ms); older versions did without.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from light_scheduler.errors import JobError
-from light_scheduler.pipeline.kafka.options import TopicPart, flat, nested
+from light_scheduler.pipeline.kafka.options import TopicPart
 from light_scheduler.pipeline.kafka.positions import Position
 from light_scheduler.wire import format_instant
 
+from .handled import Handled, flat_by_tenant, nested_by_tenant
 from .stops import Spans
 
 FORMAT = 1
@@ -39,12 +40,12 @@ class Watermark:
     end: int
     position: Position
     whole_since: Mapping[str, int] = field(default_factory=dict)
-    handled: Mapping[TopicPart, int] = field(default_factory=dict)
+    handled: Handled = field(default_factory=dict)
     stops: Mapping[str, Spans] = field(default_factory=dict)
 
     def encode(self) -> str:
         """Return the document."""
-        fields = asdict(self) | {"offsets": self.position.json(), "handled": nested(self.handled)}
+        fields = asdict(self) | {"offsets": self.position.json(), "handled": nested_by_tenant(self.handled)}
         del fields["position"]
         return json.dumps({"format": FORMAT, **fields})
 
@@ -57,7 +58,7 @@ class Watermark:
                 f"another version of light-scheduler wrote the state of the audit, in format {format}; this one reads "
                 f"format {FORMAT}. Begin a new state: give --since-last another path"
             )
-        position, handled = Position.of(fields.pop("offsets")), flat(fields.pop("handled"))
+        position, handled = Position.of(fields.pop("offsets")), flat_by_tenant(fields.pop("handled"))
         stops = {tenant: tuple((begin, end) for begin, end in of) for tenant, of in fields.pop("stops", {}).items()}
         given = {"inputs": tuple(fields["inputs"]), "position": position, "handled": handled, "stops": stops}
         return cls(**fields | given)

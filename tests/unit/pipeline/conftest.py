@@ -90,7 +90,7 @@ def judged_in_parts(ledger: Ledger, cuts: Sequence[int], patience: int = MINUTE)
     found: list[tuple[str, Fault]] = []
     carried: dict[tuple[str, str], list[Row]] = {}
     before: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    handled_by: defaultdict[int, int] = defaultdict(lambda: -1)
+    handled_by: defaultdict[tuple[str, int], int] = defaultdict(lambda: -1)
     ends = dict.fromkeys(ledger.records, 0)
     for number, cut in enumerate(cuts):
         bounds = Bounds(0, cut, patience, cuts[number - 1] + 1 if number else 0)
@@ -101,8 +101,10 @@ def judged_in_parts(ledger: Ledger, cuts: Sequence[int], patience: int = MINUTE)
                 new[row.tenant, row.id].append(row)
         rows = {who: carried.get(who, []) + new[who] for who in sorted(carried.keys() | new.keys())}
         verdicts = {who: _judged_rows(ledger, of_one, bounds, horizon) for who, of_one in rows.items()}
-        for lane, handled in [(lane, verdict.handled) for each in verdicts.values() for lane, verdict in each]:
-            handled_by[lane] = max(handled_by[lane], -1 if handled is None else handled)
+        for (tenant, _), of_lanes in verdicts.items():
+            for lane, verdict in of_lanes:
+                handled = -1 if verdict.handled is None else verdict.handled
+                handled_by[tenant, lane] = max(handled_by[tenant, lane], handled)
         carried = {}
         for who, of_one in rows.items():
             if _fresh(who, verdicts[who], handled_by, told):
@@ -125,14 +127,17 @@ def stops_of(ledger: Ledger) -> TenantStops:
 
 
 def _fresh(
-    who: tuple[str, str], judged_now: Sequence[tuple[int, Verdict]], handled: Mapping[int, int], told: set[Any]
+    who: tuple[str, str],
+    judged_now: Sequence[tuple[int, Verdict]],
+    handled: Mapping[tuple[str, int], int],
+    told: set[Any],
 ) -> list[Fault]:
     return [
         fault
         for lane, verdict in judged_now
         for fault in verdict.faults
         if key_of(who, fault) not in told
-        if fault.kind is not FaultKind.IGNORED or fault.place.offset <= handled.get(lane, -1)
+        if fault.kind is not FaultKind.IGNORED or fault.place.offset <= handled.get((who[0], lane), -1)
     ]
 
 

@@ -98,7 +98,7 @@ def found(rows: Iterable[Row], terms: Terms, size: int = 10_000) -> Any:
     for row in findings:
         key = row["what"], row["name"], row["at"]
         if row["what"] == HANDLED:
-            key = HANDLED, row["topic"], row["lane"]
+            key = HANDLED, row["topic"], (row["lane"], row["tenant"])
             counted[key] = max(row["offset"], counted.get(key, -1))
         elif row["what"] not in (COUNT, LATENESS, MINUTE):
             others.append(sorted(row.items(), key=str))

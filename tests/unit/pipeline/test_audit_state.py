@@ -13,6 +13,7 @@ import pytest
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.audit.evidence import _FORMS
 from light_scheduler.pipeline.audit.gathering import COLUMNS
+from light_scheduler.pipeline.audit.handled import Queue
 from light_scheduler.pipeline.audit.watermark import FORMAT, Watermark
 from light_scheduler.pipeline.kafka.positions import Position
 
@@ -27,7 +28,7 @@ LAST = Watermark(
     M,
     Position(REACHED, IDS),
     {"orders-history": M - 1},
-    {("orders-commands", 0): 9},
+    {Queue("orders-commands", 0, "shop"): 9},
     {"shop": ((M - 9, M - 5), (M - 1, None))},
 )
 GOLDEN = {
@@ -38,7 +39,7 @@ GOLDEN = {
     "end": M,
     "offsets": {"orders-commands": {"0": 10}, "orders-history": {"0": 20}, "reminders": {"0": 5}, "#ids": IDS},
     "whole_since": {"orders-history": M - 1},
-    "handled": {"orders-commands": {"0": 9}},
+    "handled": {"orders-commands": {"0": {"shop": 9}}},
     "stops": {"shop": [[M - 9, M - 5], [M - 1, None]]},
 }
 
@@ -51,6 +52,11 @@ def test_a_watermark_is_the_documented_document() -> None:
 def test_a_watermark_of_an_older_version_knows_of_no_stopped_tenant() -> None:
     older = {name: value for name, value in GOLDEN.items() if name != "stops"}
     assert Watermark.decode(json.dumps(older)) == replace(LAST, stops={})
+
+
+def test_what_lanes_had_handled_of_all_tenants_together_tells_of_none_alone() -> None:
+    older = GOLDEN | {"handled": {"orders-commands": {"0": 9}}}
+    assert Watermark.decode(json.dumps(older)) == replace(LAST, handled={})
 
 
 def test_a_state_of_another_format_is_refused() -> None:

@@ -2,7 +2,6 @@
 
 `Delays` runs in every worker: it follows the rules (`stored_rules`), shares the partitions of their sources with other
 workers (`membership`), and has a lane for each rule and partition (`lane`), which goes on where `positions` says.
-`changes` says what the history tells of a change of a rule.
 """
 
 from typing import TYPE_CHECKING

@@ -22,10 +22,9 @@ from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
 from light_scheduler.model import DelayRule, Requester, RuleBook
 from light_scheduler.model.delay import check_rule, rule_book
 from light_scheduler.settings import Settings
-from light_scheduler.wire import change_record
+from light_scheduler.wire import change_record, delay_changes
 from light_scheduler.wire.delays import encode_rule
 
-from . import changes
 from .lane import DelayLane, DelayServices
 from .membership import Membership
 from .positions import Positions
@@ -120,7 +119,7 @@ class Delays(Service):
                 raise RuleFromConfigurationError(name)
             if (rule := self._known(name)) is None:
                 return False
-            event = self._event(changes.removed(rule), by)
+            event = self._event(delay_changes.removed(rule), by)
             await self._log.change(lambda: Change([(name.encode(), None)], event))
             return True
 
@@ -130,7 +129,7 @@ class Delays(Service):
         return self._book.rules.get(name, refused)
 
     def _put(self, rule: DelayRule, by: Requester) -> Change:
-        return Change([encode_rule(rule)], self._event(changes.put(self._known(rule.name), rule), by))
+        return Change([encode_rule(rule)], self._event(delay_changes.put(self._known(rule.name), rule), by))
 
     def _event(self, reason: str, by: Requester) -> tuple[bytes, bytes]:
         return change_record("", reason, by, self._clock.now())

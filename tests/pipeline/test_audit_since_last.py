@@ -19,6 +19,7 @@ from support.placing import delete_topic
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.model import DelayRule
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
 from light_scheduler.pipeline.audit.continuing import ContinuedTopics
@@ -202,6 +203,33 @@ def test_commands_that_wait_for_a_quota_of_their_tenant_are_no_faults_in_any_aud
     assert (whole.faults, whole.waiting) == (first.faults, first.waiting)
     assert first.waiting > 0
     assert (list(second.faults), second.waiting, second.unjudged) == ([], 0, 0)
+
+
+@pytest.mark.soak
+def test_what_delay_rules_forward_is_no_fault_in_any_audit(
+    ledger: Ledger, audit: Callable[..., AuditSummary], kafka: Kafka, tmp_path: Path
+) -> None:
+    later, last = f"{ledger.target}-later", f"{ledger.target}-last"
+    ledger.delay(DelayRule("later", ledger.target, 5 * MINUTE, later), M + HOUR)
+    configured = DelayRule("last", later, 50 * MINUTE, last)
+    ledger.delay(configured)
+    ledger.forward(M + HOUR)
+    ledger.produce(kafka.bootstrap_servers)
+    options: dict[str, Any] = {"targets": (later, last), "delays": (configured,)}
+    first = audit(M + HOUR, since_last=str(tmp_path / "state"), **options)
+    forwarded = len(ledger.of(later)) + len(ledger.of(last))
+    ledger.run_until(M + 2 * HOUR)
+    ledger.forward(M + 2 * HOUR)
+    ledger.produce(kafka.bootstrap_servers)
+
+    second = audit(M + 2 * HOUR, since_last=str(tmp_path / "state"), **options)
+    whole = audit(M + 2 * HOUR, **options)
+
+    assert 0 < forwarded < len(ledger.of(later)) + len(ledger.of(last))
+    assert {fault.id for fault in first.faults} == {"s-2"}
+    assert (list(second.faults), second.unjudged) == ([], 0)
+    assert (whole.faults, whole.unjudged) == (first.faults, 0)
+    assert audit(M + 2 * HOUR, replays_all=True, **options) == whole
 
 
 def leave_unfinished(state: AuditState, path: str) -> None:

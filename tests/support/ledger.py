@@ -23,11 +23,11 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.tenancy import FixedTenancy
-from light_scheduler.model import Entry, Headers, Requester, TopicNames
+from light_scheduler.model import DelayRule, Entry, Headers, Requester, TopicNames
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState
 from light_scheduler.pipeline.changelog import decoded
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
-from light_scheduler.wire import change_record, dialect_named, partition_for
+from light_scheduler.wire import change_record, delay_changes, dialect_named, partition_for
 from light_scheduler.wire.events import CHANGES_PARTITION
 from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, encode_entry, identity_of
 from light_scheduler.wire.tenant_changes import state_change
@@ -95,6 +95,7 @@ class Ledger:
         self._removals = [Removal() for _ in range(partitions)]
         self._command_rates = [CommandRates() for _ in range(partitions)]
         self.tenants = FixedTenancy()
+        self.delays: list[DelayRule] = []
         self._topics = _Topics(self)
         self._produced: defaultdict[tuple[str, int], int] = defaultdict(int)
 
@@ -106,7 +107,8 @@ class Ledger:
     def topics(self) -> dict[str, int]:
         """The topics that an audit reads, and their partitions."""
         names = self.names
-        return {names.commands: self.partitions, names.history: 2, names.dead_letters: 1, self.target: 4}
+        own = {names.commands: self.partitions, names.history: 2, names.dead_letters: 1, self.target: 4}
+        return {**own, **dict.fromkeys((rule.target for rule in self.delays), 4)}
 
     def append(
         self, topic: str, partition: int, at: int, key: bytes | None, value: bytes | None, headers: Headers
@@ -146,6 +148,22 @@ class Ledger:
         self.append(self.names.history, CHANGES_PARTITION, at, key, value, [])
         others = [each for each in self.tenants.book.tenants.values() if each.name != tenant]
         self.tenants.book = TenantBook([*others, structs.replace(before, state=state)])
+
+    def delay(self, rule: DelayRule, at: int | None = None) -> None:
+        """Add a delay rule: at an instant, as `light-scheduler delays` does, or by the configuration."""
+        self.delays.append(rule)
+        if at is not None:
+            key, value = change_record("", delay_changes.put(None, rule), Requester("ops", ""), at)
+            self.append(self.names.history, CHANGES_PARTITION, at, key, value, [])
+
+    def forward(self, until: int) -> None:
+        """Forward what delay rules have to, if that is due by an instant and was not forwarded before."""
+        for rule in self.delays:
+            there = [record.headers for record in self.of(rule.target)]
+            for record in self.of(rule.source):
+                at = record.timestamp + rule.delay
+                if at <= until and record.headers not in there:
+                    self.append(rule.target, record.partition, at, record.key, record.value, record.headers)
 
     def run(self, now: int) -> None:
         """Let every lane carry out what was recorded by then, and what is due."""

@@ -76,7 +76,17 @@ Examples:
 )
 @report_option
 @click.option("--faults", metavar="PATH", help="Write all faults to this table, as Parquet.")
-@job_options("commands_topics", "max_payload_bytes", "max_id_bytes", "lookback_minutes", "missed", "delivery_retries")
+@job_options(
+    *(
+        "commands_topics",
+        "max_payload_bytes",
+        "max_id_bytes",
+        "lookback_minutes",
+        "missed",
+        "delivery_retries",
+        "delays",
+    )
+)
 def command(
     settings: Settings,
     client: dict[str, str],
@@ -132,6 +142,7 @@ def command(
             imported=None if imported is None else Imported(imported, imported_format, dict(topics)),
             page=report,
             faults=faults,
+            delays=settings.delays,
         )
         return main(spark, options, progress)
 

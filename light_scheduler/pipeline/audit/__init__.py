@@ -10,7 +10,7 @@ orders, diagnosis     what explains a line of history; what is wrong with one th
 verdict, deliveries   what was promised against what was delivered; counts of it
 verdict_table, terms  the same, for all schedules, where their rows are; what holds for all of them
 handled               how far the commands of each tenant have been carried out
-stops                 when tenants were paused or deleted
+changes               changes that history tells of: stops (of tenants), forwarding (by delay rules)
 clearing, claims      schedules that need no replay, by what their records claim
 canonical             commands as columns; header_lists: headers of many records in flat arrays
 rates                 what Spark can expand without the engine, as a check on it

@@ -25,6 +25,7 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from light_scheduler.model import After, EventType, HistoryEvent, Once, ScheduleCommand, Target
+from light_scheduler.wire.delay_changes import read_rule_change
 from light_scheduler.wire.tenant_changes import read_state_change
 
 from .canonical import joined
@@ -109,7 +110,7 @@ def claim_of_change(event: HistoryEvent) -> Claim:
     reason = event.reason or ""
     if event.event is not EventType.CHANGED or not 0 <= event.at < _LONGEST:
         return NOTHING
-    if read_state_change(event.tenant, reason) is None:
+    if read_state_change(event.tenant, reason) is None and (event.tenant or read_rule_change(reason) is None):
         return NOTHING
     return Claim(CHANGED + reason.encode(), None, event.at)
 

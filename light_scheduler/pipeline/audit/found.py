@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -54,16 +54,23 @@ class FoundDeadLetter(NamedTuple):
     offset: int
 
 
+class LeftOver(NamedTuple):
+    """A message that no line of history was found to promise, and the topics to which history tells of its name."""
+
+    seen: Seen
+    promised_to: Sequence[str | None]
+
+
 class _OfOneName(msgspec.Struct):
     """Messages of one name that nothing in history has been found to promise yet.
 
     `sources` are the commands that they, and those that are promised already, name: those that no line of history has
-    been held against yet. `is_promised`: history tells of the name.
+    been held against yet. `promised_to` are the topics that history tells of the name; None: it tells of no topic.
     """
 
     messages: list[Seen]
     sources: list[int]
-    is_promised: bool = False
+    promised_to: list[str | None] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -95,13 +102,13 @@ class MessagesByName:
             del of_name.sources[0]
             self._keep(name, of_name)
 
-    def promised(self, name: Name) -> list[Seen]:
-        """Return the messages of a name, one of which may be what history tells of, and note that it tells of it."""
+    def promised(self, name: Name, topic: str | None) -> list[Seen]:
+        """Return the messages of a name, one of which may be what history tells of, and note to which topic that is."""
         of_name = self._by_name.get(name)
         if of_name is None:
             return []
-        if not of_name.is_promised:
-            of_name.is_promised = True
+        if topic not in of_name.promised_to:
+            of_name.promised_to.append(topic)
             self._by_name.put(name, of_name)
         return list(of_name.messages)
 
@@ -112,11 +119,11 @@ class MessagesByName:
         of_name.messages.remove(seen)
         self._keep(seen.name, of_name)
 
-    def left(self) -> Iterator[tuple[Seen, bool]]:
-        """Yield the messages that were not taken, and whether history tells of one of their name."""
+    def left(self) -> Iterator[LeftOver]:
+        """Yield the messages that were not taken."""
         for of_name in self._by_name.values():
             for seen in of_name.messages:
-                yield seen, of_name.is_promised
+                yield LeftOver(seen, of_name.promised_to)
 
     def _keep(self, name: Name, of_name: _OfOneName) -> None:
         if of_name.messages or of_name.sources:

@@ -22,6 +22,7 @@ from light_scheduler.pipeline.tables import located
 from light_scheduler.pipeline.topics import require_topic
 
 from . import rates
+from .changes import NO_CHANGES
 from .continuing import ContinuedTopics
 from .evidence import COMMAND, IMPORTED
 from .gathering import CARRIED, COLUMNS
@@ -76,7 +77,7 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
         options = replace(options, targets=tuple({*options.targets, *known}))
     with ExitStack() as stack:
         source = ContinuedTopics(spark, options.cluster, last, own)
-        evidence = Evidence(spark, source, options, now, stack, None if last is None else last.stops)
+        evidence = Evidence(spark, source, options, now, stack, NO_CHANGES if last is None else last.changes)
         carried = None if last is None else state.carried(last.run)
         with progress.phase("Reading commands and history"):
             promised = evidence.promised(carried)
@@ -101,7 +102,7 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
                 source.reached(),
                 {**({} if last is None else last.whole_since), **evidence.whole_since},
                 {Queue(row.topic, row.partition, row.tenant): row.offset for row in _handled(judged.found).collect()},
-                evidence.stops,
+                evidence.changes,
             )
             state.finish(watermark)
             return summary

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.engine import FiringRules, Limits
-from light_scheduler.model import TopicNames
+from light_scheduler.model import DelayRule, TopicNames
 from light_scheduler.pipeline.job import Cluster
 
 
@@ -53,5 +53,6 @@ class AuditOptions:
     imported: Imported | None = None
     page: str | None = None
     faults: str | None = None
+    delays: tuple[DelayRule, ...] = ()
     replays_all: bool = False
     clock: Clock = field(default_factory=SystemClock)

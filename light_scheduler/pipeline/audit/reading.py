@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -13,12 +14,14 @@ from light_scheduler.pipeline.exported import read_export
 from light_scheduler.pipeline.import_decisions import adopting_topics
 
 from . import gathering
+from .changes import NO_CHANGES, Changes, ToldChange
 from .claims import CHANGED
 from .evidence import HISTORY
+from .forwarding import Forwarding, routes_with
 from .options import AuditOptions, Imported
 from .readings import Reading
 from .sources import Log, Source
-from .stops import Spans, TenantStops, spans_after, told_stops
+from .stops import TenantStops
 from .terms import Terms
 from .verdict import Bounds, Horizon
 from .verdict_table import kept
@@ -34,7 +37,7 @@ class Evidence:
         options: AuditOptions,
         now: int,
         stack: ExitStack,
-        stops: Mapping[str, Spans] | None = None,
+        before: Changes = NO_CHANGES,
     ) -> None:
         self._spark = spark
         self._source = source
@@ -42,8 +45,8 @@ class Evidence:
         self._now = now
         self._stack = stack
         self._targets: Sequence[str] = ()
-        self.stops = dict(stops or {})
-        """When tenants were stopped, once history has been read; before that, what an audit before has found."""
+        self.changes = before._replace(routes=routes_with(options.delays, before.routes))
+        """What history tells of changes, once it has been read; before that, what it told audits before."""
         self.whole_since: Mapping[str, int] = {}
         """Since when (UTC epoch ms) each topic has all that was written to it, once the terms are known."""
         self._inputs = list(options.inputs)
@@ -63,8 +66,10 @@ class Evidence:
         told = gathering.targets_and_changes(of_history).collect()
         self._targets = sorted({row.target for row in told if row.target is not None} | set(options.targets))
         changes = sorted((row for row in told if row.claim is not None), key=lambda row: (row.partition, row.offset))
-        reasons = [(row.tenant, row.at, bytes(row.claim).removeprefix(CHANGED).decode()) for row in changes]
-        self.stops = spans_after(told_stops(reasons), self.stops)
+        reasons = (bytes(row.claim).removeprefix(CHANGED).decode() for row in changes)
+        self.changes = self.changes.after(
+            [ToldChange(row.tenant, row.at, reason) for row, reason in zip(changes, reasons, strict=True)]
+        )
         self._logs = {**self._logs, **self._source.logs(self._targets)}
         commands = self._source.evidence(self._inputs, Reading("commands", options.inputs, options.limits))
         if options.imported is not None and carried is None:
@@ -103,7 +108,8 @@ class Evidence:
             self._inputs[0],
             whole_since,
             replays_all=self._options.replays_all,
-            stops=TenantStops(self.stops),
+            stops=TenantStops(self.changes.stops),
+            forwarding=Forwarding(chain.from_iterable(self.changes.routes.values())),
         )
 
     def delivered(self, bounds: Bounds) -> list[DataFrame]:

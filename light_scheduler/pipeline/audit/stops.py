@@ -23,7 +23,7 @@ Spans = tuple[tuple[int, int | None], ...]
 _FOREVER = 1 << 53
 
 
-class ToldChange(NamedTuple):
+class ChangeAt(NamedTuple):
     """A change of a tenant's state at an instant (UTC epoch ms)."""
 
     tenant: str
@@ -76,14 +76,14 @@ class TenantStops:
         return stopped
 
 
-def told_stops(reasons: Iterable[tuple[str, int, str]]) -> Iterator[ToldChange]:
-    """Yield the changes of states among what history tells of changes: of which tenant, at which instant, and what."""
+def told_stops(reasons: Iterable[tuple[str, int, str]]) -> Iterator[ChangeAt]:
+    """Yield the changes of states among all changes: of which tenant, at which instant (UTC epoch ms), and a reason."""
     for tenant, at, reason in reasons:
         if (change := read_state_change(tenant, reason)) is not None:
-            yield ToldChange(tenant, at, change)
+            yield ChangeAt(tenant, at, change)
 
 
-def spans_after(changes: Iterable[ToldChange], before: Mapping[str, Spans]) -> dict[str, Spans]:
+def spans_after(changes: Iterable[ChangeAt], before: Mapping[str, Spans]) -> dict[str, Spans]:
     """Return the spans of tenants after changes in the order of their log, given those before.
 
     If the history has lost when a stop began, it is taken to have begun where the one before it ended.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from light_scheduler.engine import FiringRules
 
+from .forwarding import NOWHERE, Forwarding
 from .stops import TenantStops
 from .verdict import Bounds, Horizon
 
@@ -25,3 +26,4 @@ class Terms:
     continues: bool = False
     replays_all: bool = False
     stops: TenantStops = field(default_factory=TenantStops)
+    forwarding: Forwarding = NOWHERE

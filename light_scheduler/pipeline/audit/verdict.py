@@ -15,6 +15,7 @@ from light_scheduler.pipeline.lag import LAG_MS
 
 from .deliveries import Deliveries
 from .faults import Fault, FaultKind
+from .forwarding import NOWHERE, Forwarding
 from .found import DeadLetters, MessagesByName, Seen
 from .orders import AskedOf
 from .overflow import LongList
@@ -61,15 +62,17 @@ class Horizon(NamedTuple):
     history: Mapping[int, int] | None = None
     history_partitions: int | None = None
 
-    def may_lack_history_of(self, seen: Seen) -> bool:
+    def may_lack_history_of(self, seen: Seen, *, is_forwarded: bool = False) -> bool:
         """Return whether a message may be one that the history told of, in a line that is gone.
 
-        A copy that was made later is none: its record is younger than its header says.
+        A copy that was made later is none: its record is younger than its header says. One that a delay rule has
+        forwarded is younger in any case.
         """
         of = self.history_partitions
         lane = seen.source.partition
         begins = [since for partition, since in (self.history or {}).items() if of is None or partition == lane % of]
-        return seen.timestamp <= seen.fired_at + LAG_MS and seen.fired_at <= max(begins, default=-LAG_MS - 1) + LAG_MS
+        is_in_time = is_forwarded or seen.timestamp <= seen.fired_at + LAG_MS
+        return is_in_time and seen.fired_at <= max(begins, default=-LAG_MS - 1) + LAG_MS
 
     def reaches(self, topic: str | None, instant: int) -> bool:
         start = self.targets.get(topic or "")
@@ -118,14 +121,21 @@ class Verdict(NamedTuple):
     standing: Standing | None = None
 
 
-def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon, stops: Stops = NEVER_STOPPED) -> Verdict:
+def judge(
+    case: Case,
+    rules: FiringRules,
+    bounds: Bounds,
+    horizon: Horizon,
+    stops: Stops = NEVER_STOPPED,
+    forwarding: Forwarding = NOWHERE,
+) -> Verdict:
     """Judge one schedule: line by line of its history, and then what is left of the rest.
 
-    `stops` are those of its tenant.
+    `stops` are those of its tenant, `forwarding` is what delay rules do.
     """
     replay = _replay_of(case, rules)
     course = Course(case.asked, case.refused, case.series)
-    comparison = _Comparison(case, bounds, horizon, stops)
+    comparison = _Comparison(case, bounds, horizon, stops, forwarding)
     for recorded in case.recorded:
         course.take(recorded.event)
         replay.take(recorded)
@@ -154,13 +164,14 @@ def _replay_of(case: Case, rules: FiringRules) -> Replay:
 class _Comparison:
     """Holds what is promised against what is there, promise by promise."""
 
-    def __init__(self, case: Case, bounds: Bounds, horizon: Horizon, stops: Stops) -> None:
+    def __init__(self, case: Case, bounds: Bounds, horizon: Horizon, stops: Stops, forwarding: Forwarding) -> None:
         self._messages = case.messages
         self._dead_letters = case.dead_letters
         self._topic = case.commands_topic
         self._bounds = bounds
         self._horizon = horizon
         self._stops = stops
+        self._forwarding = forwarding
         self.faults: LongList[Fault] = LongList(_encode, _decode_fault)
         self.last_fault_at = -1
         """The latest instant (UTC epoch ms) of all faults, those outside of the bounds too; -1: there are none."""
@@ -172,7 +183,13 @@ class _Comparison:
         self._tell(found.faults)
         self.counts["unjudged"] += sum(map(self._bounds.count, found.unjudged))
         for promise in found.promises:
-            there = self._messages.promised(promise.name)
+            topic = promise.recorded.event.target_topic
+            # What a delay rule has forwarded is not what was promised, though it says so.
+            there = [
+                seen
+                for seen in self._messages.promised(promise.name, topic)
+                if not self._forwarding.leads(topic, seen.place.topic)
+            ]
             if promise.recorded.event.event is EventType.FIRED:
                 self._fired(promise, there)
             if promise.cause is not None:
@@ -180,9 +197,15 @@ class _Comparison:
 
     def end(self, endings: Sequence[Ending]) -> None:
         """Find what nothing promised."""
-        for seen, is_promised in self._messages.left():
-            fault = _surplus(seen, endings, is_promised=is_promised)
-            if fault.kind is FaultKind.UNEXPECTED and self._horizon.may_lack_history_of(seen):
+        for seen, promised_to in self._messages.left():
+            topic = seen.place.topic
+            if any(self._forwarding.leads(source, topic) for source in promised_to):
+                continue
+            fault = _surplus(seen, endings, is_promised=bool(promised_to))
+            is_forwarded = self._forwarding.leads_to(topic)
+            if fault.kind is FaultKind.UNEXPECTED and self._horizon.may_lack_history_of(
+                seen, is_forwarded=is_forwarded
+            ):
                 self.counts["unjudged"] += self._bounds.count(seen.fired_at)
             else:
                 self._tell([fault])

@@ -132,7 +132,8 @@ def _judged(evidence: Iterator[Row], terms: Terms) -> Iterator[tuple[Any, ...]]:
                 tally.counts[case] += 1
                 left.is_unjudged = True
                 continue
-            verdict = judge(case, terms.rules, terms.bounds, terms.horizon, terms.stops.of(tenant))
+            stops = terms.stops.of(tenant)
+            verdict = judge(case, terms.rules, terms.bounds, terms.horizon, stops, terms.forwarding)
             tally.add(verdict, Queue(case.commands_topic, lane, tenant))
             left.add(lane, case.commands_topic, verdict)
             for fault in verdict.faults:

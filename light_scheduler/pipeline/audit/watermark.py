@@ -3,12 +3,14 @@
     {"format": 1, "run": 7, "app_id": "orders", "inputs": ["orders-commands"], "end": 1793491200000,
      "offsets": {"orders-history": {"0": 12, "1": 7}, "#ids": {"orders-history": "cSV6..."}},
      "whole_since": {"orders-history": 0}, "handled": {"orders-commands": {"0": {"shop": 40}}},
-     "stops": {"shop": [[1793404800000, 1793408400000], [1793487600000, null]]}}
+     "stops": {"shop": [[1793404800000, 1793408400000], [1793487600000, null]]},
+     "routes": {"retry-soon": [["orders-failed", "orders"]]}}
 
 `run` counts the audits. All up to `end` (UTC epoch ms) has been judged. `offsets` is what has been read, up to and
 without that offset. `whole_since` is since when each topic had all that was written to it, `handled` the last command
 of each tenant in each lane that was surely carried out; older versions had it of each lane, which tells nothing.
-`stops` is when tenants were stopped (UTC epoch ms); older versions did without.
+`stops` is when tenants were stopped (UTC epoch ms), `routes` are the sources and targets of delay rules; older versions
+did without both.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from light_scheduler.pipeline.kafka.options import TopicPart
 from light_scheduler.pipeline.kafka.positions import Position
 from light_scheduler.wire import format_instant
 
+from .changes import NO_CHANGES, Changes
 from .handled import Handled, flat_by_tenant, nested_by_tenant
-from .stops import Spans
 
 FORMAT = 1
 """Format of the whole state. Raise it with any change of the rows of evidence or of their values."""
@@ -41,12 +43,13 @@ class Watermark:
     position: Position
     whole_since: Mapping[str, int] = field(default_factory=dict)
     handled: Handled = field(default_factory=dict)
-    stops: Mapping[str, Spans] = field(default_factory=dict)
+    changes: Changes = NO_CHANGES
 
     def encode(self) -> str:
         """Return the document."""
         fields = asdict(self) | {"offsets": self.position.json(), "handled": nested_by_tenant(self.handled)}
-        del fields["position"]
+        fields |= self.changes._asdict()
+        del fields["position"], fields["changes"]
         return json.dumps({"format": FORMAT, **fields})
 
     @classmethod
@@ -60,8 +63,9 @@ class Watermark:
             )
         position, handled = Position.of(fields.pop("offsets")), flat_by_tenant(fields.pop("handled"))
         stops = {tenant: tuple((begin, end) for begin, end in of) for tenant, of in fields.pop("stops", {}).items()}
-        given = {"inputs": tuple(fields["inputs"]), "position": position, "handled": handled, "stops": stops}
-        return cls(**fields | given)
+        routes = {name: tuple((source, to) for source, to in of) for name, of in fields.pop("routes", {}).items()}
+        given = {"inputs": tuple(fields["inputs"]), "position": position, "handled": handled}
+        return cls(**fields | given, changes=Changes(stops, routes))
 
     def check(self, app_id: str, inputs: Collection[str], end: int) -> None:
         """Raise JobError if an audit of this application, up to an instant, cannot continue here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from support.ledger import Ledger, Record
 
 from light_scheduler.model import DEFAULT_TENANT, EventType
 from light_scheduler.pipeline.audit.cases import ORDER, cases
+from light_scheduler.pipeline.audit.changes import NO_CHANGES, Changes, ToldChange
 from light_scheduler.pipeline.audit.claims import NOTHING, Claim
 from light_scheduler.pipeline.audit.evidence import (
     COMMAND,
@@ -25,9 +27,10 @@ from light_scheduler.pipeline.audit.evidence import (
     standing_row,
 )
 from light_scheduler.pipeline.audit.faults import Fault, FaultKind
+from light_scheduler.pipeline.audit.forwarding import Forwarding
 from light_scheduler.pipeline.audit.header_lists import HeaderLists
 from light_scheduler.pipeline.audit.messages import Messages, claims_of, usual_headers
-from light_scheduler.pipeline.audit.stops import TenantStops, spans_after, told_stops
+from light_scheduler.pipeline.audit.stops import TenantStops
 from light_scheduler.pipeline.audit.verdict import Bounds, Case, Horizon, Verdict, judge
 from light_scheduler.wire import decode_dead_letter, decode_history, dialect_named, parse_firing
 
@@ -65,8 +68,7 @@ def judged(
     """Judge every schedule of a ledger, by id; `history` is as of a `Horizon`."""
     bounds = Bounds(start, end, patience)
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    seen = [_seen(record) for topic in targets for record in ledger.of(topic)]
-    for row in [*imported, *seen, *evidence(ledger)]:
+    for row in [*imported, *evidence(ledger, targets)]:
         if row.kind != SEEN or row.timestamp >= bounds.first_read:
             rows[row.tenant, row.id].append(row)
     of_history = ledger.topics[ledger.names.history]
@@ -76,17 +78,19 @@ def judged(
         of_one.sort(key=order_of)
         for lane, case in cases(of_one, ledger.names.commands, whole_since):
             assert isinstance(case, Case)
-            verdict = judge(case, ledger.rules, bounds, horizon, stops_of(ledger).of(tenant))
+            verdict = judge(case, ledger.rules, bounds, horizon, stops_of(ledger).of(tenant), forwarding_of(ledger))
             found[f"{id} of lane {lane}" if id in found else id] = verdict
     return found
 
 
-def judged_in_parts(ledger: Ledger, cuts: Sequence[int], patience: int = MINUTE) -> list[tuple[str, Fault]]:
+def judged_in_parts(
+    ledger: Ledger, cuts: Sequence[int], patience: int = MINUTE, targets: Sequence[str] = ()
+) -> list[tuple[str, Fault]]:
     """Judge a ledger as increments do, one up to each instant; return their faults by id.
 
     Topics are read one after the other, so what ends a schedule may be read in another increment than what begins it.
     """
-    horizon, told, everything = Horizon({ledger.target: 0}, 0), set[tuple[Any, ...]](), evidence(ledger)
+    horizon, told, everything = Horizon({ledger.target: 0}, 0), set[tuple[Any, ...]](), evidence(ledger, targets)
     found: list[tuple[str, Fault]] = []
     carried: dict[tuple[str, str], list[Row]] = {}
     before: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -119,11 +123,21 @@ def judged_in_parts(ledger: Ledger, cuts: Sequence[int], patience: int = MINUTE)
     return found
 
 
+def changes_of(ledger: Ledger) -> Changes:
+    """Return what history tells of changes."""
+    events = [decode_history(record.value) for record in ledger.of(ledger.names.history)]
+    told = [ToldChange(event.tenant, event.at, event.reason or "") for event in events if event.event == "changed"]
+    return NO_CHANGES.after(told)
+
+
 def stops_of(ledger: Ledger) -> TenantStops:
     """Return when tenants were stopped, as history tells it."""
-    events = [decode_history(record.value) for record in ledger.of(ledger.names.history)]
-    reasons = [(event.tenant, event.at, event.reason or "") for event in events if event.event is EventType.CHANGED]
-    return TenantStops(spans_after(told_stops(reasons), {}))
+    return TenantStops(changes_of(ledger).stops)
+
+
+def forwarding_of(ledger: Ledger) -> Forwarding:
+    """Return what delay rules do, as history tells it."""
+    return Forwarding(chain.from_iterable(changes_of(ledger).routes.values()))
 
 
 def _fresh(
@@ -160,8 +174,9 @@ def carried_over(
 
 def _judged_rows(ledger: Ledger, rows: list[Row], bounds: Bounds, horizon: Horizon) -> list[tuple[int, Verdict]]:
     rows.sort(key=order_of)
+    stops, forwarding = stops_of(ledger).of(rows[0].tenant), forwarding_of(ledger)
     return [
-        (lane, judge(case, ledger.rules, bounds, horizon, stops_of(ledger).of(rows[0].tenant)))
+        (lane, judge(case, ledger.rules, bounds, horizon, stops, forwarding))
         for lane, case in cases(rows, ledger.names.commands, 0)
         if isinstance(case, Case)
     ]
@@ -173,12 +188,12 @@ def _end(ledger: Ledger, log: tuple[str, int], cut: int) -> int:
     return max((record.offset + 1 for record in ledger.records[log] if record.timestamp <= cut + late), default=0)
 
 
-def evidence(ledger: Ledger) -> list[Row]:
+def evidence(ledger: Ledger, targets: Sequence[str] = ()) -> list[Row]:
     names = ledger.names
     rows = [
         *(_command(ledger, record) for record in ledger.of(names.commands)),
         *(row for record in ledger.of(names.history) for row in _told(record)),
-        *(_seen(record) for record in ledger.of(ledger.target)),
+        *(_seen(record) for topic in (*targets, ledger.target) for record in ledger.of(topic)),
         *(_dead_letter(record) for record in ledger.of(names.dead_letters)),
     ]
     schedules = {(row.tenant, row.id, row.lane) for row in rows if row.kind == COMMAND and not row.id.endswith("*")}

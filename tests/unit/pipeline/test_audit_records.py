@@ -144,12 +144,21 @@ def test_a_line_that_this_version_cannot_read_is_evidence_if_it_says_whose_it_is
     assert [(row["tenant"], row["claim"]) for row in rows] == [("default", None)] * is_evidence
 
 
-def test_a_change_of_a_tenants_state_is_read_and_says_when_it_was_made() -> None:
-    state, rules = "tenant shop: active -> paused", "rules of tenant shop: weight none -> 3"
-    changes = [change_record("shop", reason, Requester("ops", ""), M + 1) for reason in (state, rules)]
-    records = [Record("history", 0, place, M, key, value, []) for place, (key, value) in enumerate(changes)]
-    (row,) = read(Reading("history"), records)
-    assert (row["tenant"], row["id"], row["claim"], row["at"]) == ("shop", "", CHANGED + state.encode(), M + 1)
+CHANGES = {
+    ("shop", "tenant shop: active -> paused"): True,
+    ("shop", "rules of tenant shop: weight none -> 3"): False,
+    ("", "delay rule later added: orders -5s-> reminders"): True,
+    ("shop", "delay rule later added: orders -5s-> reminders"): False,
+    ("", "token ops added"): False,
+}
+
+
+@pytest.mark.parametrize(("tenant", "reason"), CHANGES)
+def test_a_change_is_read_if_it_bears_on_schedules(tenant: str, reason: str) -> None:
+    key, value = change_record(tenant, reason, Requester("ops", ""), M + 1)
+    rows = read(Reading("history"), [Record("history", 0, 0, M, key, value, [])])
+    read_as = [(row["tenant"], row["id"], row["claim"], row["at"]) for row in rows]
+    assert read_as == [(tenant, "", CHANGED + reason.encode(), M + 1)] * CHANGES[tenant, reason]
 
 
 def test_messages_claim_among_others_what_each_claims_alone(busy: Ledger) -> None:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from light_scheduler.errors import JobError
+from light_scheduler.pipeline.audit.changes import Changes
 from light_scheduler.pipeline.audit.evidence import _FORMS
 from light_scheduler.pipeline.audit.gathering import COLUMNS
 from light_scheduler.pipeline.audit.handled import Queue
@@ -29,7 +30,7 @@ LAST = Watermark(
     Position(REACHED, IDS),
     {"orders-history": M - 1},
     {Queue("orders-commands", 0, "shop"): 9},
-    {"shop": ((M - 9, M - 5), (M - 1, None))},
+    Changes({"shop": ((M - 9, M - 5), (M - 1, None))}, {"retry": (("orders-failed", "orders"),)}),
 )
 GOLDEN = {
     "format": 1,
@@ -41,6 +42,7 @@ GOLDEN = {
     "whole_since": {"orders-history": M - 1},
     "handled": {"orders-commands": {"0": {"shop": 9}}},
     "stops": {"shop": [[M - 9, M - 5], [M - 1, None]]},
+    "routes": {"retry": [["orders-failed", "orders"]]},
 }
 
 
@@ -49,9 +51,9 @@ def test_a_watermark_is_the_documented_document() -> None:
     assert Watermark.decode(json.dumps(GOLDEN)) == LAST
 
 
-def test_a_watermark_of_an_older_version_knows_of_no_stopped_tenant() -> None:
-    older = {name: value for name, value in GOLDEN.items() if name != "stops"}
-    assert Watermark.decode(json.dumps(older)) == replace(LAST, stops={})
+def test_a_watermark_of_an_older_version_knows_of_no_stopped_tenant_and_no_delay_rule() -> None:
+    older = {name: value for name, value in GOLDEN.items() if name not in ("stops", "routes")}
+    assert Watermark.decode(json.dumps(older)) == replace(LAST, changes=Changes())
 
 
 def test_what_lanes_had_handled_of_all_tenants_together_tells_of_none_alone() -> None:

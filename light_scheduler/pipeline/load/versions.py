@@ -4,7 +4,7 @@ Files of a Delta table come and go without a change of the data: OPTIMIZE writes
 are cut into other batches. So a load notes the version that it has loaded, and the next one reads the rows that are new
 since then. Commits say of each file whether it changed the data. If commits only added rows, the new rows are those of
 the added files. If they also removed rows (UPDATE, MERGE, DELETE, overwriting), added files also hold old rows: then
-the new rows are those of the added files, less equal rows of the removed files.
+the new rows are those of the added files, less one for each equal row of the removed files.
 
     mark of a table   JSON {"loaded": 12, "begun": null, "commit": "5f...", "table": ""}: all rows up to version 12 are
                       loaded
@@ -27,7 +27,7 @@ from urllib.parse import unquote
 import msgspec
 from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
@@ -180,14 +180,18 @@ class TableVersion:
         if not new:
             return []
         said, removed, added = _said(after.columns), _only(before, old), _only(after, new)
-        gone = removed.select(_said(before.columns).alias("said")).distinct()
-        if removed.count() <= MOST_BROADCAST:
+        gone = removed.groupBy(_said(before.columns).alias("said")).agg(F.count("*").alias("copies"))
+        if removed.count() <= MOST_BROADCAST and not _has_more_copies(added, gone):
             # Each task reads its rows in the order of their file: batches are the same if run again.
             return [added.join(F.broadcast(gone), said == gone["said"], "left_anti")]
-        # Put back into that order, in tasks whose number follows from the files alone.
-        numbered = added.select("*", "_metadata", F.monotonically_increasing_id().alias("_row"))
-        left = numbered.join(gone, said == gone["said"], "left_anti")
         piece = "_metadata.file_path", "_metadata.file_block_start"
+        row, digest = F.monotonically_increasing_id().alias("_row"), said.alias("_said")
+        # Of equal rows, the old ones come first: those in files that the earlier version had.
+        copies = Window.partitionBy("_said").orderBy(F.desc(_is_in(old)), *piece, "_row")
+        numbered = added.select("*", "_metadata", row, digest).withColumn("_copy", F.row_number().over(copies))
+        counted = numbered.join(gone, numbered["_said"] == gone["said"], "left")
+        left = counted.where(numbered["_copy"] > F.coalesce(gone["copies"], F.lit(0)))
+        # Put back into the order of their file, in tasks whose number follows from the files alone.
         return [left.repartition(len(new), *piece).sortWithinPartitions(*piece, "_row")]
 
     def _require(self, files: set[str], version: int) -> None:
@@ -215,7 +219,18 @@ def _said(columns: Sequence[str]) -> Column:
     return F.unhex(F.substring(F.sha2(row, 256), 1, 32))
 
 
+def _has_more_copies(added: DataFrame, gone: DataFrame) -> bool:
+    """Return whether there are rows of which some are gone, but more were added. Those that are gone are few."""
+    both = added.select(_said(added.columns).alias("said")).join(F.broadcast(gone), "said")
+    return not both.groupBy("said", "copies").count().where("count > copies").isEmpty()
+
+
 def _only(table: DataFrame, files: set[str]) -> DataFrame:
-    # It is quoted there, and what unquotes it takes a plus for a space.
+    return table.where(_is_in(files))
+
+
+def _is_in(files: set[str]) -> Column:
+    """Return whether a row is in one of some files."""
+    # The path is quoted there, and what unquotes it takes a plus for a space.
     path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
-    return table.where(path.isin(sorted(files)))
+    return path.isin(sorted(files))

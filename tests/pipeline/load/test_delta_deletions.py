@@ -67,6 +67,25 @@ def test_schedules_whose_rows_were_deleted_from_a_delta_table_are_cancelled_once
 
 @pytest.mark.soak
 @pytest.mark.every_case
+def test_a_row_that_is_deleted_and_comes_back_between_two_loads_is_neither_sent_nor_cancelled(
+    spark: SparkSession, load: Load, tmp_path: Path
+) -> None:
+    table, name = tmp_path / "table", f"delta.`{tmp_path / 'table'}`"
+    rows = spark.createDataFrame([("a", AT), ("b", AT)], "id string, at long")
+    rows.coalesce(1).write.format("delta").save(str(table))
+    options: dict[str, Any] = {"format": "delta", "constants": {"target-topic": "t"}, "cancels_deleted": True}
+    assert load(table, **options).sent == 2
+    spark.sql(f"DELETE FROM {name} WHERE id = 'a'")
+    spark.sql(f"INSERT INTO {name} VALUES ('a', {AT})")
+    assert load(table, **options) == LoadSummary(0, 0, 0, 0, None)
+    spark.sql(f"DELETE FROM {name} WHERE id = 'a'")
+    assert load(table, **options).cancelled == 1
+    spark.sql(f"INSERT INTO {name} VALUES ('a', {AT})")
+    assert load(table, **options).sent == 1
+
+
+@pytest.mark.soak
+@pytest.mark.every_case
 def test_files_that_come_back_are_sent_again_though_their_batches_were_save_for_rows_that_have_passed(
     spark: SparkSession, load: Load, tmp_path: Path
 ) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from support.kafka_records import committed_records
 from support.loading import AT, PASSED, Load, commands, killed_before_a_version_is_marked
 
 from light_scheduler.engine.limits import Limits
-from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.job import Cluster, configured
 from light_scheduler.pipeline.load import LoadSummary
 from light_scheduler.pipeline.load.versions import TableMark
 from light_scheduler.testing import Kafka
@@ -98,3 +99,34 @@ def test_rows_of_a_large_file_that_are_deleted_by_vectors_after_a_load_broke_off
     sent = [command.id for command in commands(kafka, topic)]
     assert sent == [f"{number:05}" for number in range(count) if number != breaks_at]
     assert load(table, format="delta") == LoadSummary(0, 0, 0, 0, None)
+
+
+@pytest.mark.soak
+@pytest.mark.every_case
+def test_rows_that_are_appended_again_are_sent_once_though_the_load_was_killed(
+    spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, name = tmp_path / "table", f"delta.`{tmp_path / 'table'}`"
+
+    def append(*ids: int) -> None:
+        rows = spark.createDataFrame([(id,) for id in ids], "id int").selectExpr("format_string('%03d', id) id")
+        rows.selectExpr("id", f"{AT} at", "'t' target_topic").coalesce(1).write.format("delta").mode("append").save(
+            str(table)
+        )
+
+    append(*range(200))
+    assert load(table, format="delta").sent == 200
+    spark.sql(f"UPDATE {name} SET target_topic = 'u' WHERE id < '050'")
+    append(*range(50, 150), 200)
+    append(*range(100, 180), 201)
+    with (
+        configured(spark, {"spark.sql.shuffle.partitions": "5"}),
+        killed_before_a_version_is_marked(monkeypatch),  # after the rows
+    ):
+        load(table, format="delta")
+    before = [record.key for record in committed_records(kafka, topic)]
+    assert len(before) == 200 + 50 + 101 + 81
+    spark.sql(f"OPTIMIZE {name}")
+    summary = load(table, format="delta")
+    assert (summary.sent, summary.sent_before) == (0, 232)
+    assert [record.key for record in committed_records(kafka, topic)] == before

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from support.loading import AT, Load, commands
+from support.loading import AT, PASSED, Load, commands
 
 from light_scheduler.pipeline.job import configured
 from light_scheduler.pipeline.load import LoadSummary, versions
@@ -128,6 +128,34 @@ def test_rows_that_are_written_again_as_they_were_send_nothing_and_those_that_co
     spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 0")
     assert load(table, format="delta").sent == 2, "the row that was deleted and the one that was changed"
     assert [command.id for command in commands(kafka, topic)] == sorted([*map(str, range(10)), "3", "3", "4", "new"])
+
+
+@pytest.mark.usefixtures("broadcast")
+@ways("rows are marked in deletion vectors-few rows are gone")
+@pytest.mark.soak
+def test_rows_that_are_appended_again_are_sent_also_if_another_commit_rewrote_the_file_that_has_them(
+    spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
+) -> None:
+    table, name = tmp_path / "table", f"delta.`{tmp_path / 'table'}`"
+
+    def append(*ids: str) -> None:
+        rows = spark.createDataFrame([(id,) for id in ids], "id string")
+        columns = "id", "'t' target_topic", "'x' payload", f"{PASSED} at"
+        rows.selectExpr(*columns).coalesce(1).write.format("delta").mode("append").save(str(table))
+
+    append("a", "b", "c", "c")
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{str(vectors).lower()}')")
+    assert load(table, format="delta").sent == 4
+    spark.sql(f"UPDATE {name} SET payload = 'y' WHERE id = 'b'")
+    append("a", "d")
+    append("e", "a", "a")
+    append("c", "f", "c")
+    assert load(table, format="delta") == LoadSummary(9, 9, 0, 0, None, repeated_ids=3), "none is held back"
+    spark.sql(f"DELETE FROM {name} WHERE id = 'd'")
+    append("a", "g")
+    spark.sql(f"OPTIMIZE {name}")
+    assert load(table, format="delta").sent == 2
+    assert "".join(command.id for command in commands(kafka, topic)) == "aaaaa" + "bb" + "cccc" + "defg"
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ SELECT tenant, id,
   timestamp_millis(max_by(due, place)) AS last_due,
   count_if(event = 'fired') AS firings
 FROM (SELECT *, struct(at, `offset`) AS place FROM events)
-WHERE id IS NOT NULL AND id NOT LIKE '%*' AND event NOT IN ('changed', 'rejected')
+WHERE id IS NOT NULL AND (id NOT LIKE '%*' OR version IS NOT NULL) AND event NOT IN ('changed', 'rejected')
 GROUP BY tenant, id""",
     ),
     "firings": View(

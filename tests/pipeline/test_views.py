@@ -9,16 +9,21 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from support.ledger import Ledger
 
 from light_scheduler.cli import cli
+from light_scheduler.engine import event_of
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.model import BulkTotal, ControlCommand, EventType, HistoryEvent, Selection
 from light_scheduler.pipeline.archive import ArchiveOptions, main, tenant_of
 from light_scheduler.pipeline.job import Cluster, configured
 from light_scheduler.pipeline.tables import read_table, write_table
-from light_scheduler.pipeline.views import VIEWS
+from light_scheduler.pipeline.views import VIEWS, ViewsOptions
+from light_scheduler.pipeline.views import main as create_views
 from light_scheduler.testing import Kafka
+from light_scheduler.wire import encode_history
 from light_scheduler.wire.json_commands import JSON_COMMAND
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
@@ -138,6 +143,35 @@ def test_tables_by_name_are_read_and_written_as_those_by_path(spark: SparkSessio
         options = ArchiveOptions(Cluster("127.0.0.1:1"), [], f"table:{schema}.parquet")
         with pytest.raises(JobError, match="is a table of parquet, and an archive is one of Delta Lake"):
             main(spark, options)
+    finally:
+        spark.sql(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.mark.soak
+def test_a_schedule_whose_id_ends_in_a_star_has_a_row_and_a_bulk_command_of_that_id_has_none(
+    spark: SparkSession, prefix: str, tmp_path: Path
+) -> None:
+    schema, archive = prefix.replace("-", "_"), tmp_path / "archive"
+
+    def event(type: EventType, at: int) -> HistoryEvent:
+        return HistoryEvent(type, "acme", "order-*", 1, M, at, 1, 1, "target", None, 0)
+
+    def bulk(id: str) -> HistoryEvent:
+        selection = Selection(id.removesuffix("*"))
+        return event_of(
+            BulkTotal(ControlCommand("cancel", "acme", id, b"k", 0, 9, M, selection=selection), (), 7), M + 9
+        )
+
+    events = [event(EventType.SCHEDULED, M - 9), event(EventType.FIRED, M), bulk("order-*"), bulk("o*")]
+    rows = [("history", bytearray(encode_history(each)), offset) for offset, each in enumerate(events)]
+    records = spark.createDataFrame(rows, "topic string, value binary, offset long")
+    records.withColumn("date", F.lit("2026-01-01").cast("date")).write.format("delta").save(str(archive))
+    spark.sql(f"CREATE SCHEMA {schema} LOCATION '{tmp_path}/lake'")
+    try:
+        create_views(spark, ViewsOptions(str(archive), "history", schema))
+        found = spark.table(f"{schema}.schedules").select("tenant", "id", "version", "last_event", "firings")
+        assert found.collect() == [("acme", "order-*", 1, "fired", 1)]
+        assert spark.table(f"{schema}.firings").select("id").collect() == [("order-*",)]
     finally:
         spark.sql(f"DROP SCHEMA {schema} CASCADE")
 

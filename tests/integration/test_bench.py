@@ -65,7 +65,8 @@ def test_a_scenario_reports_its_rate_beside_the_ceiling_and_no_faults(
     assert {figures[name] for name in FAULTS} == {0}
 
 
-@pytest.mark.parametrize("dialect", ["skyuk", pytest.param("light4j", marks=pytest.mark.every_case)])
+@pytest.mark.parametrize("dialect", ["skyuk", "light4j"])
+@pytest.mark.every_case
 def test_commands_that_a_schema_registry_frames_are_all_accepted(dialect: str) -> None:
     document = measured("ingest", "--messages", str(SEEN_AT_WORK), "--dialect", dialect, "--framed")
     assert (document["settings"]["dialect"], document["settings"]["framed"]) == (dialect, True)
@@ -120,7 +121,9 @@ def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults()
 @pytest.mark.parametrize(
     ("scenario", "own"),
     [
-        ("recovery", {*RESTARTS, "recovered_per_s", "failover_s", "rss_bytes"}),
+        pytest.param(
+            "recovery", {*RESTARTS, "recovered_per_s", "failover_s", "rss_bytes"}, marks=pytest.mark.every_case
+        ),
         ("memory", {"idle_cpu_percent", "rss_bytes", "disk_bytes"}),
         pytest.param(
             *("scan-cost", {"firings_per_s", "ceiling_per_s", "ratio_to_ceiling"}), marks=pytest.mark.every_case

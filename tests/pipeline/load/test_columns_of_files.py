@@ -109,7 +109,7 @@ def put_tenants(folder: Path, format: str, tenants: Mapping[str, str] = TENANTS)
             parquet(inner / "rows.parquet", id=[id], tenant=[tenant])
 
 
-@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
+@pytest.mark.parametrize("format", ["parquet", "csv", pytest.param("json", marks=pytest.mark.every_case)])
 def test_another_value_in_a_file_than_in_the_name_of_its_folder_is_an_error_with_what_to_do(
     load: Load, kafka: Kafka, topic: str, folder: Path, format: str
 ) -> None:
@@ -122,7 +122,7 @@ def test_another_value_in_a_file_than_in_the_name_of_its_folder_is_an_error_with
     assert load(folder / "tenant=8", format=format, constants=SET).sent_before == 1, "it is in no folder of that name"
 
 
-@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
+@pytest.mark.parametrize("format", ["parquet", "csv", pytest.param("json", marks=pytest.mark.every_case)])
 def test_files_may_repeat_the_values_of_their_folders(
     load: Load, kafka: Kafka, topic: str, folder: Path, format: str
 ) -> None:
@@ -194,7 +194,7 @@ def test_a_column_of_two_types_in_parquet_files_is_an_error_with_what_to_do(load
     ("format", "column"),
     [
         pytest.param("parquet", "payload"),
-        pytest.param("json", "payload", marks=pytest.mark.soak),
+        pytest.param("json", "payload", marks=pytest.mark.every_case),
         pytest.param("json", "headers.new"),
     ],
 )

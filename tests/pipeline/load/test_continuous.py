@@ -97,7 +97,7 @@ MALFORMED = {
 """By format, a file, and one whose second row is malformed."""
 
 
-@pytest.mark.parametrize("is_there_at_the_start", [False, True])
+@pytest.mark.parametrize("is_there_at_the_start", [False, pytest.param(True, marks=pytest.mark.every_case)])
 @pytest.mark.parametrize("format", ["csv", pytest.param("json", marks=pytest.mark.soak)])
 def test_a_malformed_row_is_refused_and_the_load_goes_on(
     spark: SparkSession,

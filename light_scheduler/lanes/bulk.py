@@ -45,8 +45,9 @@ from .bulk_growth import Governing
 from .bulk_overdue import OverdueTotals
 from .bulk_parts import BulkParts
 from .bulk_totals import BulkTotals
-from .condemned_work import NO_FAULT_OF_WORK, enduring
+from .condemned_work import NO_FAULT_OF_WORK, Condemned, blaming, enduring
 from .delayed_commands import longest_delay
+from .failing_work_search import Kind, Work
 from .partition_writes import PartitionWrites
 from .recording import record_decision
 from .transaction_writes import Transaction
@@ -65,12 +66,15 @@ TOO_LARGE = "with its labels, key and time rule the command is too large to be k
 class BulkCommands:
     """The bulk commands that are at work in a partition, for the length of one cycle."""
 
-    def __init__(self, transaction: Transaction, writes: PartitionWrites, answers: Answers) -> None:
+    def __init__(
+        self, transaction: Transaction, writes: PartitionWrites, answers: Answers, condemned: Condemned
+    ) -> None:
         self._governing = Governing(writes.partitioning, transaction.context.partition)
         context = transaction.context
         self._transaction = transaction
         self._writes = writes
         self._answers = answers
+        self._condemned = condemned
         self._history = transaction.history
         self._overlay = transaction.overlay
         self._partition = context.partition
@@ -82,8 +86,6 @@ class BulkCommands:
         self._at_work = BulkParts(self._before)
         self.offset = -1
         """The offset of the bulk command that is being carried on, ended or given up, or was last; -1: of none yet."""
-        self.dealing_with = -1
-        """The offset of the bulk command that is being carried out on a schedule, or was last."""
         self.has_given_up = False
         """Whether one was given up, and nothing else done for any."""
         self._moved: set[int] = set()
@@ -191,12 +193,20 @@ class BulkCommands:
             self._writes.report(count, origin.partition)
 
     def catch_up(self, name: bytes, entry: Entry) -> Entry | None:
-        """2. Deal with a schedule before something else happens to it; return how it stands then."""
+        """2. Deal with a schedule before something else happens to it; return how it stands then.
+
+        A condemned bulk command, which ends where it is, does nothing more. Raises WorkFailedError for one that raises
+        what is no fault of the worker's state: what else is to happen to the schedule is not to blame.
+        """
         current: Entry | None = entry
-        for part in self._at_work.of(entry.schedule.tenant):
-            self.dealing_with = offset = part.command.offset
-            if current is not None and self._concerns(part, current):
-                current = self._deal_with(offset, name, current)
+        offset = -1
+        with blaming(lambda: Work(Kind.BULK, offset)):
+            for part in self._at_work.of(entry.schedule.tenant):
+                offset = part.command.offset
+                if self._condemned and Work(Kind.BULK, offset) in self._condemned:
+                    continue
+                if current is not None and self._concerns(part, current):
+                    current = self._deal_with(offset, name, current)
         return current
 
     def give_up(self, offset: int, reason: str | None) -> None:
@@ -345,7 +355,6 @@ class BulkCommands:
 
     def _deal_with(self, offset: int, name: bytes, entry: Entry) -> Entry | None:
         part = self._at_work[offset]
-        self.dealing_with = offset
         decision = decide_bulk(part.command, entry, self._transaction.now, self._limits)
         try:
             with self._history.asked_for_by(part.requester):  # it may be another command's turn

@@ -32,6 +32,9 @@ class Condemned:
     def __bool__(self) -> bool:
         return bool(self._reasons)
 
+    def __contains__(self, work: Work) -> bool:
+        return work in self._reasons
+
     def __iter__(self) -> Iterator[Work]:
         return iter(self._reasons)
 

@@ -50,7 +50,7 @@ class Cycle:
         self._condemned = Condemned(restrictions.condemned, restrictions.silenced)
         self._answers = Answers(transaction)
         writes = PartitionWrites(transaction)
-        self._bulk = BulkCommands(transaction, writes, self._answers)
+        self._bulk = BulkCommands(transaction, writes, self._answers, self._condemned)
         admission = Admission.to(transaction, restrictions)
         self.delaying = admission.delaying
         self.room_lending, self.rate_lending = admission.room_lending, admission.rate_lending

@@ -46,9 +46,7 @@ from light_scheduler.wire.state import (
 )
 
 from .bulk import BulkCommands
-from .condemned_work import blaming
 from .delayed_commands import Delaying
-from .failing_work_search import Kind, Work
 from .partition_writes import PartitionWrites
 from .transaction_writes import Transaction
 
@@ -253,8 +251,7 @@ class Moving:
         """4. Hand a schedule over after the bulk commands at work have dealt with it; return whether it is gone."""
         left: Entry | None = entry
         if self._bulk.any_at_work:
-            with blaming(lambda: Work(Kind.BULK, self._bulk.dealing_with)):
-                left = self._bulk.catch_up(name, entry)
+            left = self._bulk.catch_up(name, entry)
         return left is None or self.move(name, left, key)
 
     def belongs_elsewhere(self, key: bytes) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.bulk import ALL, COUNT, KEYS, Topic
-from support.partition import ANSWER, NAMES, topic
+from support.partition import ANSWER, HOUR, NAMES, topic
 
 from light_scheduler.engine import Limits, decide_bulk
 from light_scheduler.lanes import bulk
@@ -249,6 +249,39 @@ async def test_the_command_for_many_that_fails_is_named_and_not_those_before_it(
 def only_pauses(otherwise: Any) -> Any:
     """Decide for commands that pause, and for no others."""
     return lambda command, *rest: (decide_bulk if command.name == "pause" else otherwise)(command, *rest)
+
+
+@pytest.mark.parametrize("is_fired", [True, False])
+async def test_a_command_for_many_is_to_blame_for_what_it_raises_before_something_else_happens_to_a_schedule(
+    filled: Topic, monkeypatch: pytest.MonkeyPatch, is_fired: bool
+) -> None:
+    filled.partitions[0].most_bulk = 0  # it does not come to any schedule by itself
+    failing = filled.control(0, "pause", "0/order-*")
+    filled.control(0, "resume", "0/order-*")
+    await filled.cycle(0)
+    if is_fired:
+        filled.now += HOUR
+    else:
+        filled.control(0, "cancel", "0/order-3")
+    monkeypatch.setattr("light_scheduler.lanes.bulk.decide_bulk", never_pauses)
+    occasion = list(filled.waiting[0])
+    with pytest.raises(WorkFailedError) as caught:
+        await filled.cycle(0)
+    assert caught.value.work == Work(Kind.BULK, failing)
+
+    filled.waiting[0] = occasion
+    await filled.cycle(0, condemned={caught.value.work: "ValueError('x')"})
+    filled.partitions[0].most_bulk = 1_000
+    await filled.settle()
+    assert filled.totals == [("pause", "0/order-*", Outcome.PAUSED, 0), ("resume", "0/order-*", Outcome.RESUMED, 0)]
+    assert filled.rejected == []
+    assert (len(filled.fired), len(filled.pending)) == ((33, 0) if is_fired else (0, 32))
+
+
+def never_pauses(command: Any, *rest: Any) -> Any:
+    if command.name == "pause":
+        raise ValueError("an error of the scheduler's own")
+    return decide_bulk(command, *rest)
 
 
 @pytest.mark.parametrize(("room", "is_taken"), [(700, False), (1_400, True)])

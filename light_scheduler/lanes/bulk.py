@@ -24,7 +24,7 @@ from collections import defaultdict
 
 import msgspec
 
-from light_scheduler.engine import concerns, decide_bulk
+from light_scheduler.engine import Limits, concerns, decide_bulk
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import BulkCommand, BulkPart, BulkTotal, Entry, EventType
@@ -60,6 +60,12 @@ MOST_AT_WORK = 1_000
 """Bulk commands of a tenant that are at work in a partition, or wait for reports there: each cycle reads all of them,
 and each schedule of the tenant that a command names, or that is due, is brought up to date with all of them."""
 
+_FRAME_BYTES = 128
+"""Bytes of the changelog around a value, at most: the header of a batch, 61, and the lengths, attributes, time, offset
+and key of a record, 37; and by which a value grows besides ids and partitions: counts and lengths, 18."""
+_PARTITION_BYTES = 5
+"""Bytes of a partition's number, at most, in a total."""
+
 TOO_LARGE = "with its labels, key and time rule the command is too large to be kept in the changelog"
 
 
@@ -81,7 +87,7 @@ class BulkCommands:
         self._limits = context.limits
         self._new_token = context.new_token
         room = context.targets[context.changelog[0]].max_message_bytes
-        self._room = room - context.limits.max_id_bytes  # a part is to note the last id that was dealt with
+        self._room = room_to_begin(room, context.limits, writes.partitioning.partitions)
         self._before = self._overlay.others.bulk_parts()
         self._at_work = BulkParts(self._before)
         self.offset = -1
@@ -383,6 +389,14 @@ class BulkCommands:
         if not concerns(part, entry):
             return False
         return not isinstance(part, ScopedPart) or self._governing.of(entry) == part.former
+
+
+def room_to_begin(limit: int, limits: Limits, partitions: int) -> int:
+    """Return how large (bytes) the records of a bulk command may be when it begins, for a `limit` of their batch.
+
+    A part notes the last id that was dealt with, and a total the partitions that do not carry the command out.
+    """
+    return limit - _FRAME_BYTES - limits.max_id_bytes - partitions * _PARTITION_BYTES
 
 
 def _count_of(total: SubTotal, partition: int) -> Count:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from support.bulk import ALL, COUNT, KEYS, Topic
-from support.partition import ANSWER, HOUR, NAMES, topic
+from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, topic
 
 from light_scheduler.engine import Limits, decide_bulk
+from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.lanes import bulk
 from light_scheduler.lanes.answers import Answers
 from light_scheduler.lanes.failing_work_search import Kind, Work, WorkFailedError
-from light_scheduler.model import EventType, Headers, Outcome
+from light_scheduler.model import DEFAULT_TENANT, BulkTotal, ControlCommand, EventType, Headers, Outcome
+from light_scheduler.model.bulk import SubTotal, lacking
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
+from light_scheduler.wire.state import bulk_total_key, encode_bulk_total
 
 # -- what is wrong ----------------------------------------------------------------------------------------------------
 
@@ -297,3 +301,35 @@ async def test_a_command_for_many_that_the_changelog_has_no_room_for_is_rejected
         (Outcome.CANCELLED, None) if is_taken else (Outcome.REJECTED, "schedule-id")
     ]
     assert len(filled.pending) == len(ALL)
+
+
+CANCEL_ALL: Headers = [("schedule-command", b"cancel"), ("schedule-id", b"*"), ("schedule-reply-topic", b"answers")]
+
+
+async def test_a_command_for_many_that_is_taken_has_room_in_the_changelog_when_it_has_come_to_the_longest_id(
+    producer: Any,
+) -> None:
+    taken = set()
+    for length in range(1_100, 1_300):
+        commands = Topic(producer)
+        commands.put(0, *(number * 512 for number in "abc"))
+        await commands.cycle(0)
+        commands.partitions[0].most_bulk = 1
+        commands.partitions[0].topics["app-schedules-changelog"] = topic(COUNT, 2_000)
+        commands.send(0, *CANCEL_ALL, ("schedule-correlation-id", b"x" * length))
+        await commands.settle()
+        taken.add(not commands.rejected)
+    assert taken == {True, False}, "the edge is among them"
+
+
+def test_a_total_that_has_room_in_the_changelog_has_room_with_all_partitions_that_could_not_carry_it_out() -> None:
+    limit, partitions = 20_000, 1_000
+
+    def total(length: int) -> BulkTotal:
+        command = ControlCommand("cancel", DEFAULT_TENANT, "*" * length, None, 0, 1 << 40, AT)
+        return SubTotal(command, tuple(range(500)), token="0" * 32, parent_token="0" * 32)
+
+    room = bulk.room_to_begin(limit, Limits(1_000, 10), partitions)
+    length = next(length for length in range(limit, 0, -1) if len(encode_bulk_total(total(length))) <= room)
+    grown = lacking(msgspec.structs.replace(total(length), awaited=(), changed=1 << 40), range(partitions))
+    RecordBatches(AT).add((CHANGELOG, 0), bulk_total_key(1 << 40), encode_bulk_total(grown), limit=limit)

@@ -6,7 +6,8 @@
     2. Forward what is due at the head, and the new position, in one transaction of bounded size.
     3. On any error drop producer, source and what was read, make sure that the partition is still ours, start at 0.
 
-A record that the target does not take is found by halving the transaction, and becomes a dead letter in its place.
+A record that the target does not take is found by halving the transaction, and becomes a dead letter in its place. A
+target that gives no reason may take it a little later: then the record is tried again a few times first.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.lanes.status import Lateness
+from light_scheduler.lanes.transaction_failures import PASSING_REFUSALS
 from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, DelayRule, TopicNames
 from light_scheduler.wire import encode_dead_letter
 from light_scheduler.wire.delays import DelayPosition, encode_position, position_key
@@ -88,6 +90,7 @@ class DelayLane:
         self._position: int | None = None
         self._size = BatchSize(services.clients.transaction_timeout_ms)
         self._culprit: tuple[int, str] | None = None
+        self._unexplained = -1, 0  # the offset of a record that was refused without a reason, and how often
         self._forwarded = self._dead_letters = self._expired = self._transactions = self._restarts = 0
         self._lateness = Lateness()
         self._supervision = Supervision(
@@ -145,7 +148,8 @@ class DelayLane:
             self._supervision.log_restart(error)
         await self._recover(error)
         if not is_narrower:
-            await self._supervision.pause(self._supervision.next_retry_s())
+            least_s = BLOCKED_WAIT_S if isinstance(error, _RefusedError) else 0.0
+            await self._supervision.pause(max(least_s, self._supervision.next_retry_s()))
         await self._supervision.confirm(lambda: self._services.confirm(self.tp))
         return True
 
@@ -289,6 +293,8 @@ class DelayLane:
             return f"{record.headers.reason}: see the source for its content"
         if self._culprit is not None and self._culprit[0] == record.offset:
             return self._culprit[1]
+        if record.key is None and self._services.targets[self.rule.target].is_compacted:
+            return f"topic {self.rule.target} is compacted and takes no message without a key"
         return None
 
     def _add_dead_letter(self, batches: RecordBatches, record: Command, reason: str, now: int) -> None:
@@ -336,13 +342,21 @@ class DelayLane:
         self._reason = None
 
     def _narrow_down(self, error: BaseException) -> bool:
-        """Note what a refusal says about records; return whether it was one."""
+        """Note what a refusal says about records; return whether it says anything."""
         if not isinstance(error, _RefusedError) or not error.is_of_records(self.rule.target):
             return False
         if error.count == 1:
+            if error.may_pass and self._gives_time(error.first_offset):
+                return False
             self._culprit = error.first_offset, f"topic {self.rule.target} refused it: {error.cause!r}"
         self._size.failed(error.count)
         return True
+
+    def _gives_time(self, offset: int) -> bool:
+        """Return whether a record is to be tried again that was refused without a reason."""
+        known, times = self._unexplained
+        self._unexplained = offset, times + 1 if offset == known else 1
+        return self._unexplained[1] <= PASSING_REFUSALS
 
 
 class _RefusedError(LaneError):
@@ -353,6 +367,7 @@ class _RefusedError(LaneError):
         self.count = count
         self.first_offset = first_offset
         self.cause = refused.cause
+        self.may_pass = refused.may_pass
         self._refused = refused
 
     def is_of_records(self, target: str) -> bool:

@@ -7,17 +7,24 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from aiokafka import TopicPartition
-from aiokafka.errors import InvalidTimestampError, KafkaConnectionError
+from aiokafka.errors import (
+    InvalidTimestampError,
+    KafkaConnectionError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    UnknownError,
+)
 from support.producing import FakeProducer
 
 from light_scheduler.clock import SettableClock
-from light_scheduler.delays.lane import DelayLane, DelayServices
+from light_scheduler.delays.lane import BLOCKED_WAIT_S, DelayLane, DelayServices
 from light_scheduler.errors import CycleTimeout
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.fetching import Command
 from light_scheduler.kafka.refusals import RecordsRefusedError
 from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.lanes.lane_state import LaneState
+from light_scheduler.lanes.transaction_failures import PASSING_REFUSALS
 from light_scheduler.model import DelayRule, TopicNames
 
 RULE = DelayRule("later", "orders", 60_000, "reminders")
@@ -41,6 +48,8 @@ class Outage:
 
     def __init__(self, given_at: int) -> None:
         self.steps: list[str] = []
+        self.pauses: list[float] = []
+        self.topics = KnownTopics()
         self._given_at = given_at
 
     def producer(self, transactional_id: str) -> Any:
@@ -60,7 +69,7 @@ class Outage:
             clients=cast(Any, self),
             longest_wait_ms=1_000,
             clock=SettableClock(1_767_225_600_000),
-            targets=cast(Any, KnownTopics()),
+            targets=cast(Any, self.topics),
             positions=unused,
             topic_id=unused,
             confirm=self.confirm,
@@ -70,6 +79,7 @@ class Outage:
 
         async def pause(seconds: float) -> None:
             self.steps.append("pause")
+            self.pauses.append(seconds)
             await asyncio.sleep(0)
 
         lane._supervision.pause = pause  # type: ignore[method-assign]  # so that no test waits
@@ -92,10 +102,11 @@ async def test_a_lane_that_failed_fences_nobody_until_its_partition_is_its_own_a
 class Broker(Outage):
     """A broker of a hundred thousand due records, on which a transaction has a reason to fail, or none."""
 
-    def __init__(self, fails: Callable[[int], Exception | None]) -> None:
+    def __init__(self, fails: Callable[[int], Exception | None], key: bytes | None = b"k") -> None:
         super().__init__(given_at=0)
+        self._key = key
         self.sizes: list[int] = []
-        self.letters = 0
+        self.letters = self.letters_sent = 0
         self._fails = fails
         self._next = 0
 
@@ -115,7 +126,7 @@ class Broker(Outage):
     async def read(self, _timeout_s: float) -> list[Command]:
         await asyncio.sleep(0)
         first, self._next = self._next, min(self._next + 10_000, 100_000)
-        return [Command(0, offset, 0, b"k", b"v", []) for offset in range(first, self._next)]
+        return [Command(0, offset, 0, self._key, b"v", []) for offset in range(first, self._next)]
 
     async def commit(self, batches: RecordBatches, _group: str, _offsets: object) -> None:
         await asyncio.sleep(0)
@@ -123,6 +134,7 @@ class Broker(Outage):
         await batches.send(cast(Any, sent))
         letters = len(sent.to("app-dead-letters"))
         size = len(sent.to(RULE.target)) + letters
+        self.letters_sent += letters
         self.sizes.append(size)
         if (error := self._fails(size)) is not None:
             raise error
@@ -155,6 +167,45 @@ async def test_a_timestamp_that_a_topic_of_ours_refuses_condemns_no_record_and_i
     assert broker.sizes[:5] == [5_000] * 5
     assert broker.steps.count("pause") >= 4
     assert broker.letters == 0
+
+
+HALVINGS = 12
+"""Transactions of 5,000 records, 2,500 and so on until one has a single record."""
+
+
+def refusal(cause: KafkaError) -> RecordsRefusedError:
+    return RecordsRefusedError(RULE.target, cause, [])
+
+
+async def test_a_record_that_is_refused_without_a_reason_is_tried_again_after_a_pause_and_delivered() -> None:
+    broker = Broker(lambda size: refusal(UnknownError()) if size and len(broker.sizes) <= HALVINGS + 3 else None)
+    await run(broker, lambda: len(broker.sizes) >= HALVINGS + 5)
+
+    assert broker.sizes[HALVINGS:][:5] == [1, 1, 1, 1, 2]
+    assert (broker.pauses, broker.letters) == ([BLOCKED_WAIT_S] * 3, 0)
+
+
+async def test_a_record_that_is_refused_each_time_without_a_reason_becomes_a_dead_letter() -> None:
+    broker = Broker(lambda size: refusal(UnknownError()) if size and not broker.letters_sent else None)
+    await run(broker, lambda: len(broker.sizes) >= HALVINGS + PASSING_REFUSALS + 3)
+
+    assert broker.sizes[HALVINGS:][: PASSING_REFUSALS + 3] == [1] * (PASSING_REFUSALS + 2) + [2]
+    assert broker.pauses == [BLOCKED_WAIT_S] * PASSING_REFUSALS
+
+
+async def test_a_record_that_is_refused_for_a_reason_becomes_a_dead_letter_at_once() -> None:
+    broker = Broker(lambda size: refusal(MessageSizeTooLargeError()) if size and not broker.letters_sent else None)
+    await run(broker, lambda: len(broker.sizes) >= HALVINGS + 3)
+
+    assert (broker.sizes[HALVINGS:][:3], broker.pauses) == ([1, 1, 2], [])
+
+
+async def test_a_record_without_a_key_for_a_compacted_topic_becomes_a_dead_letter_and_is_not_tried() -> None:
+    broker = Broker(lambda _size: None, key=None)
+    broker.topics[RULE.target] = TargetTopic(1, 1_000_000, None, 0.0, is_compacted=True)
+    await run(broker, lambda: broker.letters > 0)
+
+    assert broker.letters == sum(broker.sizes)
 
 
 async def test_a_lane_whose_partition_is_somebody_elses_can_be_closed() -> None:

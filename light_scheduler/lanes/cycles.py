@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +18,6 @@ from light_scheduler.errors import BrokerError, InputInDoubt
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.continuity import Untouched
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
-from light_scheduler.model.place import Place
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.services import LaneServices
 from light_scheduler.wire import CommandRecord
@@ -109,7 +108,7 @@ class LaneCycles:
         self._delayed_turns = FairQueue()
         self._removal = Removal()
         self._growth = GrowthProgress(context)
-        self._uncharged: tuple[Cycle, int] | None = None  # of the last transaction, and when it was decided
+        self._undecided: _Made | None = None  # what the last transaction holds, unless it is known to count
 
     @property
     def next_due(self) -> int | None:
@@ -121,12 +120,12 @@ class LaneCycles:
 
         No cycle has begun since, so the rates of commands still know what that one took.
         """
-        uncharged = self._uncharged
-        if await self._holding.decide(untouched) and uncharged is not None:
-            cycle, now = uncharged
-            self._charge_commands(cycle)
-            self._budget.charge(cycle.delivered, now)
-        self._uncharged = None
+        made = self._undecided
+        if await self._holding.decide(untouched) and made is not None:
+            self._charge_commands(made.cycle)
+            self._forget_refused(made)
+            self._budget.charge(made.cycle.delivered, made.now)
+        self._undecided = None
 
     async def cycle(self, table: ScheduleTable, producer: TransactionalProducer) -> None:
         """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
@@ -248,15 +247,24 @@ class LaneCycles:
             self._context.targets.doubt([self._tp.topic])  # one that loses its leader is to be known soon
         offsets = {} if made.position is None else {self._tp: made.position}
         checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
-        self._uncharged = cycle, made.now
+        self._undecided = made
         ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
-        self._charge_commands(cycle)  # also if the table cannot be written
+        self._charge_commands(cycle)  # this and the next two also if the table cannot be written
+        self._forget_refused(made)
+        self.failures.committed(ends)
         made.overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=made.now)  # 4.
-        self._learn(made, ends)
+        self._learn(made)
 
     def _charge_commands(self, cycle: Cycle) -> None:
         self._context.command_rates.commit()
         cycle.rate_lending.commit()
+
+    def _forget_refused(self, made: _Made) -> None:
+        """Forget refusals and condemned work that a transaction that counts has dealt with."""
+        self._work_search.met(made.cycle.condemned_met)
+        if self._record_search.is_under_way:
+            done = made.cycle.tried | {origin_key(result) for result in made.cycle.results}
+            self._record_search.clear(done, has_looked=made.due is not NOTHING_DUE)
 
     async def _check_input(self, known: CommandsLog | None) -> None:
         """Raise InputInDoubt unless what was taken comes from the log that was to be read."""
@@ -267,12 +275,11 @@ class LaneCycles:
             raise InputInDoubt(f"cannot check that topic {topic} was not replaced: {error}") from error
         self._input.check(known, topic_id)
 
-    def _learn(self, made: _Made, ends: Mapping[Place, int]) -> None:
+    def _learn(self, made: _Made) -> None:
         """Take in what a transaction that was committed has shown."""
         cycle, due, now = made.cycle, made.due, made.now
         self._growth.settle(made.cycle, made.slice, made.now)
         self._input.has_jumped = False
-        self.failures.committed(ends, cycle.condemned_met)
         log_unreported(self._tp, cycle.transaction.unreported)
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)
@@ -280,9 +287,6 @@ class LaneCycles:
         if self._held_firings_only(made, turn):
             self._gathering.ended(len(due.entries))
         self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
-        if self._record_search.is_under_way:
-            done = cycle.tried | {origin_key(result) for result in cycle.results}
-            self._record_search.clear(done, has_looked=due is not NOTHING_DUE)
 
     def _held_firings_only(self, made: _Made, turn: int | None) -> bool:
         """Return whether a cycle held firings and nothing else, and left nothing over of what there was to do."""
@@ -335,8 +339,8 @@ class LaneCycles:
             self._holding.failed(attempt)
             self.counters.unstaged += 1
             return True
+        self.failures.committed(ends)
         overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=instant)  # 4.
-        self._holding.committed(ends, producer.transactional_id)
         self._budget.next_due = due.next_due
         self._observe_skew(begun, batches)
         self._count(cycle, 0, instant)
@@ -363,7 +367,7 @@ class LaneCycles:
 
     def _count(self, cycle: Cycle, lost_results: int, now: int) -> None:
         throttled = self._budget.charge(cycle.delivered, now)
-        self._uncharged = None
+        self._undecided = None
         visible_at = self._services.clock.now()
         self._trace(cycle, visible_at)
         self.counters.committed(cycle, lost_results, throttled, visible_at)

@@ -65,12 +65,12 @@ class Failures:
         unavailable = context.targets[context.commands_topic].unavailable
         return self.neighbours.left_alone(context.partitioning.partitions, unavailable, now)
 
-    def committed(self, ends: Mapping[Place, int], condemned_met: list[Work]) -> None:
-        """Learn from a transaction that was committed, and refused condemned work that it met."""
-        self.holding.committed(ends, self.attempt.transactional_id)
+    def committed(self, ends: Mapping[Place, int]) -> None:
+        """Learn from a transaction that was committed. Whatever fails before the next one is not its fault."""
+        attempt, self.attempt = self.attempt, Attempt()
+        self.holding.committed(ends, attempt.transactional_id)
         self.neighbours.committed(ends)
-        self.work_search.met(condemned_met)
-        self._blame(self.work_search.succeeded(self.attempt.works))
+        self._blame(self.work_search.succeeded(attempt.works))
 
     def condemn(self, failed: WorkFailedError) -> None:
         """Have what raised an error as it was carried out be refused in the next cycle."""

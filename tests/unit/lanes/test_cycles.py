@@ -17,6 +17,7 @@ from light_scheduler.kafka.batches import Written
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes import bulk, gathering
 from light_scheduler.lanes.alarm import Alarm
+from light_scheduler.lanes.attempt import Attempt
 from light_scheduler.lanes.cycles import LaneCycles
 from light_scheduler.lanes.failing_work_search import STRIKES, Kind, Work, WorkFailedError
 from light_scheduler.lanes.gathering import Gathering
@@ -178,6 +179,18 @@ async def test_commands_and_firings_count_for_their_rates_once_a_commit_without_
     rules = TenantRules(commands_per_second=8, firings_per_second=32)
     partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
     await partition.run(command(due_at(AT + 1), *TO_REMINDERS, key=KEYS[0], offset=0))
+    cycles = cycles_on(partition, [schedule(offset) for offset in (1, 2)], clock := Clock())
+    clock.at += 1
+    cycles._budget.follow_tenants(clock.at)
+    await commit_in_doubt(cycles, partition, counts=counts)
+    rates, firing_rates = cycles._context.command_rates, cycles._context.firing_rates
+    rates.begin()
+    assert rates.take("default", 8, AT, clock.at)
+    assert (rates.left("default") + 1, firing_rates.allowed("default", clock.at)) == (left, 4 - counts)
+
+
+async def commit_in_doubt(cycles: LaneCycles, partition: Partition, *, counts: bool) -> None:
+    """Run a cycle whose commit is not answered, and have its lane find out after a restart whether it counts."""
 
     class Unanswered:
         transactional_id = "id"
@@ -186,9 +199,6 @@ async def test_commands_and_firings_count_for_their_rates_once_a_commit_without_
             await batches.send(partition.producer)
             raise CycleTimeout("no answer")
 
-    cycles = cycles_on(partition, [schedule(offset) for offset in (1, 2)], clock := Clock())
-    clock.at += 1
-    cycles._budget.follow_tenants(clock.at)
     made = await cycles._make(partition.table)
     with pytest.raises(CycleTimeout) as error:
         await cycles._commit(made, partition.table, cast(Any, Unanswered()))
@@ -198,10 +208,57 @@ async def test_commands_and_firings_count_for_their_rates_once_a_commit_without_
         return not counts
 
     await cycles.decide(untouched)
-    rates, firing_rates = cycles._context.command_rates, cycles._context.firing_rates
-    rates.begin()
-    assert rates.take("default", 8, AT, clock.at)
-    assert (rates.left("default") + 1, firing_rates.allowed("default", clock.at)) == (left, 4 - counts)
+
+
+async def with_a_refusal(partition: Partition) -> LaneCycles:
+    """Return the cycles of a lane that knows of a firing that its topic refuses, and of a condemned command."""
+    await partition.run(command(due_at(AT + 1), *TO_REMINDERS, key=KEYS[0], offset=0))
+    cycles = cycles_on(partition, [schedule(1, OTHER)], clock := Clock())
+    clock.at += 1
+    cycles._record_search.refuse([("default", KEYS[0].decode(), AT + 1, 1)], "it is too large", clock.at, None)
+    cycles._work_search.condemn(Work(Kind.COMMAND, 1), "why")
+    return cycles
+
+
+def cannot_be_written(*_: Any, **__: Any) -> None:
+    raise OSError("the disk is full")
+
+
+@pytest.mark.parametrize(("counts", "left"), [(True, 0), (False, 1)])
+async def test_what_a_commit_without_an_answer_has_refused_is_not_refused_again_if_it_counts(
+    partition: Partition, counts: bool, left: int
+) -> None:
+    cycles = await with_a_refusal(partition)
+    await commit_in_doubt(cycles, partition, counts=counts)
+    assert (len(cycles._record_search.refusals), len(cycles._work_search.condemned)) == (left, left)
+
+
+async def test_what_a_committed_cycle_has_refused_is_not_refused_again_though_the_table_cannot_be_written(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cycles = await with_a_refusal(partition)
+    made = await cycles._make(partition.table)
+    monkeypatch.setattr(Overlay, "apply", cannot_be_written)
+    with pytest.raises(OSError, match="full") as error:
+        await cycles._commit(made, partition.table, cast(Any, TakesAll(partition)))
+    cycles.failures.failed(error.value, may_count=False)
+    assert (cycles._record_search.refusals, cycles._work_search.condemned) == ({}, {})
+
+
+async def test_a_committed_transaction_is_not_taken_for_an_aborted_one_though_the_table_cannot_be_written(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await partition.run(command(due_at(AT), *TO_REMINDERS, key=KEYS[0], offset=0), now=AT - 1)
+    cycles = cycles_on(partition, [], Clock())
+    cycles.failures.attempt = Attempt("id")
+    made = await cycles._make(partition.table)
+    monkeypatch.setattr(Overlay, "apply", cannot_be_written)
+    with pytest.raises(OSError, match="full") as error:
+        await cycles._commit(made, partition.table, cast(Any, TakesAll(partition)))
+    assert not cycles.failures.failed(error.value, may_count=False)
+    (touched,) = cycles.failures.holding._markers._touched.values()
+    assert (touched["id"].end, touched["id"].has_written_since) == (0, False)
+    assert not cycles._work_search.is_active, "nor does it say anything of the work"
 
 
 FORMER, PARTITIONS = 2, 4

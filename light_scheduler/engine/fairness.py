@@ -27,13 +27,22 @@ class FairQueue:
         self.weights = weights
         self._served: dict[str, float] = {}  # tenant -> its virtual time, if that is not behind the virtual time
         self._virtual_time = 0.0
+        self._committed = self._served, self._virtual_time
+
+    def begin(self) -> None:
+        """Begin a transaction: what was done since the last `commit` has come to nothing, and is charged to nobody."""
+        self._served, self._virtual_time = self._committed
+
+    def commit(self) -> None:
+        """Charge what was done."""
+        self._committed = self._served, self._virtual_time
 
     def share(self, waiting: Mapping[str, Serve], budget: float) -> None:
         """Serve those who wait until a budget is spent or nobody waits; the last piece of work may pass the budget.
 
         Among equals, who waits since a call before comes first, then the order of `waiting`.
         """
-        served = self._served
+        served = dict(self._served)
         for tenant in waiting:
             served.setdefault(tenant, self._virtual_time)
         queue = [(at, place, tenant) for place, (tenant, at) in enumerate(served.items()) if tenant in waiting]

@@ -55,6 +55,14 @@ class Budget:
         self._pace = Pace()
         self._tenants = NO_TENANTS
 
+    def begin(self) -> None:
+        """Begin a cycle: tenants have had no share in one that was not committed."""
+        self._fair.begin()
+
+    def commit(self) -> None:
+        """Charge tenants for their share in a cycle that is committed."""
+        self._fair.commit()
+
     def follow_tenants(self, now: int) -> None:
         """Apply the current rules of tenants (weights, caps, pauses) and the current number of partitions."""
         self._firing_rates.earn(self._context.rate_part, now)

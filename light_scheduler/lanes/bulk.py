@@ -280,12 +280,13 @@ class BulkCommands:
         ):
             self._history.record_command(EventType.REJECTED, command.tenant, command.id, told)
 
-    def advance(self, limit: int, max_bytes: int) -> bool:
+    def advance(self, limit: int, max_bytes: int, turn: int) -> bool:
         """2. Deal with the next `limit` schedules, or `max_bytes` of payload; return whether anything was at work.
 
         It goes through what the table had before this cycle: that is all there was when a bulk command of an
-        earlier cycle arrived. Tenants have equal parts of that; the commands of one come one after the other. Another
-        tenant is the first each time: alone with a limit of one, what makes transactions fail is found.
+        earlier cycle arrived. Tenants have equal parts of that; the commands of one come one after the other. The
+        `turn` decides which tenant is the first: another one after each cycle that is committed. So with a limit of
+        one, what makes transactions fail comes to stand alone.
         """
         parts: defaultdict[str, list[BulkPart]] = defaultdict(list)
         for part in self._before:
@@ -293,7 +294,7 @@ class BulkCommands:
         if not parts:
             return False
         share, tenants = max(1, limit // len(parts)), list(parts)
-        first = self._transaction.now % len(parts)
+        first = turn % len(parts)
         for tenant in tenants[first:] + tenants[:first]:
             if limit <= 0:
                 break
@@ -319,6 +320,9 @@ class BulkCommands:
                     if self._concerns(part, entry):
                         self._deal_with(offset, name, entry)
             self._end(offset)
+            dealt += 1  # with a limit of one, what ends a command is not held against the next
+            if dealt >= limit:
+                break
         return dealt
 
     def add_count(self, count: Count) -> None:

@@ -129,9 +129,10 @@ class Cycle:
         """Carry out one command record."""
         self._commands.take(record)
 
-    def advance_bulk(self, limit: int, max_bytes: int) -> bool:
+    def advance_bulk(self, limit: int, max_bytes: int, turn: int = 0) -> bool:
         """Carry bulk commands on, by `limit` schedules or `max_bytes` of payload; return whether there were any.
 
+        The `turn` says which tenant is the first; see `BulkCommands.advance`.
         Or give one up that is condemned, and nothing else, so that it is known what fails, should that fail as well.
         Raises WorkFailedError as `take_all` does.
         """
@@ -143,7 +144,7 @@ class Cycle:
                 return True
         with blaming(lambda: Work(Kind.BULK, self._bulk.offset) if self._bulk.offset >= 0 else None):
             has_ended = overdue_totals.is_due(self.transaction.now) and self._bulk.end_overdue(overdue_totals)
-            return self._bulk.advance(limit, max_bytes) or has_ended
+            return self._bulk.advance(limit, max_bytes, turn) or has_ended
 
     def fire_due(
         self,

@@ -106,6 +106,7 @@ class LaneCycles:
         self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
         self._gathering = Gathering(services.processor_waits, lambda: asyncio.get_running_loop().time())
         self._delayed_turns = FairQueue()
+        self._bulk_turn = 0
         self._removal = Removal()
         self._growth = GrowthProgress(context)
         self._undecided: _Made | None = None  # what the last transaction holds, unless it is known to count
@@ -122,7 +123,7 @@ class LaneCycles:
         """
         made = self._undecided
         if await self._holding.decide(untouched) and made is not None:
-            self._charge_commands(made.cycle)
+            self._charge(made)
             self._forget_refused(made)
             self._budget.charge(made.cycle.delivered, made.now)
         self._undecided = None
@@ -175,22 +176,23 @@ class LaneCycles:
         record_search, budget = self._record_search, self._budget
         now = self._services.clock.now()
         record_search.expire(now)
+        self._delayed_turns.begin()
+        budget.begin()
         budget.follow_tenants(now)
         overlay, batches = Overlay(table), self._context.new_batches(now, record_search.suspicious_topics)
         can_read = self._incoming.readable.can_read
         work_search, left_alone = self._work_search, self.failures.left_alone(now)
         restrictions = Restrictions(work_search.condemned, can_read, left_alone, work_search.silenced)
         cycle = Cycle(self._context, overlay, batches, now, restrictions)
-        most, kinds = self._work_search.share(budget.most(table))
+        is_behind = not self._intake.backlog_taken
+        most, kinds = self._work_search.share(budget.most(table), is_behind=is_behind)
         max_bytes = self._work_search.bytes_of(MAX_FIRING_BYTES)
         self._growth.follow_rules(cycle)
         cycle.moving.note_waits()
         cycle.rate_lending.receive()
-        is_behind = not self._intake.backlog_taken
-        room = most
-        if Kind.COMMAND in kinds and not is_behind:
-            room = self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
-        commands = self._take_commands(room) if Kind.COMMAND in kinds else []  # 1.
+        if Kind.DELAYED in kinds and not is_behind:
+            self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
+        commands = self._take_commands(most) if Kind.COMMAND in kinds else []  # 1.
         if is_behind and self._intake.backlog_taken:
             self._alarm.ring()  # what is delayed goes on
         read, position = len(commands), commands[-1].offset + 1 if commands else None
@@ -199,9 +201,10 @@ class LaneCycles:
         read += cycle.delaying.taken
         if not is_behind or self._incoming.readable.is_held:
             cycle.rate_lending.answer(self._unread.since)  # 2.
-        is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
+        most_bulk = min(most, MAX_BULK)
+        is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(most_bulk, max_bytes, self._bulk_turn)  # 2.
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
-            self._removal.advance(cycle.transaction, min(most, MAX_BULK), max_bytes)  # 2.
+            self._removal.advance(cycle.transaction, most_bulk, max_bytes)  # 2.
         turns = budget.turns(now, most, max_bytes)
         due = budget.take_due(overlay, now, turns) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
         cycle.rate_lending.hold_firings(budget.held(due))
@@ -215,13 +218,10 @@ class LaneCycles:
         slice = self._growth.hand_over(cycle, overlay, most, now) if is_to_move else None  # 2.
         return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice)
 
-    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> int:
-        """Carry out delayed commands; return how many others the cycle may hold."""
+    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> None:
         works = cycle.take_delayed(most, max_bytes, self._delayed_turns)
-        if not self._work_search.is_active:
-            return most
-        self.failures.attempt.works += works
-        return most - len(works)
+        if self._work_search.is_active:
+            self.failures.attempt.works += works
 
     def _take_commands(self, most: int) -> list[CommandRecord]:
         commands = self._incoming.take(most)
@@ -249,15 +249,19 @@ class LaneCycles:
         checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
         self._undecided = made
         ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
-        self._charge_commands(cycle)  # this and the next two also if the table cannot be written
+        self._charge(made)  # this and the next two also if the table cannot be written
         self._forget_refused(made)
         self.failures.committed(ends)
         made.overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=made.now)  # 4.
         self._learn(made)
 
-    def _charge_commands(self, cycle: Cycle) -> None:
+    def _charge(self, made: _Made) -> None:
+        """Charge what a transaction that counts has done to rates of commands, and to shares of tenants."""
+        self._delayed_turns.commit()
+        self._budget.commit()
+        self._bulk_turn += made.is_bulk_at_work
         self._context.command_rates.commit()
-        cycle.rate_lending.commit()
+        made.cycle.rate_lending.commit()
 
     def _forget_refused(self, made: _Made) -> None:
         """Forget refusals and condemned work that a transaction that counts has dealt with."""
@@ -317,6 +321,7 @@ class LaneCycles:
         A command that arrives meanwhile and names one of these schedules comes first: then all of it is dropped.
         Returns False if it may not be prepared, since a topic would stamp the messages with a time before they are due.
         """
+        self._budget.begin()
         self._budget.follow_tenants(instant)
         overlay, batches = Overlay(table), self._context.new_batches(instant)
         cycle = Cycle(self._context, overlay, batches, instant)
@@ -339,6 +344,7 @@ class LaneCycles:
             self._holding.failed(attempt)
             self.counters.unstaged += 1
             return True
+        self._budget.commit()
         self.failures.committed(ends)
         overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=instant)  # 4.
         self._budget.next_due = due.next_due

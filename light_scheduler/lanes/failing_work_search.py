@@ -1,14 +1,19 @@
 """How a lane that failed goes on: with less work at a time, until what fails stands alone.
 
-Whatever the error is, the same work must not be met by it for ever. So after a failure the next cycle holds a quarter;
-size alone may be what was wrong. When a single piece of work is left, a command or a firing, it is tried in turn with
-cycles that hold nothing. If these pass and it fails, `STRIKES` times, then it is to blame, and is condemned; if these
-fail too, it is the broker or the worker that fails, and nobody is. A connection that breaks says little of what was
-sent over it: that takes `BREAKS` times. Each success doubles what a cycle may hold.
+Whatever the error is, the same work must not be met by it for ever. So after a failure each cycle holds one kind of
+work, in turn: while one kind fails, the others go on. Each kind has its limit: a quarter of what failed, since size
+alone may be what was wrong; and twice as much after each success. A cycle that failed leaves no trace, so the next one
+of its kind begins with the same work, and what fails comes to stand alone, however much arrives behind it.
+
+When a single piece of work has failed, a command or a firing, a control cycle follows, which holds nothing. If the
+control cycle passes, the work has a strike, and with `STRIKES` of them it is to blame, and is condemned. If the control
+cycle fails too, it is the broker or the worker that fails, and nobody is to blame. A connection that breaks says little
+of what was sent over it: that takes `BREAKS` times.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from enum import Enum, auto
 from typing import NamedTuple
@@ -19,6 +24,9 @@ STRIKES, BREAKS = 3, 15
 
 
 class Kind(Enum):
+    """Kinds of work, in the order in which a cycle does them. A delayed command is, as a piece of work, a command."""
+
+    DELAYED = auto()
     COMMAND = auto()
     BULK = auto()
     FIRING = auto()
@@ -61,29 +69,33 @@ class FailingWorkSearch:
         self.silenced: set[Work] = set()
         self.is_getting_on = True
         """Whether failures may be the work's: a cycle that held nothing passed, or was not tried yet."""
-        self._limit: int | None = None
-        self._turn = self._rests = 0
-        self._suspect: Work | None = None
-        self._evidence = 0.0
+        self._limits: dict[Kind, int] = {}
+        self._turns = deque(Kind)  # the first one is next
+        self._kind = self._turns[0]  # of the cycle that is under way
+        self._strikes: dict[Work, float] = {}
+        self._suspect: Work | None = None  # what has failed alone, while a control cycle is due
         self._is_control_due = False
 
     @property
     def is_active(self) -> bool:
-        return self._limit is not None
+        """Whether any kind of work has a limit."""
+        return bool(self._limits)
 
-    def share(self, limit: int) -> Share:
-        """Return what the next cycle may hold, of a `limit` at most."""
-        if self._limit is None:
+    def share(self, limit: int, *, is_behind: bool = False) -> Share:
+        """Return what the next cycle may hold, of a `limit` at most.
+
+        A lane that `is_behind` reads commands before anything else: then what is due can have its turn, whatever fails.
+        """
+        if not self._limits:
             return Share(limit, EVERYTHING)
-        if self._limit > 1:
-            return Share(min(limit, self._limit), EVERYTHING)
         if self._is_control_due:
             return Share(1, NOTHING)
-        return Share(1, frozenset({list(Kind)[self._turn % len(Kind)]}))
+        self._kind = Kind.COMMAND if is_behind else self._turns[0]
+        return Share(min(limit, self._limit), frozenset({self._kind}))
 
     def bytes_of(self, most: int) -> int:
         """Return how many bytes of firings the next cycle may hold, of `most`."""
-        return most if self._limit is None else max(1, most * min(self._limit, FULL) // FULL)
+        return max(1, most * min(self._limit, FULL) // FULL) if self._limits else most
 
     def failed(self, size: int, works: list[Work], *, is_break: bool = False) -> None:
         """Learn that a cycle of a size (commands and firings) failed; `works` is what it held, if that is little.
@@ -91,50 +103,46 @@ class FailingWorkSearch:
         `is_break` says that what failed was the connection.
         """
         if self._is_control_due:  # with nothing in it: whatever fails, it is no piece of work
-            self._suspect, self._evidence, self._is_control_due, self.is_getting_on = None, 0.0, False, False
-            return
-        if self._limit == 1:
-            self._is_control_due = True
-            if len(works) == 1:
-                before = self._evidence if works[0] == self._suspect else 0.0
-                self._suspect, self._evidence = works[0], before + (STRIKES / BREAKS if is_break else 1.0)
+            self._is_control_due = self.is_getting_on = False
+            self._strikes.clear()
+        elif not self._limits:
+            self._limits = dict.fromkeys(Kind, max(1, size // 4))
+        elif (limit := self._limit) > 1:
+            self._limits[self._end_turn()] = max(1, min(size, limit) // 4)
         else:
-            self._limit = max(1, (size if self._limit is None else min(size, self._limit)) // 4)
+            self._end_turn()
+            self._is_control_due = True
+            self._suspect = works[0] if len(works) == 1 else None
+            if self._suspect is not None:
+                strike = STRIKES / BREAKS if is_break else 1.0
+                self._strikes[self._suspect] = self._strikes.get(self._suspect, 0.0) + strike
 
     def succeeded(self, works: list[Work]) -> Work | None:
         """Learn that a cycle was committed; return what is to blame for the failures before, if that is clear."""
-        self._rests = 0
         self.is_getting_on = True
-        if self._limit is None:
+        if not self._limits:
             return None
         if self._is_control_due:
             self._is_control_due = False
-            if self._suspect is not None and self._evidence > STRIKES - 0.1:
-                blamed, self._suspect, self._evidence = self._suspect, None, 0.0
-                return blamed
-            return None
-        if self._suspect is not None and self._suspect in works:
-            self._suspect, self._evidence = None, 0.0
-        if self._suspect is None:
-            self._limit = None if self._limit >= FULL else 2 * self._limit
+            return self._blamed()
+        for work in works:
+            self._strikes.pop(work, None)
+        limit, kind = self._limit, self._end_turn()
+        if limit < FULL:
+            self._limits[kind] = 2 * limit
         else:
-            self._turn += 1
+            self._release(kind)
         return None
 
     def rested(self, *, is_caught_up: bool) -> bool:
         """Learn that there was nothing to do of what a cycle could hold; return whether another is to follow at once.
 
-        Another kind has its turn, if one is left. Until the lane `is_caught_up`, it waits for commands and fires
-        nothing: what failed is still to come.
+        So nothing is left of that kind that could fail. A lane that is not yet `is_caught_up` waits for commands: what
+        failed is still to come.
         """
-        if not is_caught_up and Kind.COMMAND in self.share(FULL).kinds:
-            return False
-        self._turn += 1
         if is_caught_up:
-            self._rests += 1
-            if self._limit != 1 or self._rests >= len(Kind):
-                self._limit, self._suspect, self._evidence, self._rests = None, None, 0.0, 0
-        return True
+            self._release(self._end_turn())
+        return is_caught_up
 
     def met(self, works: Iterable[Work]) -> None:
         """Forget what was condemned and has been refused."""
@@ -147,6 +155,33 @@ class FailingWorkSearch:
         if work.kind is Kind.BULK and work in self.condemned:
             self.silenced.add(work)
         self.condemned[work] = reason
+
+    @property
+    def _limit(self) -> int:
+        """That of the kind of work in the cycle that is under way."""
+        return self._limits.get(self._kind, FULL)
+
+    def _end_turn(self) -> Kind:
+        """Have the next kind have its turn, if it was a turn; return the kind of the cycle that has ended."""
+        kind = self._kind
+        if kind is self._turns[0]:
+            self._turns.rotate(-1)
+        self._kind = self._turns[0]
+        return kind
+
+    def _release(self, kind: Kind) -> None:
+        """Have a kind of work have no limit."""
+        self._limits.pop(kind, None)
+        if not self._limits:
+            self._strikes.clear()
+
+    def _blamed(self) -> Work | None:
+        """Return what has failed alone before a control cycle that passed, if it has all its strikes."""
+        suspect, self._suspect = self._suspect, None
+        if suspect is None or self._strikes[suspect] < STRIKES - 0.1:
+            return None
+        del self._strikes[suspect]
+        return suspect
 
 
 FULL = 2_500

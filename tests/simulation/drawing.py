@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+from aiokafka.errors import InvalidTxnState
+
 from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import EQUAL_SHARES, OTHERS, Shares
 from light_scheduler.wire import partition_for
@@ -18,7 +20,7 @@ from .names import FRAIL, TARGET
 from .node import TOMBSTONES_KEPT_MS
 from .ruled import TENANTS as RULED_TENANTS
 from .ruled import draw_changes
-from .trouble import draw_trouble_of
+from .trouble import Trouble, draw_trouble_of
 
 IDS = tuple(TENANTS)
 
@@ -154,6 +156,20 @@ def draw_trouble(seed: int) -> History:
         stage_ahead_ms=random.choice((0, 40)),
         trouble=draw_trouble_of(random),
     )
+
+
+def draw_nameless(seed: int) -> History:
+    """Make a history up in which a target fails whole transactions for a minute, while commands come all the time."""
+    random = Random(seed)
+    sends: list[Send] = []
+    at, apart = 0.5, random.choice((0.1, 0.2, 0.3))
+    while at < 40:
+        target = FRAIL if random.random() < 0.04 else TARGET
+        wait = random.choice((50, 300, 1_000, 3_000))
+        sends.append(Send(at, 0, "schedule", f"{target}-{len(sends)}", wait, b"x", None, target))
+        at += 2 * apart * random.random()
+    trouble = Trouble("refuses", (0, 1), 1.0, 60.0, InvalidTxnState)
+    return History(seed, 1, 1, tuple(sends), (), (), MOST, stage_ahead_ms=0, trouble=trouble)
 
 
 def draw_tenants(seed: int) -> History:

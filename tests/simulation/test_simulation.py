@@ -14,7 +14,7 @@ from light_scheduler.wire import partition_for
 from light_scheduler.wire.room_state import ROOM_KIND, decode_room
 from simulation import loop as simulated
 from simulation.campaign import POINTS
-from simulation.drawing import draw, draw_doubt, draw_probes, draw_tenants, draw_trouble
+from simulation.drawing import draw, draw_doubt, draw_nameless, draw_probes, draw_tenants, draw_trouble
 from simulation.drawing_growth import draw_bulk_growth, draw_growth
 from simulation.drawing_lending import draw_lending, draw_lending_growth
 from simulation.drawing_rates import (
@@ -122,6 +122,16 @@ def test_a_target_in_trouble_holds_up_neither_other_firings_nor_commands_and_los
     seeds = range(pytestconfig.getoption("--histories") // 20)
     histories = (history for history in map(draw_trouble, seeds) if history.trouble and history.trouble.kind == kind)
     violations = {history.seed: violation for history in histories if (violation := play(history).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
+def test_firings_that_fail_whole_transactions_hold_up_neither_others_nor_commands_that_come_all_the_time(
+    pytestconfig: pytest.Config,
+) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_nameless(seed)).violation)}
 
     assert violations == {}
 

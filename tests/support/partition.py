@@ -110,6 +110,7 @@ class Partition:
         self.rate_post: RatePost = NoPost()
         self.lost_results = 0
         self.most_bulk = 1_000
+        self.bulk_turn = 0
         self.most_bulk_bytes = 1 << 30
         self.most_delayed_bytes = 1 << 30
         self.plain_paths = True
@@ -180,7 +181,7 @@ class Partition:
             cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
         cycle.take_all([*reversed(commands)], limit if is_behind else 0, self.most_delayed_bytes)
         cycle.rate_lending.answer()
-        cycle.advance_bulk(self.most_bulk, 1 << 30)
+        is_bulk_at_work = cycle.advance_bulk(self.most_bulk, 1 << 30, self.bulk_turn)
         if removal is not None:
             removal.advance(cycle.transaction, self.most_bulk, self.most_bulk_bytes)
         due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
@@ -195,6 +196,7 @@ class Partition:
             return cycle
         await batches.send(self.producer)
         self._keep()
+        self.bulk_turn += is_bulk_at_work
         self.command_rates.commit()
         cycle.rate_lending.commit()
         if applies:

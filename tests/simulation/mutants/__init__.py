@@ -8,6 +8,7 @@ from . import (  # noqa: F401 (they register theirs)
     committing,
     counts,
     delayed,
+    failing,
     growth,
     lending,
     rates,

@@ -65,6 +65,19 @@ def test_who_was_served_less_comes_first_in_the_next_call() -> None:
     assert [dict(work.share(queue, QUANTUM)) for _ in range(6)] == [{each: 32} for each in "abcabc"]
 
 
+def test_what_was_done_in_a_transaction_that_came_to_nothing_is_charged_to_nobody() -> None:
+    queue = FairQueue()
+
+    def first(*, commits: bool) -> str:
+        queue.begin()
+        (tenant,) = Work(a=ones(9), b=ones(9)).share(queue, 1)
+        if commits:
+            queue.commit()
+        return tenant
+
+    assert [first(commits=each) for each in (False, False, True, False, False, True, False)] == [*"aaabbba"]
+
+
 def test_large_work_is_paid_for_in_later_calls() -> None:
     work, queue = Work(large=[640.0] * 10, small=ones(2_000)), FairQueue()
     shares = [work.share(queue, 64) for _ in range(22)]

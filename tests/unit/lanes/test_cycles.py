@@ -110,7 +110,7 @@ async def test_a_delayed_command_that_turns_out_to_wait_for_room_is_all_that_a_c
 
     cycles = cycles_on(partition, [schedule(offset, OTHER) for offset in (5, 6)], Clock())
     cycles.failures.work_search.failed(4, [])
-    while Kind.COMMAND not in cycles.failures.work_search.share(1).kinds:
+    while Kind.DELAYED not in cycles.failures.work_search.share(1).kinds:
         cycles.failures.work_search.rested(is_caught_up=True)
     made = await cycles._make(partition.table)
     assert (cycles.failures.attempt.works, made.position) == ([Work(Kind.COMMAND, 2)], None)

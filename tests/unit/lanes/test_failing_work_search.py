@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from light_scheduler.engine import FairQueue
 from light_scheduler.lanes.failing_work_search import (
     BREAKS,
     EVERYTHING,
@@ -23,6 +26,7 @@ from light_scheduler.lanes.failing_work_search import (
 MOST = 2_500
 BAD = Work(Kind.FIRING, ("acme", "bad", 1, 1))
 GOOD = Work(Kind.FIRING, ("acme", "good", 1, 1))
+ANOTHER = Work(Kind.FIRING, ("zoe", "bad", 1, 1))
 COMMAND = Work(Kind.COMMAND, 7)
 
 
@@ -32,6 +36,26 @@ def alone() -> FailingWorkSearch:
     search.failed(4, [])
     assert search.share(MOST).limit == 1
     return search
+
+
+def come_to(search: FailingWorkSearch, kind: Kind) -> None:
+    """Let control cycles pass, and others have their turns in cycles that neither fail nor prove anything."""
+    while kind not in (kinds := search.share(MOST).kinds):
+        if kinds:
+            search._end_turn()
+        else:
+            search.succeeded([])
+
+
+def fail_alone(search: FailingWorkSearch, work: Work) -> Work | None:
+    """Have a piece of work fail alone while a control cycle passes; return what is blamed."""
+    come_to(search, work.kind)
+    while (limit := search.share(MOST).limit) > 1:
+        search.failed(limit, [])
+        come_to(search, work.kind)
+    search.failed(1, [work])
+    assert search.share(MOST) == Share(1, NOTHING)
+    return search.succeeded([])
 
 
 def live(search: FailingWorkSearch, queue: list[Work], fails: Callable[[list[Work]], bool], cycles: int) -> Work | None:
@@ -71,9 +95,25 @@ def test_without_failures_a_cycle_holds_all_there_may_be() -> None:
 )
 def test_a_cycle_holds_a_quarter_after_each_failure(size: int, failures: int, limit: int) -> None:
     search = FailingWorkSearch()
-    for _ in range(failures):
+    search.failed(size, [])
+    for _ in range(failures - 1):
+        come_to(search, Kind.FIRING)
         search.failed(min(size, search.share(MOST).limit), [])
+    come_to(search, Kind.FIRING)
     assert search.share(MOST).limit == limit
+
+
+def test_a_failure_takes_from_its_kind_of_work_only() -> None:
+    search = FailingWorkSearch()
+    search.failed(1_000, [])
+    come_to(search, Kind.FIRING)
+    search.failed(250, [])
+    limits = {}
+    for _ in Kind:
+        limit, (kind,) = search.share(MOST)
+        limits[kind] = limit
+        search._end_turn()
+    assert limits == {Kind.DELAYED: 250, Kind.COMMAND: 250, Kind.BULK: 250, Kind.FIRING: 62}
 
 
 def test_each_success_doubles_what_a_cycle_may_hold_until_it_is_everything() -> None:
@@ -83,7 +123,7 @@ def test_each_success_doubles_what_a_cycle_may_hold_until_it_is_everything() -> 
     while search.is_active:
         limits.append(search.share(FULL).limit)
         search.succeeded([])
-    assert limits == [325, 650, 1_300, 2_500]
+    assert limits == [each for limit in (325, 650, 1_300, 2_500) for each in len(Kind) * [limit]]
     assert search.share(FULL) == Share(FULL, EVERYTHING)
 
 
@@ -111,8 +151,15 @@ def test_alone_each_kind_of_work_has_its_turn() -> None:
         search.failed(1, [Work(kind, 1)])
         assert search.share(MOST) == Share(1, NOTHING), "a failure is checked by a cycle that holds nothing"
         search.succeeded([])
-        search.rested(is_caught_up=True)
     assert set(seen) == EVERYTHING
+
+
+def test_a_kind_of_which_nothing_is_left_has_no_limit() -> None:
+    search = alone()
+    come_to(search, Kind.FIRING)
+    assert search.rested(is_caught_up=True)
+    come_to(search, Kind.FIRING)
+    assert search.share(MOST) == Share(MOST, frozenset({Kind.FIRING}))
 
 
 def test_a_lane_with_nothing_of_any_kind_left_is_cautious_no_more() -> None:
@@ -127,14 +174,23 @@ def test_a_lane_with_nothing_of_any_kind_left_is_cautious_no_more() -> None:
 def test_a_lane_that_waits_for_its_commands_after_a_failure_is_as_cautious_as_before(size: int) -> None:
     search = FailingWorkSearch()
     search.failed(size, [])
-    before, kinds = search.share(MOST), set[Kind]()
+    before = search.share(MOST)
     for _ in Kind:
-        followed = search.rested(is_caught_up=False)
-        kinds |= (share := search.share(MOST)).kinds
-        assert share.limit == before.limit
-        assert followed or Kind.COMMAND in share.kinds, "it is commands that it waits for"
-    assert Kind.COMMAND in kinds
+        share = search.share(MOST, is_behind=True)
+        assert share == Share(before.limit, frozenset({Kind.COMMAND})), "it is commands that it waits for"
+        assert not search.rested(is_caught_up=False)
+    assert search.share(MOST) == before
     assert search.is_active
+
+
+def test_a_lane_that_reads_its_backlog_goes_on_where_it_was() -> None:
+    search = alone()
+    come_to(search, Kind.FIRING)
+    for _ in range(3):
+        assert search.share(MOST, is_behind=True).kinds == {Kind.COMMAND}
+        search.succeeded([COMMAND])
+    assert search.share(MOST) == Share(1, frozenset({Kind.FIRING}))
+    assert search.share(MOST, is_behind=True).limit == 8
 
 
 def test_work_that_fails_alone_while_empty_cycles_pass_is_to_blame_after_its_strikes() -> None:
@@ -167,21 +223,29 @@ def test_nothing_is_to_blame_while_empty_cycles_fail_too() -> None:
 def test_work_that_succeeds_after_all_has_no_strikes_left() -> None:
     search = alone()
     for _ in range(STRIKES - 1):
-        search.failed(1, [BAD])
-        search.succeeded([])
+        assert fail_alone(search, BAD) is None
+    come_to(search, Kind.FIRING)
     search.succeeded([BAD])
-    for _ in range(2):
-        search.failed(1, [BAD])
-    while search.share(MOST).limit > 1:
-        search.failed(1, [BAD])
-    assert search.succeeded([]) is None
+    for _ in range(STRIKES - 1):
+        assert fail_alone(search, BAD) is None
+    assert fail_alone(search, BAD) == BAD
 
 
 def test_strikes_of_one_piece_of_work_are_not_anothers() -> None:
     search = alone()
-    for work in [BAD, GOOD] * STRIKES:
-        search.failed(1, [work])
-        assert search.succeeded([]) is None
+    for _ in range(STRIKES - 1):
+        assert [fail_alone(search, work) for work in (BAD, ANOTHER)] == [None, None]
+    assert fail_alone(search, GOOD) is None
+    assert [fail_alone(search, work) for work in (BAD, ANOTHER)] == [BAD, ANOTHER]
+
+
+def test_a_piece_of_work_that_failed_and_is_gone_keeps_a_lane_cautious_no_longer_than_the_others_take() -> None:
+    search, doublings = alone(), FULL.bit_length() + 1
+    fail_alone(search, BAD)
+    for _ in range(len(Kind) * doublings):
+        assert search.is_active
+        search.succeeded([COMMAND])
+    assert not search.is_active
 
 
 def test_a_cycle_of_several_pieces_gives_none_of_them_a_strike() -> None:
@@ -234,3 +298,112 @@ def test_an_outage_of_everything_blames_nobody(queue: list[Work]) -> None:
     assert live(search, left, lambda works: True, cycles=200) is None
     assert live(search, left, lambda works: False, cycles=2_000) is None
     assert left == []
+
+
+# -- work that never runs dry -----------------------------------------------------------------------------------------
+
+TENANTS = ("acme", "bolt", "cone")
+TURNS = {Kind.DELAYED: TENANTS, Kind.COMMAND: ("the log",), Kind.BULK: TENANTS, Kind.FIRING: TENANTS}
+"""Who takes turns in each kind of work. Commands are in one log; a bulk command of a tenant goes on for ever."""
+AT_ONCE = 40
+"""Of each kind, in a cycle that nothing limits."""
+
+
+class Flood:
+    """A lane of which more is asked than it can do. `failing` is (kind, who, number of the piece) of what fails.
+
+    After each failure it starts again, with a `backlog` of commands to read before it does anything else that is due.
+    """
+
+    def __init__(self, failing: set[tuple[Kind, str, int]], backlog: int) -> None:
+        self.search = FailingWorkSearch()
+        self.failing = {_piece(kind, who, number) for kind, who, number in failing}
+        self.blamed: list[Work] = []
+        self.done: Counter[Kind] = Counter()
+        self.cycles = 0
+        self._reached: Counter[tuple[Kind, str]] = Counter()
+        self._fair = {kind: FairQueue() for kind in Kind}
+        self._backlog = backlog
+        self._behind = 0
+
+    def cycle(self) -> None:
+        self.cycles += 1
+        limit, kinds = self.search.share(AT_ONCE, is_behind=self._behind > 0)
+        taken = {kind: self._take(kind, limit) for kind in Kind if kind in kinds and self._may_do(kind)}
+        works = [work for each in taken.values() for work in each]
+        if not works and kinds:
+            if self.search.is_active:
+                self.search.rested(is_caught_up=not self._behind)
+            return
+        if any(work in self.failing and work not in self.search.condemned for work in works):
+            size = sum(len(each) for kind, each in taken.items() if kind is not Kind.BULK)
+            self.search.failed(size, works if self.search.is_active else [])
+            self._behind = self._backlog
+            return
+        self.search.met([work for work in works if work in self.search.condemned])
+        if (blamed := self.search.succeeded(works if self.search.is_active else [])) is not None:
+            self.blamed.append(blamed)
+            self.search.condemn(blamed, "why")
+        for kind, each in taken.items():
+            self._fair[kind].commit()
+            self.done[kind] += 1 if kind is Kind.BULK else len(each)
+            self._reached.update((kind, _who(work)) for work in each)
+        self._behind = max(0, self._behind - len(taken.get(Kind.COMMAND, [])))
+
+    def _may_do(self, kind: Kind) -> bool:
+        return kind in (Kind.COMMAND, Kind.BULK) or not self._behind
+
+    def _take(self, kind: Kind, limit: int) -> list[Work]:
+        who = TURNS[kind]
+        if kind is Kind.BULK:
+            left = [work for work in (_piece(kind, each, 0) for each in who) if work not in self.blamed]
+            first = self.done[kind] % max(1, len(left))
+            return (left[first:] + left[:first])[:limit]
+        taken: list[Work] = []
+
+        def serve(tenant: str, most: float) -> float:
+            reached = self._reached[kind, tenant]
+            taken.extend(_piece(kind, tenant, number) for number in range(reached, reached + int(most)))
+            return int(most)
+
+        self._fair[kind].begin()
+        self._fair[kind].share({each: partial(serve, each) for each in who}, limit)
+        return taken
+
+
+def _piece(kind: Kind, who: str, number: int) -> Work:
+    number = 0 if kind is Kind.BULK else number
+    return Work(Kind.COMMAND if kind is Kind.DELAYED else kind, (who, kind.name, number, 0))
+
+
+def _who(work: Work) -> str:
+    assert isinstance(work.key, tuple)
+    return work.key[0]
+
+
+failures_of_a_flood = st.sets(
+    st.sampled_from(Kind).flatmap(
+        lambda kind: st.tuples(st.just(kind), st.sampled_from(TURNS[kind]), st.integers(0, 60))
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(failures_of_a_flood, st.sampled_from([0, 1, 50, 200]))
+@example({(Kind.FIRING, "acme", 0)}, 50)
+@example({(Kind.FIRING, "acme", 3), (Kind.FIRING, "bolt", 3)}, 1)
+@example({(Kind.DELAYED, "acme", 0), (Kind.DELAYED, "bolt", 0), (Kind.BULK, "acme", 0), (Kind.BULK, "bolt", 0)}, 200)
+def test_whatever_fails_in_work_that_never_runs_dry_is_blamed_soon_and_nothing_else_and_all_kinds_go_on(
+    failing: set[tuple[Kind, str, int]], backlog: int
+) -> None:
+    flood = Flood(failing, backlog)
+    went_on_at = dict.fromkeys(Kind, 0)
+    patience = {kind: 100 + 100 * sum(each is kind for each, *_ in failing) for kind in Kind}
+    while len(flood.blamed) < len(flood.failing):
+        before = flood.done.copy()
+        flood.cycle()
+        went_on_at |= {kind: flood.cycles for kind in Kind if flood.done[kind] > before[kind]}
+        assert all(flood.cycles - went_on_at[kind] <= patience[kind] for kind in Kind)
+    assert set(flood.blamed) == flood.failing
+    assert flood.cycles <= 100 + 100 * len(failing)

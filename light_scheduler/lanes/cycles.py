@@ -74,7 +74,7 @@ class _Made(NamedTuple):
 
 
 class LaneCycles:
-    """The cycles of a lane. `reason` says why it started again last."""
+    """The cycles of a lane."""
 
     def __init__(
         self,
@@ -84,12 +84,11 @@ class LaneCycles:
         incoming: Incoming,
         alarm: Alarm,
         is_closing: Callable[[], bool],
-        reason: Callable[[], str | None],
     ) -> None:
         self.counters = LaneCounters(topic=context.topic_totals)
         self._tp = TopicPartition(context.commands_topic, context.partition)
         self.skew = ClockSkew(f"{self._tp.topic}-{self._tp.partition}", services.max_clock_skew, time.monotonic)
-        self.failures = failures = Failures(context, services, reason)
+        self.failures = failures = Failures(context, services)
         self._context = context
         self._services = services
         self._incoming = incoming

@@ -99,7 +99,6 @@ class Lane:
             incoming=Incoming(self.intake, self.readable, self.input),
             alarm=self._alarm,
             is_closing=self.is_closing,
-            reason=lambda: self.reason,
         )
         self.counters, self.skew = self._cycles.counters, self._cycles.skew
         self._fencing = Fencing(context.names.transactional_id(*self.tp), services.clients.fence)

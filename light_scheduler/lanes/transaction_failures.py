@@ -6,7 +6,7 @@ They outlive table and producer, which a lane drops after an error.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
@@ -36,13 +36,12 @@ log = logging.getLogger(__name__)
 
 
 class Failures:
-    """The knowledge of a lane from its failures. `reason` returns why it last started again."""
+    """The knowledge of a lane from its failures."""
 
-    def __init__(self, context: LaneContext, services: LaneServices, reason: Callable[[], str | None]) -> None:
+    def __init__(self, context: LaneContext, services: LaneServices) -> None:
         self._tp = TopicPartition(context.commands_topic, context.partition)
         self._context = context
         self._services = services
-        self._reason = reason
         self.attempt = Attempt()
         """The transaction that is being sent."""
         self.record_search = RefusedRecordSearch(f"{self._tp.topic}-{self._tp.partition}", context.targets)
@@ -50,6 +49,7 @@ class Failures:
         self.holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
         self.neighbours = Neighbours(*self._tp)
         self._failed_places: list[Place] = []
+        self._failed_with = ""
 
     def waits(self) -> Waits | None:
         """Tell which schedules wait for their targets; None: none."""
@@ -93,6 +93,7 @@ class Failures:
                 if attempt.works:
                     own = self._context.own_topics
                     self._failed_places = [place for place in attempt.places if place[0] not in own]
+                    self._failed_with = str(error) or repr(error)
             self.holding.failed(attempt, may_count=may_count)
         return attempt.is_begun and self.work_search.is_getting_on
 
@@ -120,7 +121,7 @@ class Failures:
         """Refuse a piece of work that fails by itself, while cycles without it pass."""
         if work is None:
             return
-        reason = f"transactions with it fail: {self._reason() or 'no reason is known'}"
+        reason = f"transactions with it fail: {self._failed_with}"
         log.error("lane %s-%d: %s %s: %s", *self._tp, work.kind.name.lower(), work.key, reason)
         if isinstance(work.key, int):
             self.work_search.condemn(work, reason)

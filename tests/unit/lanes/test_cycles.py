@@ -92,7 +92,6 @@ def cycles_on(partition: Partition, waiting: list[Any], clock: Clock) -> LaneCyc
         ),
         alarm=Alarm(lambda _: timer),
         is_closing=lambda: False,
-        reason=lambda: None,
     )
 
 
@@ -445,6 +444,18 @@ async def test_while_the_next_command_waits_for_its_schema_tenants_of_no_command
     for _ in range(3):
         clock.at += 10_000
         assert (await lent("waits"), await lent("other")) == (0, lent_first["other"])
+
+
+async def test_work_that_is_to_blame_is_refused_with_the_error_of_its_last_transaction(partition: Partition) -> None:
+    failures = cycles_on(partition, [], Clock()).failures
+    work = Work(Kind.COMMAND, 7)
+    failures.work_search.failed(4, [])
+    for number in range(STRIKES):
+        failures.attempt = Attempt("id", size=1, is_begun=True, works=[work])
+        failures.failed(BrokerError(f"try {number} failed"), may_count=False)
+        failures.attempt = Attempt("id", is_begun=True)
+        failures.committed({})
+    assert failures.work_search.condemned == {work: f"transactions with it fail: try {STRIKES - 1} failed"}
 
 
 class RefusesAnswers:

@@ -44,9 +44,14 @@ from light_scheduler.wire import parse_firing, partition_for
 pytestmark = pytest.mark.integration
 
 LOGINS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+WITH_SOAKS = ("SCRAM-SHA-512", "OAUTHBEARER")
+EVERY_CASE = pytest.mark.every_case
 KINDS = (
     *("asyncio", "blocking", "memory", "blocking memory"),
-    *(pytest.param(f"blocking, {kind}", marks=pytest.mark.soak) for kind in LOGINS),
+    *(
+        pytest.param(f"blocking, {kind}", marks=[pytest.mark.soak, *([] if kind in WITH_SOAKS else [EVERY_CASE])])
+        for kind in LOGINS
+    ),
 )
 THREADS = 16
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from typing import Protocol
 
 from light_scheduler.client import NotDelivered, Receipt
@@ -48,6 +48,14 @@ class Followed(Protocol):
     async def close(self) -> None: ...
 
 
+class Sender(Protocol):
+    """Sends commands, one after another."""
+
+    async def send(self, make: MakeCommand, timeout: float) -> Receipt:
+        """Send a command without waiting for its result. Raises BrokerError."""
+        ...
+
+
 class Commands(Protocol):
     """Where commands go, and their answers come from."""
 
@@ -62,6 +70,13 @@ class Commands(Protocol):
         """Send a command without waiting for its result.
 
         Raises TooManyWaitingError, BrokerError.
+        """
+        ...
+
+    def place(self) -> AbstractContextManager[Sender]:
+        """Hold a place among the commands that are sent, for several that belong together: none of them is refused.
+
+        Raises TooManyWaitingError when it is entered.
         """
         ...
 
@@ -88,7 +103,7 @@ class CommandChannel:
         self._rest: asyncio.Task[None] | None = None
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
-        with self._place():
+        with self.place():
             self._waiting += 1
             try:
                 channel = await self._channel(timeout)
@@ -97,9 +112,16 @@ class CommandChannel:
                 self._rest_after_answer()
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
-        with self._place():
-            channel = await self._channel(timeout)
-            return await channel.send(make(None), timeout)
+        with self.place() as sender:
+            return await sender.send(make, timeout)
+
+    @contextmanager
+    def place(self) -> Iterator[Sender]:
+        holder = HOLDER.get()
+        if not self._under_way.has_room(holder):
+            raise TooManyWaitingError
+        with self._under_way.holding(holder):
+            yield _PlacedSender(self._channel)
 
     async def follow(self, topic: str, timeout: float) -> Followed:
         channel = await self._channel(timeout)
@@ -114,11 +136,6 @@ class CommandChannel:
         except NotDelivered as error:
             log.warning("%s", error)  # the requests that sent them have failed
         self._opened = None
-
-    def _place(self) -> AbstractContextManager[None]:
-        if not self._under_way.has_room(HOLDER.get()):
-            raise TooManyWaitingError
-        return self._under_way.holding(HOLDER.get())
 
     def _rest_after_answer(self) -> None:
         self._waiting -= 1
@@ -156,6 +173,17 @@ class CommandChannel:
         """Return where commands go whose schedule is pending nowhere; every dialect takes them in the JSON form."""
         inputs = self._settings.inputs
         return next((source.name for source in inputs if source.dialect in OWN_DIALECTS), inputs[0].name)
+
+
+class _PlacedSender:
+    """Sends what a place is held for."""
+
+    def __init__(self, connected: Callable[[float], Awaitable[Channel]]) -> None:
+        self._connected = connected
+
+    async def send(self, make: MakeCommand, timeout: float) -> Receipt:
+        channel = await self._connected(timeout)
+        return await channel.send(make(None), timeout)
 
 
 def largest_record(settings: Settings) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 
 from light_scheduler.client import Receipt
@@ -21,7 +21,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.model import ReplyTo, Result
 from light_scheduler.wire.idempotency import ClaimMade, CommandSent, claim_record, fingerprint_of, key_hash
 
-from .command_channel import MOST_WAITING, Commands, TooManyWaitingError
+from .command_channel import MOST_WAITING, Commands, Sender, TooManyWaitingError
 from .idempotency_claims import Claim
 from .idempotency_log import ClaimLog
 from .requested import Requested
@@ -81,7 +81,13 @@ class Idempotency:
             return None
         return _of_same_request(claim, attempt)
 
-    async def claim(self, attempt: Attempt, id: str, timeout_s: float) -> Claim:
+    def place(self) -> AbstractContextManager[Sender]:
+        """Hold a place for a claim and its command: the command is not refused after its key was claimed, nor what
+        records it after it was sent. Raises TooManyWaitingError when it is entered.
+        """
+        return self._commands.place()
+
+    async def claim(self, sender: Sender, attempt: Attempt, id: str, timeout_s: float) -> Claim:
         """Claim a key for a schedule id; return the claim that counts. If its owner is another, that is no error.
 
         Raises KeyReusedError, TooManyKeysError, TooManyWaitingError, BrokerError.
@@ -91,7 +97,7 @@ class Idempotency:
         if not self._waiting.has_room(HOLDER.get()):
             raise TooManyWaitingError
         made = ClaimMade(attempt.fingerprint, id, attempt.tenant)
-        offset = (await self._write(attempt, attempt.name, made, timeout_s)).offset
+        offset = (await self._write(sender, attempt, attempt.name, made, timeout_s)).offset
         try:
             async with asyncio.timeout(timeout_s):
                 await self._log.until(lambda: self._log.reached >= offset)
@@ -102,12 +108,15 @@ class Idempotency:
             raise BrokerError("the claim of the idempotency key was lost")
         return _of_same_request(claim, attempt)
 
-    async def send(self, attempt: Attempt, claim: Claim, command: Requested, timeout_s: float) -> Receipt:
-        """Send the command of a claim that this attempt owns. Raises as `Commands.send` does."""
+    async def send(
+        self, sender: Sender, attempt: Attempt, claim: Claim, command: Requested, timeout_s: float
+    ) -> Receipt:
+        """Send the command of a claim that this attempt owns. Raises BrokerError."""
         reply_to = ReplyTo(self._topic, claim.request_id.encode())
-        receipt = await self._commands.send(lambda _: command.record(reply_to), timeout_s)
+        receipt = await sender.send(lambda _: command.record(reply_to), timeout_s)
+        sent = CommandSent(receipt.partition, receipt.offset)
         try:
-            await self._write(attempt, claim.request_id, CommandSent(receipt.partition, receipt.offset), timeout_s)
+            await self._write(sender, attempt, claim.request_id, sent, timeout_s)
         except BrokerError as error:
             # The command's result will say the same, unless that takes longer than a claim is waited for.
             log.warning("cannot record that the command of an idempotency key was sent: %s", error)
@@ -143,11 +152,11 @@ class Idempotency:
         await self._log.close()
 
     async def _write(
-        self, attempt: Attempt, request_id: str, event: ClaimMade | CommandSent, timeout_s: float
+        self, sender: Sender, attempt: Attempt, request_id: str, event: ClaimMade | CommandSent, timeout_s: float
     ) -> Receipt:
         key, value, headers = claim_record(request_id, event)
         record = CommandToSend(attempt.tenant, request_id, key, value, headers, self._topic, 0)
-        return await self._commands.send(lambda _: record, timeout_s)
+        return await sender.send(lambda _: record, timeout_s)
 
 
 def _of_same_request(claim: Claim, attempt: Attempt) -> Claim:

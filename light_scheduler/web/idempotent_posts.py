@@ -80,15 +80,24 @@ class Submissions:
             return await self._answer(claim, submission, parameters)
         wanted = submission.wanted
         placed = wanted if submission.is_new else await self._dispatch.placed(request, wanted)
-        claim = await self._idempotency.claim(attempt, wanted.id, parameters.timeout_s)
-        if claim.owner != attempt.name or claim.sent is not None or claim.result is not None:
+        claim, receipt = await self._claimed_and_sent(attempt, submission, placed, parameters.timeout_s)
+        if receipt is None:
             return await self._answer(claim, submission, parameters)
-        if claim.id != wanted.id:  # that of a request whose worker is gone
-            placed = submission.under(claim.id)
-        receipt = await self._idempotency.send(attempt, claim, placed, parameters.timeout_s)
         if not parameters.wait:
             return sent_response(receipt)
         return result_response(await self._idempotency.result(claim, receipt, parameters.timeout_s))
+
+    async def _claimed_and_sent(
+        self, attempt: Attempt, submission: Submission, placed: Requested, timeout_s: float
+    ) -> tuple[Claim, Receipt | None]:
+        """Return the claim that counts, and the receipt of its command; None: another request sends it, or has."""
+        with self._idempotency.place() as sender:
+            claim = await self._idempotency.claim(sender, attempt, placed.id, timeout_s)
+            if claim.owner != attempt.name or claim.sent is not None or claim.result is not None:
+                return claim, None
+            if claim.id != placed.id:  # that of a request whose worker is gone
+                placed = submission.under(claim.id)
+            return claim, await self._idempotency.send(sender, attempt, claim, placed, timeout_s)
 
     async def _answer(self, claim: Claim, submission: Submission, parameters: SendParameters) -> web.Response:
         await self._idempotency.settle(claim, parameters.timeout_s, needs_result=parameters.wait)

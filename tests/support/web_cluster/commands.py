@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from light_scheduler.client import Receipt
 from light_scheduler.client.channel import MakeCommand
@@ -12,7 +13,8 @@ from light_scheduler.engine import Limits, decide, result_of
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import BulkTotal, Command, ControlCommand, Outcome, ReplyTo, RescheduleCommand, Result
 from light_scheduler.tables import ScheduleTable
-from light_scheduler.web.command_channel import Followed
+from light_scheduler.web.command_channel import MOST_WAITING, Followed, Sender, TooManyWaitingError
+from light_scheduler.web.shares import HOLDER, Shares
 from light_scheduler.wire import (
     CommandRecord,
     UnsentRecord,
@@ -42,6 +44,7 @@ class MemoryCommands:
         self.is_held = False
         """Whether commands that are sent are not carried out."""
         self.failure: Exception | None = None
+        self.under_way = Shares(MOST_WAITING)
         self.seen: list[Command] = []
         self.records: list[CommandRecord] = []
         self.changed = 0
@@ -98,6 +101,19 @@ class MemoryCommands:
         )
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
+        with self.place() as sender:
+            return await sender.send(make, timeout)
+
+    @contextmanager
+    def place(self) -> Iterator[Sender]:
+        holder = HOLDER.get()
+        if not self.under_way.has_room(holder):
+            raise TooManyWaitingError
+        with self.under_way.holding(holder):
+            yield _PlacedSender(self)
+
+    async def write(self, make: MakeCommand, timeout: float) -> Receipt:
+        """Send a command that has its place."""
         if self.failure is not None:
             raise self.failure
         sent = make(None)
@@ -115,3 +131,11 @@ class MemoryCommands:
     async def follow(self, topic: str, timeout: float) -> Followed:
         assert topic == IDEMPOTENCY
         return self.idempotency.follow()
+
+
+class _PlacedSender:
+    def __init__(self, commands: MemoryCommands) -> None:
+        self._commands = commands
+
+    async def send(self, make: MakeCommand, timeout: float) -> Receipt:
+        return await self._commands.write(make, timeout)

@@ -51,6 +51,29 @@ async def test_sends_that_the_broker_has_not_taken_count_too(monkeypatch: pytest
     await channel.close()
 
 
+async def test_a_place_has_room_for_all_that_is_sent_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_channel, "MOST_WAITING", 2)
+
+    sent = list[Any]()
+
+    class CollectingChannel(QuietChannel):
+        async def send(self, command: Any, timeout: float) -> Any:
+            sent.append(command)
+
+    monkeypatch.setattr(command_channel, "Channel", CollectingChannel)
+    channel = CommandChannel(Settings())
+    with channel.place() as sender:
+        for _ in range(2):
+            await sender.send(anything, 1)
+        with pytest.raises(TooManyWaitingError):
+            await channel.send(anything, 1)
+        with pytest.raises(TooManyWaitingError), channel.place():
+            pass
+    await channel.send(anything, 1)
+    assert len(sent) == 3
+    await channel.close()
+
+
 @pytest.mark.parametrize(
     ("given", "topic"),
     [("a:etf1,b:json,c", "b"), ("a:etf1,b", "b"), ("a:karafka,b:etf1", "a"), ("", "light-scheduler-commands")],

@@ -11,6 +11,7 @@ import pytest
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Outcome, Result
 from light_scheduler.web import idempotency_claims
+from light_scheduler.web.command_channel import MOST_WAITING
 from light_scheduler.wire import encode_result, result_headers
 from light_scheduler.wire.idempotency import CLAIM, SENT
 
@@ -132,14 +133,14 @@ async def test_who_does_not_wait_gets_the_same_receipt(workers: Any) -> None:
 async def test_a_request_whose_worker_is_gone_is_carried_out_by_the_next_under_the_same_id(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send_one, commands = workers[0].commands.send, workers[0].commands
+    write, commands = workers[0].commands.write, workers[0].commands
 
     async def dies(make: Any, timeout: float) -> Any:
         if make(None).topic is None:
             raise BrokerError("the worker is killed here")
-        return await send_one(make, timeout)
+        return await write(make, timeout)
 
-    monkeypatch.setattr(commands, "send", dies)
+    monkeypatch.setattr(commands, "write", dies)
     await send(workers[0], ONCE, 503)
     claimed = cluster.idempotency.records[0].value.decode()
     cluster.clock.advance(120_000)
@@ -155,33 +156,55 @@ async def test_a_request_whose_worker_is_gone_is_carried_out_by_the_next_under_t
 async def test_a_mark_that_cannot_be_written_costs_nobody_the_answer(
     workers: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    send_one, commands = workers[0].commands.send, workers[0].commands
+    write, commands = workers[0].commands.write, workers[0].commands
 
     async def loses_marks(make: Any, timeout: float) -> Any:
         if any(name == SENT for name, _ in make(None).headers):
             raise BrokerError("gone for a moment")
-        return await send_one(make, timeout)
+        return await write(make, timeout)
 
-    monkeypatch.setattr(commands, "send", loses_marks)
+    monkeypatch.setattr(commands, "write", loses_marks)
     answer = await send(workers[0], ONCE, 201)
     assert "gone for a moment" in caplog.text
     caplog.clear()
     assert await send(workers[1], ONCE, 201) == answer
 
 
+@pytest.mark.parametrize("writes", [1, 2], ids=["claim", "command"])
+async def test_a_request_is_not_refused_once_it_has_begun_to_send(
+    workers: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, writes: int
+) -> None:
+    write, commands, written = workers[0].commands.write, workers[0].commands, list[str]()
+
+    async def others_come(make: Any, timeout: float) -> Any:
+        receipt = await write(make, timeout)
+        written.append(receipt.id)
+        if len(written) == writes:
+            commands.under_way.take(frozenset(("other",)), MOST_WAITING)
+        return receipt
+
+    monkeypatch.setattr(commands, "write", others_come)
+    await send(workers[0], ONCE, 201)
+    assert len(written) == 3, "the claim, the command, and that it was sent"
+    problem = await send(workers[0], ONCE, 429, "k-2")
+    assert "was not sent" in problem["detail"]
+    assert len(written) == 3
+    assert not caplog.records
+
+
 async def test_a_worker_that_has_not_read_that_a_command_was_sent_waits_for_it(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands = workers[0].commands
-    send_one, commands.is_held, lost = commands.send, True, list[Any]()
+    write, commands.is_held, lost = commands.write, True, list[Any]()
 
     async def loses_marks(make: Any, timeout: float) -> Any:
         if any(name == SENT for name, _ in make(None).headers):
             lost.append(make(None))
             raise BrokerError("gone for a moment")
-        return await send_one(make, timeout)
+        return await write(make, timeout)
 
-    monkeypatch.setattr(commands, "send", loses_marks)
+    monkeypatch.setattr(commands, "write", loses_marks)
     receipt = await send(workers[0], ONCE, 202, query="?wait=false")
     asked = asyncio.create_task(send(workers[1], ONCE, 202, query="?wait=false"))
     assert await asyncio.wait([asked], timeout=0.1) == (set(), {asked})

@@ -11,7 +11,7 @@ import { h, replace } from "./elements.js";
 import { count, duration, MISSING, size, trigger } from "./format.js";
 import { showHistory } from "./history.js";
 import { timeMode } from "./preferences.js";
-import { previewOf } from "./next_firings.js";
+import { firingsOf, previewOf } from "./next_firings.js";
 import { whySection } from "./why.js";
 import { address, badge, empty, exactInstant, facts, failure, instant, loading, userText } from "./widgets.js";
 
@@ -221,9 +221,10 @@ function key({ target }) {
  * @param {AbortSignal} signal
  */
 async function showFirings(element, found, signal) {
-  const asked = previewOf(found, FIRINGS, Date.now());
+  const now = Date.now();
+  const asked = previewOf(found, FIRINGS, now);
   try {
-    const next = asked === null ? found.due === null ? [] : [found.due] : await preview(asked, signal);
+    const next = firingsOf(found, asked === null ? [] : await preview(asked, signal), FIRINGS, now);
     const note = found.state === "paused" &&
       h("p", { class: "note" }, "It is paused: it fires at these times once you resume it.");
     const rows = next.map((at) => h("li", {}, exactInstant(at)));

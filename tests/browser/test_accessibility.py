@@ -82,6 +82,23 @@ async def test_a_keyboard_reaches_everything(dashboard: Dashboard, page: Page) -
         assert await unreached(page) == [], view
 
 
+async def test_the_link_to_the_content_leaves_the_page_as_it_is(dashboard: Dashboard, page: Page) -> None:
+    await show(page, "schedules?tenant=reach")
+    await page.keyboard.press("Tab")
+    assert await focused(page) == "Skip to content"
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("main")).to_be_focused()
+    assert page.url.endswith("/#/schedules?tenant=reach")
+    await page.keyboard.press("Tab")
+    assert await page.get_by_role("main").evaluate("main => main.contains(document.activeElement)")
+
+
+async def test_an_address_that_names_no_view_has_the_start_page(dashboard: Dashboard, page: Page) -> None:
+    await page.goto("/#main")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    assert page.url.endswith("/#/")
+
+
 async def test_an_action_needs_no_mouse_and_the_focus_returns(dashboard: Dashboard, page: Page) -> None:
     await dashboard.put("reach", "by-keyboard")
     await show(page, "schedule?tenant=reach&id=by-keyboard")

@@ -84,11 +84,12 @@ function start(identity) {
 }
 
 /**
- * Show the view of the address; a token for some tenants has no overview, and begins with what follows it.
+ * Show the view of the address, or the first one if it names none; a token for some tenants has no overview, and begins with what
+ * follows it.
  * @param {Identity} identity
  */
 function show(identity) {
-  if (location.hash && !location.hash.startsWith("#/")) return;
+  if (location.hash && !location.hash.startsWith("#/")) history.replaceState(null, "", "#/");
   leaving.abort();
   leaving = new AbortController();
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
@@ -124,6 +125,14 @@ function unknown() {
   };
 }
 
+/** Have the link at the top of the page lead to its content, and leave the address to the view. */
+function startSkipping() {
+  document.querySelector("a.skip")?.addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
+}
+
 /** @param {string} name */
 function logOut(name) {
   const button = h("button", { title: `Logged in as ${name}` }, "Log out");
@@ -148,6 +157,7 @@ function shell() {
 applyTheme();
 startTicker();
 startUnfolding();
+startSkipping();
 replace(/** @type {Element} */ (document.getElementById("shell")), ...shell());
 try {
   start(await request("/api/v1/identity"));

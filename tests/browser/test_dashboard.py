@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from support.dashboard import Dashboard
 from support.pages import (
     HOSTILE,
@@ -376,6 +377,31 @@ async def test_a_schedule_is_made_changed_cancelled_and_made_again(dashboard: Da
     await page.get_by_role("button", name="Undo").click()
     await expect(answers).to_contain_text("Scheduled: lunch")
     assert await dashboard.state("shop", "lunch") == "pending"
+
+
+async def test_an_action_ends_the_search_of_the_history_from_before_it(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.put("shop", "slow-history")
+    released, held = asyncio.Event(), list[Route]()
+
+    async def hold_first(route: Route) -> None:
+        held.append(route)
+        if len(held) > 1:
+            await route.continue_()
+            return
+        answer = await route.fetch()
+        await released.wait()
+        await route.fulfill(response=answer)
+
+    await page.route("**/slow-history/history?*", hold_first)
+    await open_view(page, "schedule?tenant=shop&id=slow-history")
+    await expect(page.get_by_text("Searching the history…")).to_be_visible()
+    async with page.expect_event("requestfailed", lambda request: request == held[0].request):
+        await confirm(page, "Pause", "Pause")
+    history = page.get_by_role("region", name="History")
+    await expect(history).to_contain_text("paused")
+    released.set()
+    await page.unroute_all(behavior="wait")
+    await expect(history).to_contain_text("paused")
 
 
 async def test_a_dead_letter_is_found_shown_and_sent_again(dashboard: Dashboard, page: Page) -> None:

@@ -43,14 +43,18 @@ export function schedule(context) {
   const back = h("a", { href: address("schedules", { tenant }) }, "Schedules of ", userText(tenant));
 
   let since = Date.now() - GONE_MS;
+  let showing = new AbortController();
 
   async function show() {
-    if (FOLDERS.includes(id)) return showSummary(body, tenant, id, context.signal);
+    showing.abort();
+    showing = new AbortController();
+    const signal = AbortSignal.any([showing.signal, context.signal]);
+    if (FOLDERS.includes(id)) return showSummary(body, tenant, id, signal);
     const of = (/** @type {ScheduleDetail} */ found) => actions(found, answers, () => void show(), context.signal);
-    const found = await showDefinition(body, tenant, id, context, of);
+    const found = await showDefinition(body, tenant, id, { ...context, signal }, of);
     if (found === null) return;
     since = found;
-    await showHistory(past, { tenant, id }, since, context.signal);
+    await showHistory(past, { tenant, id }, since, signal);
   }
 
   void show();

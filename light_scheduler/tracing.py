@@ -15,7 +15,7 @@ from threading import Timer
 
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, Span, SpanKind, get_current_span
@@ -34,6 +34,12 @@ NS_PER_MS = 1_000_000
 _PARENTS = TraceContextTextMapPropagator()
 
 
+def resource_of(app_id: str) -> Resource:
+    """Return what spans are from: a service named after the application, unless OpenTelemetry's variables name it."""
+    named = OTELResourceDetector().detect().attributes.get(SERVICE_NAME)
+    return Resource.create({SERVICE_NAME: named or app_id})
+
+
 class OpenTelemetry:
     """Makes spans with a provider; `give_up` has it try no longer to send them."""
 
@@ -44,8 +50,8 @@ class OpenTelemetry:
 
     @classmethod
     def over_otlp(cls, app_id: str) -> OpenTelemetry:
-        """Send spans over OTLP and HTTP, from its own thread; `OTEL_SERVICE_NAME` beats the name."""
-        provider = TracerProvider(resource=Resource({SERVICE_NAME: app_id}).merge(Resource.create()))
+        """Send spans over OTLP and HTTP, from its own thread."""
+        provider = TracerProvider(resource=resource_of(app_id))
         exporter = OTLPSpanExporter()
         provider.add_span_processor(BatchSpanProcessor(exporter))
         return cls(provider, exporter.shutdown)

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from light_scheduler.lanes.tracing import TracedCycle, TracedEvent, sampled_parent, trace_id_of
 from light_scheduler.model import Entry, EventType, Once, Progress, Schedule, Target
-from light_scheduler.tracing import MOST_SPANS, OpenTelemetry
+from light_scheduler.tracing import MOST_SPANS, OpenTelemetry, resource_of
 
 TRACE, SENDER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SAMPLED, UNSAMPLED = f"00-{TRACE}-{SENDER}-01", f"00-{TRACE}-{SENDER}-00"
@@ -141,3 +141,23 @@ def test_of_a_later_version_only_the_known_fields_are_taken() -> None:
     assert sampled_parent(entry(later.encode())) == later
     assert sampled_parent(entry(f"{later}-{'more' * 250_000}".encode())) == later
     assert trace_id_of(entry(f"{later}-more".encode())) == TRACE
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, "orders"),
+        ({"OTEL_SERVICE_NAME": ""}, "orders"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=live"}, "orders"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=scheduler"}, "scheduler"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=scheduler", "OTEL_SERVICE_NAME": "timers"}, "timers"),
+    ],
+)
+def test_the_service_is_named_after_the_application_unless_the_environment_names_it(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], name: str
+) -> None:
+    for variable in ("OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    assert resource_of("orders").attributes["service.name"] == name

@@ -331,6 +331,11 @@ class TestUnit:
         assert self.service["CapabilityBoundingSet"] == ""
         assert (self.service["ProtectSystem"], self.service["NoNewPrivileges"]) == ("strict", "yes")
 
+    def test_it_sees_of_the_machine_what_its_own_metrics_need(self) -> None:
+        """`process_...` count from when the machine was started, which is in /proc/stat."""
+        assert self.service.get("ProcSubset", "all") == "all"
+        assert self.service["ProtectProc"] == "invisible"
+
     def test_wrong_settings_end_it_and_all_else_starts_it_again(self) -> None:
         assert (self.service["Restart"], self.service["RestartPreventExitStatus"]) == ("always", "2")
 

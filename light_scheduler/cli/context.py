@@ -27,14 +27,14 @@ def context_of(ctx: click.Context) -> Mapping[str, str]:
 
 def _context_of(ctx: click.Context) -> tuple[str | None, Mapping[str, str]]:
     """Return the context that a command works in, and its name."""
-    named = ctx.meta.get(_CONTEXT) or os.environ.get(f"{ENVIRONMENT_PREFIX}CONTEXT")
+    named = ctx.meta.get(_CONTEXT) or named_context()
     path = contexts_path()
     contexts = load_contexts(path)
     in_use = named or contexts.current
     if in_use and not ctx.meta.get(_SHOWN):
         ctx.meta[_SHOWN] = True
         log.debug("context %s of %s", in_use, path)
-    return in_use, contexts.get(named or None)
+    return in_use, contexts.get(named)
 
 
 def value_of_context(ctx: click.Context, name: str) -> str | None:
@@ -75,6 +75,19 @@ def context_names(_ctx: click.Context, _param: click.Parameter, incomplete: str)
         return sorted(name for name in load_contexts(contexts_path()).named if name.startswith(incomplete))
     except ConfigurationError:
         return []
+
+
+def named_context() -> str | None:
+    """Return the context that the environment names; None: it names none."""
+    return os.environ.get(f"{ENVIRONMENT_PREFIX}CONTEXT") or None
+
+
+def chosen_context() -> str | None:
+    """Return the context that was chosen with `config use`; None: there is none, or the contexts cannot be read."""
+    try:
+        return load_contexts(contexts_path(), check_current=False).current
+    except ConfigurationError:
+        return None
 
 
 context_option = click.option(

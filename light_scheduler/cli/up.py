@@ -19,6 +19,7 @@ from light_scheduler.host.foreground import StopRequested, stop_signals
 from light_scheduler.host.ports import port_is_free
 from light_scheduler.settings import ENVIRONMENT_PREFIX, SECURITY_SETTINGS, Settings
 
+from .context import chosen_context, named_context
 from .examples import examples
 from .options import settings_options
 
@@ -126,13 +127,7 @@ def _stop(broker: EmbeddedBroker, workers: list[WorkerProcess], console: Console
 
 
 def _what_to_try(settings: Settings) -> str:
-    exports = "".join(
-        f"  export {ENVIRONMENT_PREFIX}{name.upper()}={getattr(settings, name)}\n"
-        for name in ("app_id", "broker", "web_host", "web_port")
-        if getattr(settings, name) != getattr(_DEFAULT, name)
-    )
-    preface = f"\nIn another terminal, first:\n{exports}" if exports else ""
-    return f"""{preface}
+    return f"""{_what_is_first(settings)}
 Try, in another terminal:
   light-scheduler schedule --id hello --after 30s --target-topic {_TARGET} --payload "Hello, later"
   light-scheduler list
@@ -144,3 +139,20 @@ With kcat, as from any language:
       -X partitioner=murmur2_random -H schedule-after=10s -H schedule-target-topic={_TARGET}
   kcat -C -b {settings.bootstrap_servers} -t {_TARGET} -X isolation.level=read_committed -f '%k %s %h\\n'
 Ctrl-C stops everything. The data stays in {settings.data_dir.parent.absolute()}."""
+
+
+def _what_is_first(settings: Settings) -> str:
+    """Return what to do before the commands, so that they reach these workers: they work in a context, `up` in none."""
+    named, chosen = named_context(), chosen_context()
+    steps = [f"unset {ENVIRONMENT_PREFIX}CONTEXT"] if named else []
+    steps += ["light-scheduler config use --none"] if chosen else []
+    steps += [
+        f"export {ENVIRONMENT_PREFIX}{name.upper()}={getattr(settings, name)}"
+        for name in ("app_id", "broker", "web_host", "web_port")
+        if getattr(settings, name) != getattr(_DEFAULT, name)
+    ]
+    if not steps:
+        return ""
+    notes = [f"Otherwise, the commands below work in the context {named or chosen}."] if named or chosen else []
+    notes += [f"To work in {chosen} again: light-scheduler config use {chosen}"] if chosen else []
+    return "\n".join(["", "In another terminal, first:", *(f"  {step}" for step in steps), *notes, ""])

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 
 STATE_SUFFIX = ".state.json"
 
+_LINE_ENDS = (b"\n", b"\r\n")
+
 
 class Position(msgspec.Struct, frozen=True):
     """After the first `lines` lines of a file: they have `size` bytes, with this SHA-256."""
@@ -66,7 +68,8 @@ class LoadedLines:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._state_path = path.with_name(path.name + STATE_SUFFIX)
-        self._hash = hashlib.sha256()
+        self._hash = self._hash_before = hashlib.sha256()
+        self._last = b""
         self.state = LoadState(name="")
         self.end: int | None = None
         """The line that is the last to be read; None: that of the file."""
@@ -85,9 +88,7 @@ class LoadedLines:
                 self.first = _text(file.readline(), 1)
             while self.number < self.state.lines and (line := self._file.readline()):
                 self._count(line)
-            if (self.number, self.position) != (self.state.lines, self.state.size) or (
-                self.number and self._hash.hexdigest() != self.state.sha256
-            ):
+            if self.state.lines and not self.is_at(Position(self.state.lines, self.state.size, self.state.sha256)):
                 raise FileChangedError
         except BaseException:
             self._file.close()
@@ -110,6 +111,20 @@ class LoadedLines:
     def here(self) -> Position:
         """Return where the lines are."""
         return Position(self.number, self.position, self._hash.hexdigest())
+
+    def is_at(self, position: Position) -> bool:
+        """Return whether the lines that were read are those before a position.
+
+        The last one may have had no end then: a program that adds lines to such a file begins with one.
+        """
+        if self.here() == position:
+            return True
+        kept = len(self._last) - (self.position - position.size)
+        if position.lines != self.number or self._last[kept:] not in _LINE_ENDS:
+            return False
+        whole = self._hash_before.copy()
+        whole.update(self._last[:kept])
+        return whole.hexdigest() == position.sha256
 
     def begin(self, refused_file: WrittenFile) -> None:
         """Note that rows after those that are done are about to be sent."""
@@ -151,6 +166,7 @@ class LoadedLines:
             raise ValueError(f"{self._state_path} is not the state of a load: {error}") from None
 
     def _count(self, line: bytes) -> None:
+        self._hash_before, self._last = self._hash.copy(), line
         self._hash.update(line)
         self.number += 1
         self.position += len(line)

@@ -129,7 +129,7 @@ class _Load:
             return
         self._lines.end = mark.sent.lines
         rows = list(rows_of(self._lines, self._format, self._sender.tenant))
-        if self._lines.here() != mark.sent:
+        if not self._lines.is_at(mark.sent):
             raise FileChangedError
         self._lines.end = None
         note(f"{len(rows)} rows, up to line {mark.sent.lines}, are in Kafka already: they are not sent again")

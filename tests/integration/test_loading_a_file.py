@@ -117,3 +117,22 @@ async def test_rows_that_were_changed_after_they_were_sent_are_found_out(
     assert ran.exit_code == 2
     assert "has changed since its first rows were sent" in ran.stderr
     assert await commands_of(served) == sent
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["done", "killed"])
+async def test_rows_added_to_a_file_whose_last_line_had_no_end_are_sent(
+    served: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    rule = {"trigger": {"at": 4_102_444_800_000}, "target": {"topic": served.target}}
+    a, b, c = (json.dumps({"id": id, **rule}) for id in "abc")
+    file = tmp_path / "rows.jsonl"
+    file.write_text(f"{a}\n{b}", encoding="utf-8")
+    with monkeypatch.context() as patched:
+        if is_killed:
+            patched.setattr(LoadedLines, "store", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert (await load(served, file)).exit_code == is_killed
+    file.write_text(f"{a}\n{b}\n{c}\n", encoding="utf-8")
+    ran = await load(served, file)
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout) == {"lines": 3, "sent": 3, "refused": 0}
+    assert await commands_of(served) == Counter("abc")

@@ -436,7 +436,10 @@ class BlockingSchedulerClient:
         return self._jobs.declare(name, {"every": interval}, payload_of(self._serializer, payload), options)
 
     def job_of(self, firing: Firing) -> Callable[..., Any]:
-        """Return the function of the periodic job that a firing is of. Raises ClientError if none is declared."""
+        """Return the function of the periodic job that a firing, or a retry of it, is of.
+
+        Raises ClientError if none is declared.
+        """
         return self._jobs.function_of(firing)
 
     def sync(

@@ -72,7 +72,7 @@ def again(firing: Delivered, initial: int, factor: float, longest: int, attempts
     if attempt > attempts:
         raise RetriesExhausted(firing, attempt)
     first_due = _number(given, ORIGINAL_DUE, firing.due if firing.original_due is None else firing.original_due)
-    origin = (given.get(ORIGIN) or firing.firing_id.encode()).decode(errors="replace")
+    origin = _origin(firing, given)
     delay = initial
     for _ in range(attempt - 1):
         following = delay * factor
@@ -104,8 +104,7 @@ def _retry_id(origin: str, attempt: int) -> str:
     """
     ending = f"/retry/{attempt}"
     whole = origin + ending
-    accepted, _, _ = origin.rpartition("@")
-    longest = max(len(accepted.encode()), _READABLE_BYTES)
+    longest = max(len(_id_of(origin).encode()), _READABLE_BYTES)
     if len(whole.encode()) <= longest:
         return whole
     ending = f"~{sha256(origin.encode()).hexdigest()[:_HASH_DIGITS]}{ending}"
@@ -118,9 +117,23 @@ def original_due(firing: Delivered) -> int:
     return _number(given, ORIGINAL_DUE, firing.due if firing.original_due is None else firing.original_due)
 
 
+def first_id(firing: Delivered) -> str:
+    """Return the id of the schedule whose message this is, also of one that `retry` has sent again."""
+    return _id_of(_origin(firing, dict(firing.headers)))
+
+
 def attempt_of(firing: Delivered) -> int:
     """Return which attempt a message is that `retry` has sent again; 1: it is the first."""
     return _number(dict(firing.headers), ATTEMPT, 1)
+
+
+def _origin(firing: Delivered, given: dict[str, bytes | None]) -> str:
+    """Return the firing id of the first attempt."""
+    return (given.get(ORIGIN) or firing.firing_id.encode()).decode(errors="replace")
+
+
+def _id_of(firing_id: str) -> str:
+    return firing_id.rpartition("@")[0]
 
 
 def _number(given: dict[str, bytes | None], name: str, default: int) -> int:

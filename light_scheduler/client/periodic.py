@@ -18,6 +18,7 @@ from light_scheduler.wire import derived_id
 from light_scheduler.wire.fields import parse_labels
 
 from .commands import schedule_command
+from .firings import first_id
 from .options import ScheduleOptions, ScheduleRequest
 from .views import PendingSchedule
 
@@ -112,10 +113,11 @@ class Jobs:
         return register
 
     def function_of(self, firing: Firing) -> Callable[..., Any]:
-        """Return the function of the job that a firing is of. Raises ClientError if there is none."""
-        if firing.id not in self._jobs:
-            raise ClientError(f"no job {firing.id!r} is declared: `sync` with remove=True cancels those that are gone")
-        return self._jobs[firing.id].function
+        """Return the function of the job that a firing, or a retry of it, is of. Raises ClientError if none is."""
+        name = first_id(firing)
+        if name not in self._jobs:
+            raise ClientError(f"no job {name!r} is declared: `sync` with remove=True cancels those that are gone")
+        return self._jobs[name].function
 
     def plan(self, tenant: str, group: str, pending: Iterable[PendingSchedule], *, remove: bool) -> SyncPlan:
         """Return how what is declared differs from the pending schedules of a group. Raises InvalidCommand."""

@@ -118,6 +118,21 @@ async def test_a_firing_leads_to_its_function(scheduler: InMemoryScheduler) -> N
         InMemoryScheduler().job_of(scheduler.firings[0])
 
 
+@pytest.mark.parametrize("name", ["tick", "tick@home", "tick" * 60], ids=["plain", "with @", "long"])
+async def test_a_retry_of_a_job_leads_to_the_same_function(scheduler: InMemoryScheduler, name: str) -> None:
+    @scheduler.every("1h", name=name, topic="jobs")
+    async def tick(_: Firing) -> None:
+        return
+
+    await scheduler.sync("billing")
+    await scheduler.advance(hours=1)
+    for _ in range(2):
+        await scheduler.retry(scheduler.firings[-1], "jobs")
+        await scheduler.advance(minutes=1)
+    assert [scheduler.job_of(firing) for firing in scheduler.firings] == [tick] * 3
+    assert scheduler.firings[-1].id.endswith("/retry/3")
+
+
 def test_a_name_is_declared_once_and_a_job_has_no_end(scheduler: InMemoryScheduler) -> None:
     declare(scheduler)
     with pytest.raises(InvalidCommand, match="declared twice"):

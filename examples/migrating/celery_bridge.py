@@ -33,10 +33,17 @@ def call(task: str, args: Any = (), kwargs: Any = None) -> bytes:
 def rule(when: crontab | schedule | timedelta | float, timezone: str) -> dict[str, Any]:
     """Return the trigger of an entry of beat_schedule."""
     if isinstance(when, crontab):
-        fields = (when._orig_minute, when._orig_hour, when._orig_day_of_month, when._orig_month_of_year)
-        return {"cron": " ".join(map(str, (*fields, when._orig_day_of_week))), "timezone": timezone}
+        # As in Celery, and unlike crontab, a day matches in Spring's dialect if both of its fields do.
+        fields = (when.minute, when.hour, when.day_of_month, when.month_of_year, when.day_of_week)
+        expression = " ".join(("0", *map(field, fields, (60, 24, 31, 12, 7))))
+        return {"cron": expression, "cron_dialect": "spring", "timezone": timezone}
     every = when.run_every if isinstance(when, schedule) else when
     return {"every": every if isinstance(every, timedelta) else timedelta(seconds=every)}
+
+
+def field(values: set[int], possible: int) -> str:
+    """Return a field of a cron expression that has these values, of so many possible ones."""
+    return "*" if len(values) == possible else ",".join(map(str, sorted(values)))
 
 
 async def declare(app: Celery) -> None:

@@ -311,10 +311,38 @@ def test_entries_of_beat_become_the_same_rules() -> None:
     from celery.schedules import crontab, schedule
 
     rule = program("celery_bridge").rule
-    weekdays = crontab(minute="*/15", hour=9, day_of_month="1-7", month_of_year=12, day_of_week="mon,fri")
-    assert rule(weekdays, "Europe/Prague") == {"cron": "*/15 9 1-7 12 mon,fri", "timezone": "Europe/Prague"}
+    weekdays = crontab(minute="*/15", hour=9, day_of_month="1-3", month_of_year=12, day_of_week="mon,fri")
+    expression = "0 0,15,30,45 9 1,2,3 12 1,5"
+    assert rule(weekdays, "UTC") == {"cron": expression, "cron_dialect": "spring", "timezone": "UTC"}
     assert rule(30, "UTC") == rule(timedelta(seconds=30), "UTC") == rule(schedule(30), "UTC")
     assert rule(30, "UTC") == {"every": timedelta(seconds=30)}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"minute": 0, "hour": 9, "day_of_month": "1-7", "day_of_week": "mon"},
+        {"minute": 0, "hour": [7, 12]},
+        {"minute": {30, 5}, "hour": "8-17/3", "day_of_week": "fri-mon"},
+        {"minute": 0, "hour": 3, "day_of_week": "sunday"},
+        {"minute": 0, "hour": 3, "day_of_month": "2-30/2", "month_of_year": "*/3"},
+        {"minute": 0, "hour": 3, "day_of_month": 13, "day_of_week": "fri"},
+    ],
+    ids=str,
+)
+async def test_crontabs_of_celery_fire_at_the_same_times_here(fields: dict[str, Any]) -> None:
+    from celery.schedules import crontab
+
+    when, start = crontab(**fields), datetime(2030, 1, 15, 12, 0, 30, tzinfo=UTC)
+    expected: list[int] = []
+    last = start
+    for _ in range(8):
+        begun, until_next, _ = when.remaining_delta(last, tz=UTC)
+        last = begun + until_next
+        expected.append(int(last.timestamp() * 1_000))
+    rule = program("celery_bridge").rule(when, "UTC")
+    assert await InMemoryScheduler().preview(count=8, accepted=start, **rule) == expected
 
 
 async def test_jobs_of_apscheduler_are_taken_and_run(home: Home, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:

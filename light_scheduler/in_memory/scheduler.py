@@ -69,14 +69,14 @@ class MemoryScheduler:
     @property
     def delivered(self) -> list[Record]:
         """The firings that were delivered, in order: what consumers of the target topics receive."""
-        self._delivered += self.delivered_after(self._looked_at)
-        self._looked_at = len(self.broker.records)
+        records = self.broker.records[self._looked_at :]
+        self._delivered += self._firings_of(records)
+        self._looked_at += len(records)
         return self._delivered[:]
 
     def delivered_after(self, written: int) -> list[Record]:
         """Return the same, without the first `written` records of all topics."""
-        records = self.broker.records[written:]
-        return [record for record in records if record.topic not in self._internal and _is_firing(record)]
+        return self._firings_of(self.broker.records[written:])
 
     def send(
         self, key: bytes | None, value: bytes | None, headers: Headers, partition: int | None = None
@@ -108,6 +108,9 @@ class MemoryScheduler:
             else:
                 self.clock.set(max(until, now))
                 return
+
+    def _firings_of(self, records: list[Record]) -> list[Record]:
+        return [record for record in records if record.topic not in self._internal and _is_firing(record)]
 
 
 def _is_firing(record: Record) -> bool:

@@ -9,6 +9,7 @@ from light_scheduler.client import BlockingSchedulerClient
 from light_scheduler.client.serializers import Serializer
 from light_scheduler.connection import Connection
 from light_scheduler.in_memory import MemoryScheduler
+from light_scheduler.in_memory.broker import Record
 from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.settings import Settings
 
@@ -47,6 +48,17 @@ class BlockingInMemoryScheduler(Observed, BlockingSchedulerClient):
         )
         channel = BlockingMemoryChannel(scheduler, Connection("in memory"))
         self._channel, self._turn = channel, channel.turn
+
+    @property
+    def delivered(self) -> list[Record]:
+        """The messages delivered so far, as `InMemoryScheduler.delivered`, from any thread."""
+        with self._turn:
+            return super().delivered
+
+    def records(self, topic: str) -> list[Record]:
+        """Return all records of a topic, as `InMemoryScheduler.records`, from any thread."""
+        with self._turn:
+            return super().records(topic)
 
     def advance(self, by: timedelta = timedelta(0), **units: float) -> None:
         """Move the clock on, as `InMemoryScheduler.advance`. Other threads run between one due time and the next."""

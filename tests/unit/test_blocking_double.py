@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -68,6 +70,31 @@ def test_many_threads_share_one_scheduler(scheduler: BlockingInMemoryScheduler) 
     assert booked == [[Outcome.SCHEDULED] * 50] * THREADS
     scheduler.advance(hours=1)
     assert len({firing.id for firing in scheduler.firings}) == len(scheduler.firings) == THREADS * 50
+
+
+@pytest.fixture
+def threads_take_turns_often() -> Iterator[None]:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("threads_take_turns_often")
+def test_a_thread_that_looks_misses_nothing_that_others_write_meanwhile(scheduler: BlockingInMemoryScheduler) -> None:
+    ids = [str(number) for number in range(400)]
+
+    def work() -> None:
+        for id in ids:
+            scheduler.schedule(id, topic="t", after=0, wait=False)
+
+    with ThreadPoolExecutor(1) as threads:
+        working = threads.submit(work)
+        while not working.done():
+            assert len(scheduler.delivered) <= len(scheduler.records("t")) <= len(scheduler.history)
+        working.result()
+    assert [firing.id for firing in scheduler.firings] == ids
+    assert [event.id for event in scheduler.history if event.event is EventType.FIRED] == ids
 
 
 def test_a_thread_that_watches_reacts_while_the_clock_moves(scheduler: BlockingInMemoryScheduler) -> None:

@@ -23,7 +23,8 @@ from apscheduler.triggers.interval import IntervalTrigger
 from apscheduler.util import ref_to_obj
 
 from light_scheduler import SchedulerClient
-from light_scheduler.client import Firing, FiringConsumer
+from light_scheduler.client import CommandRefused, Firing, FiringConsumer
+from light_scheduler.errors import InvalidCommand
 
 KAFKA = os.environ.get("KAFKA", "127.0.0.1:9092")
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")  # 0 is Monday in APScheduler 3, and Sunday in crontab
@@ -39,14 +40,15 @@ def rule(job: Job) -> dict[str, Any]:
     missed = "skip" if grace is not None else "coalesce" if job.coalesce else "all"
     series = {"misfire": missed, "misfire_grace": None if grace is None else f"{grace}s", "end": trigger.end_date}
     if isinstance(trigger, IntervalTrigger):
-        return {**series, "every": trigger.interval, "start": job.next_run_time}
+        return {**series, "every": trigger.interval, "start": job.next_run_time or trigger.start_date}
     fields = {field.name: str(field) for field in trigger.fields}
     if fields["year"] + fields["week"] != "**" or re.search("[a-z]", fields["day"]) or "/" in fields["day_of_week"]:
         raise ValueError(f"{trigger} has no equal")
     # As in APScheduler, and unlike crontab, a day matches in Spring's dialect if both of its fields do.
     days = re.sub(r"\d", lambda number: WEEKDAYS[int(number[0])], fields["day_of_week"])
     expression = " ".join((*(fields[name] for name in ("second", "minute", "hour", "day", "month")), days))
-    return {**series, "cron": expression, "cron_dialect": "spring", "timezone": str(trigger.timezone)}
+    zone = str(trigger.timezone)
+    return {**series, "cron": expression, "cron_dialect": "spring", "timezone": zone, "start": trigger.start_date}
 
 
 async def take(store: str) -> None:
@@ -54,11 +56,12 @@ async def take(store: str) -> None:
     jobs.start(paused=True)
     async with SchedulerClient(KAFKA) as scheduler:
         for job in jobs.get_jobs():
-            payload = json.dumps({"func": job.func_ref, "args": job.args, "kwargs": job.kwargs}).encode()
+            is_paused = job.next_run_time is None
             try:
-                result = await scheduler.schedule(job.id, payload, topic="jobs", **rule(job))
+                payload = json.dumps({"func": job.func_ref, "args": job.args, "kwargs": job.kwargs}).encode()
+                result = await scheduler.schedule(job.id, payload, topic="jobs", paused=is_paused, **rule(job))
                 print(job.id, result.outcome)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, InvalidCommand, CommandRefused) as error:
                 print(job.id, "not taken:", error)
     jobs.shutdown()
 

@@ -354,6 +354,12 @@ async def test_jobs_of_apscheduler_are_taken_and_run(home: Home, shop: Path, mon
     jobs.add_job("shop:work", "date", run_date=datetime(2100, 1, 1, tzinfo=UTC), args=["once"], id="once")
     jobs.add_job("shop:work", "cron", hour=9, day_of_week="0-4", args=["daily"], id="daily")
     jobs.add_job("shop:work", "cron", day="last", args=["monthly"], id="monthly")
+    later = {"start_date": datetime(2100, 1, 1, tzinfo=UTC), "args": ["later"], "id": "later"}
+    jobs.add_job("shop:work", "cron", hour=9, **later)
+    jobs.add_job("shop:work", "interval", seconds=1, args=["paused"], id="paused", next_run_time=None)
+    jobs.add_job("shop:work", "cron", second="*", args=[datetime(2100, 1, 1, tzinfo=UTC)], id="no-json")
+    for id, size in (("too-large", 2_000_000), ("refused", 1_010_000)):
+        jobs.add_job("shop:work", "cron", second="*", args=["x" * size], id=id)
     planned = {job.id: job.next_run_time for job in jobs.get_jobs()}
     jobs.shutdown()
     [(block, _)] = commands_of("apscheduler")
@@ -361,18 +367,24 @@ async def test_jobs_of_apscheduler_are_taken_and_run(home: Home, shop: Path, mon
         printed = home.run(line.replace("sqlite:///jobs.sqlite", store), **place)
         if " take" in line:
             taken = dict(each.split(" ", 1) for each in printed.splitlines())
-    assert taken.pop("monthly").startswith("not taken: ")
-    assert taken == {"often": "scheduled", "once": "scheduled", "daily": "scheduled"}
+    for id in ("monthly", "no-json", "too-large", "refused"):
+        assert taken.pop(id).startswith("not taken: ")
+    assert taken == dict.fromkeys(("often", "once", "daily", "later", "paused"), "scheduled")
     async with home.application.client(url=home.application.workers[0].url) as scheduler:
-        for id in ("once", "daily"):
+        for id in ("once", "daily", "later"):
             pending = await scheduler.get(id)
             assert pending is not None
             assert pending.due == planned[id].timestamp() * 1_000
+        paused = await scheduler.get("paused")
+        assert paused is not None
+        assert paused.state == "paused"
         run = f"python examples/migrating/apscheduler_jobs.py {store} run"
         with home.running(run, shop / "run.log", **place):
             worked = shop / "worked"
             await eventually(worked.exists, every=0.2, what="a job that ran")
-        await scheduler.cancel("often")
+        assert set(worked.read_text().splitlines()) == {"often"}
+        for id in ("often", "paused"):
+            await scheduler.cancel(id)
 
 
 class FakeJob:

@@ -22,7 +22,7 @@ REVOKED_WAIT_S = 10.0
 """How long a rebalance waits for the messages that are being processed."""
 
 NOWHERE = TopicPartition("", -1)
-"""Is polled while every partition is at work: the group takes a consumer that does not poll for a dead one."""
+"""Is polled while every partition is at work or ends: the group takes a consumer that does not poll for a dead one."""
 
 Process = Callable[[TopicPartition, Any], Awaitable[None]]
 
@@ -66,25 +66,22 @@ class Partitions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka h
 
         Raises BrokerError, and what a message's processing has failed with.
         """
-        await self._wait(BUSY_POLL_S)
-        self._note()
-        self._reap()
-        await self._commit()
+        await self._settle()
         idle = self._consumer.assignment() - self._at_work.keys()
         places, timeout_ms = (idle or {NOWHERE}, 0) if self._at_work else ((), POLL_MS)
-        with broker_errors(f"cannot consume {_topics(self._consumer.assignment())}"):
-            fetched = await self._consumer.getmany(*places, timeout_ms=timeout_ms, max_records=MOST_RECORDS)
-        for place, records in fetched.items():
+        for place, records in (await self._fetched(places, timeout_ms)).items():
             self._at_work[place] = PartitionWork(place, records, self._process)
 
     async def finish(self) -> None:
-        """Wait for the messages that are being processed; no further one is begun. Raises what one has failed with."""
+        """Wait for the messages that are being processed, and commit them; no further one is begun.
+
+        Raises BrokerError, and what a message's processing has failed with.
+        """
+        for work in self._at_work.values():
+            work.stop()
         while self._at_work:
-            for work in self._at_work.values():
-                work.stop()
-            await self._wait(None)
-            self._note()
-            self._reap()
+            await self._settle()
+            await self._fetched({NOWHERE}, 0)
 
     async def close(self) -> None:
         """Cancel what is being processed, and commit what is done. Raises BrokerError."""
@@ -114,6 +111,21 @@ class Partitions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka h
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """There is nothing to do: what is assigned is polled."""
+
+    async def _settle(self) -> None:
+        """Wait a moment for what is being processed, let go of what has ended, and commit what is done."""
+        await self._wait(BUSY_POLL_S)
+        self._note()
+        self._reap()
+        await self._commit()
+
+    async def _fetched(self, places: Iterable[TopicPartition], timeout_ms: int) -> dict[TopicPartition, list[Any]]:
+        """Return the next records of partitions; without any, those of all."""
+        with broker_errors(f"cannot consume {_topics(self._consumer.assignment())}"):
+            fetched: dict[TopicPartition, list[Any]] = await self._consumer.getmany(
+                *places, timeout_ms=timeout_ms, max_records=MOST_RECORDS
+            )
+        return fetched
 
     async def _wait(self, timeout: float | None, until: str = asyncio.FIRST_COMPLETED) -> None:
         if self._at_work:

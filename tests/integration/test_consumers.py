@@ -113,6 +113,34 @@ async def test_a_function_may_take_longer_than_its_group_waits_for_a_poll(served
         assert seen == [f"{topic}-first", f"{topic}-second", f"{topic}-later"]
 
 
+async def test_a_consumer_that_is_stopped_stays_in_its_group_while_its_function_runs(served: Application) -> None:
+    await served.create_topic(topic := f"{served.target}-stopped", 1)
+    seen: list[str] = []
+    consumers: list[FiringConsumer] = []
+    async with served.client() as scheduler, aclosing(scheduler.watch(id_prefix=topic, from_beginning=True)) as events:
+
+        async def work(firing: Firing) -> None:
+            seen.append(firing.id)
+            if len(seen) == 1:
+                consumers[0].stop()
+                await scheduler.schedule(f"{topic}-later", topic=topic, after="6s")
+                async for event in events:
+                    if event.id == f"{topic}-later" and event.event is EventType.FIRED:
+                        return
+
+        for _ in range(2):
+            impatient = {"max_poll_interval_ms": 3_000, "heartbeat_interval_ms": 100}
+            made = FiringConsumer(scheduler, served.bootstrap_servers, group_id=topic, kafka_options=impatient)
+            made.on_firing(topic)(work)
+            consumers.append(made)
+        await scheduler.schedule(f"{topic}-first", topic=topic)
+        stopped = asyncio.create_task(consumers[0].run())
+        await eventually(lambda: bool(seen), every=0.05, what="a message that is processed")
+        await asyncio.sleep(4)  # longer than a group waits for a poll
+        await asyncio.gather(stopped, _consumed(consumers[1], lambda: f"{topic}-later" in seen))
+        assert seen == [f"{topic}-first", f"{topic}-later"]
+
+
 async def test_a_message_that_is_given_up_stops_its_consumer_and_comes_again(served: Application) -> None:
     await served.create_topic(topic := f"{served.target}-given-up")
     async with served.client() as scheduler:

@@ -150,6 +150,24 @@ async def test_an_end_waits_for_what_is_processed_and_begins_nothing() -> None:
     assert (consumer.committed, process.begun) == ({SLOW: 1}, [(0, 0)])
 
 
+async def test_an_end_goes_on_polling_and_commits_what_is_done_while_it_waits() -> None:
+    consumer, process = Consumer(slow=2, quick=2), Processing()
+    subject = Partitions(consumer, process)
+    await polled(subject, lambda: bool(process.begun))
+    before = consumer.polls
+    consumer.waiting[SLOW].append(_record(2))
+    finishing = asyncio.create_task(subject.finish())
+    async with asyncio.timeout(30):
+        while consumer.polls < before + 20:
+            await asyncio.sleep(0)
+    assert not finishing.done()
+    assert consumer.committed.keys() == {QUICK}
+    process.released.set()
+    await finishing
+    assert (0, 1) not in process.begun
+    assert consumer.committed[SLOW] == 1
+
+
 async def test_a_failure_ends_the_others_and_keeps_what_was_done() -> None:
     consumer, process = Consumer(slow=1, quick=2), Processing()
 

@@ -46,11 +46,12 @@ class MemoryScheduler:
         self._delivered: list[Record] = []
         self._looked_at = 0  # so many of all records
         self._internal = settings.internal_topics
-        limits = Limits(
+        self.limits = limits = Limits(
             settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
         )
         rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
-        dialect, targets = dialect_named(source.dialect), targets_of(self.broker)
+        self.dialect = dialect = dialect_named(source.dialect)
+        targets = targets_of(self.broker)
         self._partitions = [
             MemoryPartition(LaneContext(source.name, number, dialect, names, limits, rules, targets), self.broker, most)
             for number in range(settings.partitions)

@@ -8,18 +8,28 @@ import msgspec
 from msgspec import UNSET
 from multidict import MultiDict
 
+from light_scheduler.access import ANYONE
 from light_scheduler.client.questions import Question
-from light_scheduler.errors import InvalidCommand
+from light_scheduler.errors import ClientError, InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.kafka.atomic_writer import NewRecord
-from light_scheduler.model import HistoryEvent
+from light_scheduler.model import HistoryEvent, Requester
+from light_scheduler.model.place import Place
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.dead_letter_documents import DeadLetterPage, FoundLetter, RedriveDocument
+from light_scheduler.web.dead_letter_documents import DeadLetterPage, FoundLetter
 from light_scheduler.web.dead_letters import DeadLetterParameters
 from light_scheduler.web.parameters import checked, read_parameters
-from light_scheduler.wire import decode_history, history_key, parse_instant
-from light_scheduler.wire.native import NATIVE
-from light_scheduler.wire.redrive import deciding_key, redriven_firing, refused_command_headers
+from light_scheduler.wire import change_record, decode_history, encode_history, history_key, parse_instant
+from light_scheduler.wire.events import CHANGES_PARTITION
+from light_scheduler.wire.redrive import (
+    deciding_key,
+    redriven_command,
+    redriven_event,
+    redriven_firing,
+    refused_command_headers,
+)
+
+_ANYONE = Requester(ANYONE.name, "")
 
 
 def page_of(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
@@ -41,36 +51,40 @@ def detail_of(question: Question[Any], scheduler: MemoryScheduler) -> bytes | No
 
 
 def redriven(question: Question[Any], scheduler: MemoryScheduler) -> bytes | None:
-    """Send a dead letter again, and return the JSON that says where it is."""
+    """Send a dead letter again, and return the JSON that says where it is. Raises ClientError and InvalidCommand."""
     found = _named(question.id, scheduler)
     if found is None:
         return None
+    if (refusal := found.refusal((scheduler.commands_topic,), scheduler.limits)) is not None:
+        raise ClientError(refusal)
+    place, offset = _command(found, scheduler) if found.kind == "command" else _firing(found, scheduler)
+    scheduler.settle()
+    return msgspec.json.encode(found.redriven_to(place, offset))
+
+
+def _command(found: FoundLetter, scheduler: MemoryScheduler) -> tuple[Place, int]:
     letter, now = found.letter, scheduler.clock.now()
-    if found.kind == "command":
-        topic = found.source_topic
-        headers = refused_command_headers(letter)
-        partition, offset = scheduler.send(letter.key, letter.value, headers, letter.source_partition)
-        scheduler.settle()
-    else:
-        topic = letter.target_topic or ""
-        last_event = _last_event(found, scheduler)
-        value, headers = redriven_firing(letter, found.source_topic, NATIVE, found.name, last_event, now)
-        sent = NewRecord(
-            topic, letter.key, value, headers, deciding_key(letter), letter.target_partition, is_exact=True
-        )
-        partition = sent.partition_of(scheduler.broker[topic].partitions)
-        offset = scheduler.broker.append((topic, partition), letter.key, value, headers, now)
-    return msgspec.json.encode(
-        RedriveDocument(
-            letter=found.name,
-            kind=found.kind,
-            tenant=letter.tenant,
-            id=letter.id,
-            topic=topic,
-            partition=partition,
-            offset=offset,
-        )
-    )
+    headers = refused_command_headers(letter)
+    partition, offset = scheduler.send(letter.key, letter.value, headers, letter.source_partition)
+    key, event = change_record(letter.tenant, redriven_command(letter, found.source_topic, found.name), _ANYONE, now)
+    scheduler.broker.append((scheduler.names.history, CHANGES_PARTITION), key, event, [], now)
+    return (found.source_topic, partition), offset
+
+
+def _firing(found: FoundLetter, scheduler: MemoryScheduler) -> tuple[Place, int]:
+    letter, broker, now = found.letter, scheduler.broker, scheduler.clock.now()
+    topic, last_event = letter.target_topic or "", _last_event(found, scheduler)
+    value, headers = redriven_firing(letter, found.source_topic, scheduler.dialect, found.name, last_event, now)
+    if (refusal := broker[topic].refusal) is not None:
+        raise ClientError(refusal)
+    sent = NewRecord(topic, letter.key, value, headers, deciding_key(letter), letter.target_partition, is_exact=True)
+    place = topic, sent.partition_of(broker[topic].partitions)
+    offset = broker.append(place, letter.key, value, headers, now)
+    partition = found.record.partition
+    event = redriven_event(letter, found.name, partition, last_event, _ANYONE, now)
+    key = history_key(letter.tenant, letter.id)
+    broker.append((scheduler.names.history, partition), key, encode_history(event), [], now)
+    return place, offset
 
 
 def _letters(scheduler: MemoryScheduler) -> list[FoundLetter]:
@@ -90,4 +104,4 @@ def _last_event(found: FoundLetter, scheduler: MemoryScheduler) -> HistoryEvent 
         for record in scheduler.broker.records
         if record.topic == scheduler.names.history and record.key == key
     ]
-    return next((event for event in events if (event.due, event.at) == (letter.due, letter.at)), None)
+    return next((event for event in reversed(events) if (event.due, event.at) == (letter.due, letter.at)), None)

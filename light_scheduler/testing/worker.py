@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, assert_never
 
 import msgspec
+from msgspec import UNSET
 from multidict import MultiDict
 
 from light_scheduler.client.questions import Question
@@ -20,8 +21,8 @@ from light_scheduler.web.documents import PreviewDocument, SchedulePage, detail,
 from light_scheduler.web.history import DAY_MS
 from light_scheduler.web.history_page import HistoryPage
 from light_scheduler.web.known_partitions import existing
-from light_scheduler.web.parameters import list_query
-from light_scheduler.web.preview import command_of
+from light_scheduler.web.parameters import checked, list_query, read_parameters
+from light_scheduler.web.preview import PreviewParameters, command_of
 from light_scheduler.web.why import standing_of
 from light_scheduler.web.why_document import why_document
 from light_scheduler.wire import decode_history, history_key
@@ -111,14 +112,15 @@ def _history(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
 
 
 def _preview(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
-    accepted = question.parameters.get("from")
     try:
-        now = scheduler.clock.now() if accepted is None else parse_instant(accepted)
+        parameters = read_parameters(PreviewParameters, MultiDict(question.parameters))
+        accepted = parameters.accepted
+        now = scheduler.clock.now() if accepted is UNSET else checked("from", parse_instant, accepted)
         command = command_of(question.body or b"", now)
         assert isinstance(command, ScheduleCommand)
-        firings = list(islice(first_due_times(command), int(question.parameters["count"])))
-    except ValueError as error:
-        raise InvalidCommand("from", str(error)) from None
+        firings = list(islice(first_due_times(command), parameters.count))
+    except QueryError as error:
+        raise InvalidCommand(error.field, error.reason) from None
     except InvalidCommand as error:
         raise InvalidCommand(json_name(error.field), error.reason) from None
     return msgspec.json.encode(PreviewDocument(firings))

@@ -19,7 +19,7 @@ class CommandDialects:
         schemas = None if self._registry is None else self._registry.schemas
         self._dialects = {source.name: dialect_named(source.dialect, schemas) for source in settings.inputs}
 
-    def __contains__(self, topic: str) -> bool:
+    def __contains__(self, topic: object) -> bool:
         return topic in self._dialects
 
     def __getitem__(self, topic: str) -> Dialect:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta
 
+from light_scheduler.engine import Limits
 from light_scheduler.model import DeadLetter, DeadLetterCause, firing_id
+from light_scheduler.model.place import Place
 from light_scheduler.wire import CommandRecord, decode_dead_letter
 
 from .documents import Content, Decoding, HeaderView, SourceView
@@ -97,6 +100,35 @@ class FoundLetter(msgspec.Struct, frozen=True):
     @property
     def is_dropped(self) -> bool:
         return self.record.headers[-1][0] == DROPPED
+
+    def refusal(self, commands_topics: Container[str], limits: Limits) -> str | None:
+        """Return why it cannot be sent again, whoever asks; None if it can."""
+        letter, target = self.letter, self.letter.target_topic or ""
+        if self.is_dropped:
+            return (
+                f"Dead letter {self.name} was too large for its topic. Its record is in {self.source_topic}, "
+                f"partition {letter.source_partition}, offset {letter.source_offset}."
+            )
+        if self.source_topic not in commands_topics:
+            return f"Dead letter {self.name} came from {self.source_topic}, not a commands topic of this worker."
+        if self.kind == "firing" and not limits.may_aim_at(target):  # who can write the dead letters can make one up
+            return (
+                f"Dead letter {self.name} is for {target}, an internal topic: only the scheduler and Kafka write to it."
+            )
+        return None
+
+    def redriven_to(self, place: Place, offset: int) -> RedriveDocument:
+        """Show where it was sent again."""
+        topic, partition = place
+        return RedriveDocument(
+            letter=self.name,
+            kind=self.kind,
+            tenant=self.letter.tenant,
+            id=self.letter.id,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+        )
 
     def summary(self) -> DeadLetterSummary:
         """Show it as a row of a list."""

@@ -12,8 +12,7 @@ from light_scheduler.engine.tenants import refusal_of
 from light_scheduler.errors import FormatError
 from light_scheduler.kafka.atomic_writer import NewRecord
 from light_scheduler.kafka.log_reader import Span
-from light_scheduler.model import EventType, HistoryEvent, ScheduleCommand
-from light_scheduler.model.place import Place
+from light_scheduler.model import HistoryEvent, ScheduleCommand
 from light_scheduler.model.tenant_rules import TenantState
 from light_scheduler.wire import (
     CommandRecord,
@@ -26,9 +25,9 @@ from light_scheduler.wire import (
 from light_scheduler.wire.events import CHANGES_PARTITION
 from light_scheduler.wire.json_commands import is_json_record
 from light_scheduler.wire.redrive import (
-    REDRIVEN,
     deciding_key,
     redriven_command,
+    redriven_event,
     redriven_firing,
     refused_command_headers,
 )
@@ -68,15 +67,8 @@ class Redrive:
 
     async def sent(self, request: web.Request, found: FoundLetter) -> RedriveDocument:
         """Send a dead letter again and return where it is. Raises ProblemError."""
-        if found.is_dropped:
-            raise _impossible(
-                f"Dead letter {found.name} was too large for its topic. Its record is in {found.source_topic}, "
-                f"partition {found.letter.source_partition}, offset {found.letter.source_offset}."
-            )
-        if found.source_topic not in self._dialects:
-            raise _impossible(
-                f"Dead letter {found.name} came from {found.source_topic}, not a commands topic of this worker."
-            )
+        if (refusal := found.refusal(self._dialects, self._limits)) is not None:
+            raise _impossible(refusal)
         send = self._command if found.kind == "command" else self._firing
         async with self._turns.turn():
             with failures_as_problems():
@@ -110,7 +102,7 @@ class Redrive:
                 NewRecord(worker.settings.topics.history, *event, [], partition=CHANGES_PARTITION),
             ]
         )
-        return _document(found, place, offset)
+        return found.redriven_to(place, offset)
 
     async def _refuse_foreign(self, request: web.Request, found: FoundLetter, record: UnsentRecord) -> None:
         """Refuse what a token for some tenants may not send otherwise. Raises ProblemError, InvalidCommand."""
@@ -128,11 +120,6 @@ class Redrive:
     async def _firing(self, request: web.Request, found: FoundLetter) -> RedriveDocument:
         letter, worker = found.letter, self._worker
         target = letter.target_topic or ""
-        if not self._limits.may_aim_at(target):  # whoever can write the dead letters can make one up
-            raise _impossible(
-                f"Dead letter {found.name} is for {target}, an internal topic: only the scheduler and Kafka write to "
-                "it."
-            )
         refuse_reserved(request, target, worker.settings.reserved_topics)
         self._refuse_against_rules(found, target)
         # A message that its schema would tell more of is delivered without that, too.
@@ -143,7 +130,7 @@ class Redrive:
             value, headers = redriven_firing(letter, found.source_topic, dialect, found.name, last_event, now)
         except ValueError as error:
             raise _impossible(f"Dead letter {found.name}: {error}") from None
-        event = _event(request, found, last_event, now)
+        event = redriven_event(letter, found.name, found.record.partition, last_event, requester_of(request), now)
         ((place, offset), _) = await worker.kafka.write_together(
             [
                 NewRecord(
@@ -158,7 +145,7 @@ class Redrive:
                 ),
             ]
         )
-        return _document(found, place, offset)
+        return found.redriven_to(place, offset)
 
     def _refuse_against_rules(self, found: FoundLetter, target: str) -> None:
         """Refuse a firing that the rules of its tenant would not let a lane deliver. Raises ProblemError."""
@@ -199,38 +186,6 @@ def _read(record: CommandRecord) -> HistoryEvent | None:
         return decode_history(record.value)
     except FormatError:
         return None  # of somebody else, who may write there
-
-
-def _event(request: web.Request, found: FoundLetter, last_event: HistoryEvent | None, now: int) -> HistoryEvent:
-    letter = found.letter
-    return HistoryEvent(
-        EventType.FIRED,
-        letter.tenant,
-        letter.id,
-        version=1 if last_event is None else last_event.version,
-        due=letter.due,
-        at=now,
-        sequence=1 if last_event is None else last_event.sequence,
-        attempt=1 if last_event is None else last_event.attempt,
-        target_topic=letter.target_topic,
-        reason=REDRIVEN + found.name,
-        partition=found.record.partition if last_event is None else last_event.partition,
-        by=request[IDENTITY].name,
-        address=request.remote or "",
-    )
-
-
-def _document(found: FoundLetter, place: Place, offset: int) -> RedriveDocument:
-    letter, (topic, partition) = found.letter, place
-    return RedriveDocument(
-        letter=found.name,
-        kind=found.kind,
-        tenant=letter.tenant,
-        id=letter.id,
-        topic=topic,
-        partition=partition,
-        offset=offset,
-    )
 
 
 def _impossible(detail: str) -> ProblemError:

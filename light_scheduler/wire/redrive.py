@@ -10,7 +10,18 @@ however often it is redriven.
 
 from __future__ import annotations
 
-from light_scheduler.model import DeadLetter, Entry, Headers, HistoryEvent, Once, Progress, Schedule, Target
+from light_scheduler.model import (
+    DeadLetter,
+    Entry,
+    EventType,
+    Headers,
+    HistoryEvent,
+    Once,
+    Progress,
+    Requester,
+    Schedule,
+    Target,
+)
 
 from .dialect import Dialect
 from .fields import CONTROL_PREFIX
@@ -54,6 +65,30 @@ def redriven_firing(
         (name, given + b":" + place.encode() if name == _DELIVERY_ID and given else given) for name, given in headers
     ]
     return value, [*marked, (REDRIVEN_FROM, place.encode())]
+
+
+def redriven_event(
+    letter: DeadLetter, place: str, partition: int, last_event: HistoryEvent | None, requester: Requester, now: int
+) -> HistoryEvent:
+    """Return the event `fired` of a firing that was set aside; `place` is its dead letter's, `partition` the letter's.
+
+    `last_event` as in `redriven_firing`.
+    """
+    return HistoryEvent(
+        EventType.FIRED,
+        letter.tenant,
+        letter.id,
+        version=1 if last_event is None else last_event.version,
+        due=letter.due,
+        at=now,
+        sequence=1 if last_event is None else last_event.sequence,
+        attempt=1 if last_event is None else last_event.attempt,
+        target_topic=letter.target_topic,
+        reason=REDRIVEN + place,
+        partition=partition if last_event is None else last_event.partition,
+        by=requester.by,
+        address=requester.address,
+    )
 
 
 def _entry(letter: DeadLetter, last_event: HistoryEvent | None) -> Entry:

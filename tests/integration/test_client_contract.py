@@ -283,6 +283,10 @@ async def test_a_preview_is_computed_by_the_engine(subject: Subject) -> None:
     assert again == [1_774_598_700_000]
     with pytest.raises(InvalidCommand, match=r"trigger\.cron"):
         await client.preview(cron="61 * * * *")
+    assert len(await client.preview(every="1m", count=1_000)) == 1_000
+    for count in (-1, 0, 1_001):
+        with pytest.raises(InvalidCommand, match=r"^count: "):
+            await client.preview(every="1m", count=count)
 
 
 async def test_the_history_of_an_id_is_told_backwards(subject: Subject) -> None:
@@ -343,6 +347,23 @@ async def test_dead_letters_are_listed_shown_and_sent_again(subject: Subject) ->
         await client.redrive("0-999999999")
     with pytest.raises(InvalidCommand, match="since"):
         _ = [each async for each in client.list_dead_letters(since="yesterday")]
+
+
+async def test_the_history_tells_of_dead_letters_that_are_sent_again(subject: Subject) -> None:
+    client, id = subject.client, subject.id()
+    await client.schedule(id, b"x", topic=subject.topic, after=0, ack_timeout="1ms", max_attempts=1)
+    await subject.delivered(id)
+
+    async def letters() -> list[Any]:
+        return [each async for each in client.list_dead_letters(id=id, cause="unacknowledged")]
+
+    [letter] = await eventually(letters, every=0.1)
+    assert (await client.redrive(letter.letter)).topic == subject.topic
+    events = [event async for event in client.history_of(id)]
+    told = [(event.event.value, event.due, event.sequence, event.attempt, event.partition) for event in events]
+    assert told[0] == ("fired", letter.due, 1, 1, events[-1].partition)
+    assert events[0].reason == f"redriven from dead letter {letter.letter}"
+    assert [event.event.value for event in events].count("fired") == 2
 
 
 async def test_periodic_jobs_keep_their_version_until_they_change(subject: Subject) -> None:

@@ -21,7 +21,7 @@ import pytest
 from croniter import croniter
 
 from light_scheduler.client import CommandRefused
-from light_scheduler.errors import BrokerError, InvalidCommand
+from light_scheduler.errors import BrokerError, ClientError, InvalidCommand
 from light_scheduler.model import EventType, Outcome, Requester
 from light_scheduler.settings import Settings
 from light_scheduler.testing import InMemoryScheduler
@@ -125,6 +125,36 @@ async def test_the_first_wrong_request_of_many_is_named_by_its_number(scheduler:
     requests[5_000]["after"] = "soon"
     with pytest.raises(InvalidCommand, match=r"^schedule-after: 'soon' is not .* \(request 5001\)$"):
         await scheduler.schedule_many(requests, wait=wait)  # type: ignore[call-overload]
+
+
+async def test_a_redriven_command_is_told_of_as_a_change(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("x", topic="t", at="2020-01-01T00:00:00Z", on_past="reject", wait=False)
+    [letter] = [each async for each in scheduler.list_dead_letters()]
+    await scheduler.redrive(letter.letter)
+    [change] = [event for event in scheduler.history if event.event is EventType.CHANGED]
+    place = f"to {letter.source.topic}, partition {letter.source.partition}"
+    assert change.reason == f"dead letter {letter.letter} redriven: command for x, {place}"
+    assert len(scheduler.dead_letters) == 2
+
+
+async def test_a_firing_is_not_redriven_to_a_topic_that_is_not_there() -> None:
+    scheduler = InMemoryScheduler(now=START, topics={"here": 1}, settings=Settings(delivery_retries=0))
+    await scheduler.schedule("a", topic="there", after=0)
+    await scheduler.schedule("b", topic="here", after=0, target_partition=1)
+    letters = {each.id: each.letter async for each in scheduler.list_dead_letters()}
+    with pytest.raises(ClientError, match="topic there does not exist"):
+        await scheduler.redrive(letters["a"])
+    with pytest.raises(InvalidCommand, match=r"target\.partition: topic here has no partition 1"):
+        await scheduler.redrive(letters["b"])
+    assert scheduler.delivered == []
+
+
+async def test_a_dead_letter_that_was_too_large_for_its_topic_is_not_redriven(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("x", b"x" * 2_000_000, topic="t", wait=False)
+    [letter] = [each async for each in scheduler.list_dead_letters()]
+    assert letter.dropped
+    with pytest.raises(ClientError, match=f"^Dead letter {letter.letter} was too large for its topic"):
+        await scheduler.redrive(letter.letter)
 
 
 async def test_bulk_commands_reach_every_partition(scheduler: InMemoryScheduler) -> None:

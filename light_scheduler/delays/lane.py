@@ -1,7 +1,7 @@
 """A delay lane: one rule at work on one partition of its source.
 
     0. Become the owner of the transactional id `{app}-delays/{rule}/{source}/{partition}`, which fences every older
-       owner. Only then read the rule's position, and read the source from there.
+       owner. Only then read the rule's position, and read the source from there. If there is none, write one.
     1. Wait until the record at the head is due; those behind it wait with it, so that their order is kept.
     2. Forward what is due at the head, and the new position, in one transaction of bounded size.
     3. On any error drop producer, source and what was read, make sure that the partition is still ours, start at 0.
@@ -170,6 +170,8 @@ class DelayLane:
         if kept is not None and kept.topic_id != self._topic_id:
             log.warning("delay %s: the source topic was created again; reading it from its beginning", self)
         self._source = source = await Source.open(services.connection, tp, offset)
+        if kept is None or kept.topic_id != self._topic_id:  # so that what is deleted before it is due counts
+            await producer.commit(self._with_position(source.position), services.names.app_id, {})
         if kept is not None and source.position > offset:
             self._expired += source.position - offset
             log.warning("delay %s: retention deleted offsets %d to %d unread", self, offset, source.position - 1)
@@ -281,12 +283,18 @@ class DelayLane:
             self._add_dead_letter(batches, record, reason, now)
             dead_letters += 1
         batches.timestamp = now
-        batches.add(
-            (services.names.delay_positions, 0),
-            position_key(rule.name, self.tp.topic, self.tp.partition),
-            encode_position(DelayPosition(records[-1].offset + 1, self._topic_id)),
-        )
+        self._add_position(batches, records[-1].offset + 1)
         return batches, dead_letters
+
+    def _with_position(self, offset: int) -> RecordBatches:
+        batches = RecordBatches(self._services.clock.now())
+        self._add_position(batches, offset)
+        return batches
+
+    def _add_position(self, batches: RecordBatches, offset: int) -> None:
+        place = self._services.names.delay_positions, 0
+        key = position_key(self.rule.name, self.tp.topic, self.tp.partition)
+        batches.add(place, key, encode_position(DelayPosition(offset, self._topic_id)))
 
     def _why_not(self, record: Command) -> str | None:
         if isinstance(record.headers, Unreadable):

@@ -194,6 +194,20 @@ async def test_what_retention_took_away_is_counted_and_the_rest_goes_on(applicat
         await eventually(lambda: [lane.expired for lane in delays.lanes()] == [2])
 
 
+async def test_what_retention_took_away_before_anything_was_forwarded_is_counted(application: Application) -> None:
+    source = await topic(application, "source")
+    options = {"delays": f"one={source}:1h:{application.target}"}
+    await send(application, source, b"0", b"1", b"2")
+    async with running(application, **options) as delays:
+        await eventually(lambda: [lane.next_due is not None for lane in runs(delays, "one")] == [True])
+    admin = AIOKafkaAdminClient(bootstrap_servers=application.bootstrap_servers)
+    await admin.start()
+    await admin.delete_records({TopicPartition(source, 0): RecordsToDelete(before_offset=2)})
+    await admin.close()
+    async with running(application, **options) as delays:
+        await eventually(lambda: [(lane.position, lane.expired) for lane in runs(delays, "one")] == [(2, 2)])
+
+
 async def test_a_position_is_not_read_past_an_open_transaction_of_another_lane(application: Application) -> None:
     """What was committed behind it is hidden until it ends; the position before that would forward again."""
     name = application.settings.topics.delay_positions

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import (
     InvalidTimestampError,
@@ -26,6 +29,7 @@ from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.lanes.transaction_failures import PASSING_REFUSALS
 from light_scheduler.model import DelayRule, TopicNames
+from light_scheduler.wire.delays import DelayPosition, decode_position
 
 RULE = DelayRule("later", "orders", 60_000, "reminders")
 
@@ -206,6 +210,49 @@ async def test_a_record_without_a_key_for_a_compacted_topic_becomes_a_dead_lette
     await run(broker, lambda: broker.letters > 0)
 
     assert broker.letters == sum(broker.sizes)
+
+
+class Restored:
+    """A producer and a source of a lane that takes over: the log begins at `first`, and positions are kept."""
+
+    def __init__(self) -> None:
+        self.first = 0
+        self.kept: list[DelayPosition] = []
+
+    async def fence(self) -> None: ...
+
+    async def commit(self, batches: RecordBatches, _group: str, _offsets: object) -> None:
+        sent = FakeProducer()
+        await batches.send(cast(Any, sent))
+        assert [record.topic for record in sent.records] == ["app-delay-positions"]
+        self.kept += [decode_position(record.value or b"") for record in sent.records]
+
+    async def read(self, _key: bytes) -> DelayPosition | None:
+        return self.kept[-1] if self.kept else None
+
+    async def topic_id(self, _topic: str) -> str:
+        return "t"
+
+    async def open(self, _connection: object, _tp: TopicPartition, offset: int) -> Any:
+        return SimpleNamespace(position=max(offset, self.first), end=None)
+
+    async def taken_over(self) -> DelayLane:
+        lane = Outage(given_at=0).lane()
+        lane._services = replace(lane._services, positions=cast(Any, self), topic_id=self.topic_id)
+        await lane._take_over()
+        return lane
+
+
+async def test_what_is_deleted_before_a_lane_has_forwarded_anything_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Restored()
+    monkeypatch.setattr("light_scheduler.delays.lane.TransactionalProducer", lambda *_: broker)
+    monkeypatch.setattr("light_scheduler.delays.source.Source.open", broker.open)
+    broker.first = 3
+    assert (await broker.taken_over()).status().expired == 0
+    assert broker.kept == [DelayPosition(3, "t")]
+    broker.first = 10
+    assert (await broker.taken_over()).status().expired == 7
+    assert broker.kept == [DelayPosition(3, "t")]
 
 
 async def test_a_lane_whose_partition_is_somebody_elses_can_be_closed() -> None:

@@ -33,7 +33,7 @@ from light_scheduler.wire import decode_history
 
 from .blocking_channel import BlockingChannel
 from .channel import CONNECT_TIMEOUT_S, ChannelTopics, MakeCommand
-from .chunks import chunks
+from .chunks import Prepare, chunks, of_request
 from .commands import (
     CommandToSend,
     complete_command,
@@ -566,7 +566,7 @@ class BlockingSchedulerClient:
         those with an id again.
         """
         numbers = count(1)
-        for chunk in chunks(requests, self._serialized):
+        for chunk in chunks(requests, self._numbered_serialized()):
             makers = map(self._numbered_maker, chunk, numbers)
             if wait:
                 yield from self._channel.ask_many(makers, timeout)
@@ -702,6 +702,19 @@ class BlockingSchedulerClient:
     def _serialized(self, request: ScheduleRequest) -> ScheduleRequest:
         return serialized(self._serializer, request)
 
+    def _numbered_serialized(self) -> Prepare:
+        """Return what writes the payloads of many requests, one after the other, and says which of them is wrong."""
+        numbers = count(1)
+
+        def prepared(request: ScheduleRequest) -> ScheduleRequest:
+            number = next(numbers)
+            try:
+                return self._serialized(request)
+            except InvalidCommand as error:
+                raise of_request(number, error) from error.__cause__
+
+        return prepared
+
     def _maker(self, request: ScheduleRequest) -> MakeCommand:
         generated_id = new_id(self._clock)
         return lambda reply_to: schedule_command(self.tenant, request, generated_id=generated_id, reply_to=reply_to)
@@ -714,7 +727,7 @@ class BlockingSchedulerClient:
             try:
                 return make(reply_to)
             except InvalidCommand as error:
-                raise InvalidCommand(error.field, f"{error.reason} (request {number})") from None
+                raise of_request(number, error) from None
 
         return numbered
 

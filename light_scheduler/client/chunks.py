@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
+from light_scheduler.errors import InvalidCommand
+
 from .options import Requests, ScheduleRequest
 
 MOST_REQUESTS = 5_000
@@ -60,3 +62,8 @@ async def async_chunks(requests: Requests, prepared: Prepare = _as_is) -> AsyncI
             yield open_chunk.taken()
     if rest := open_chunk.taken():
         yield rest
+
+
+def of_request(number: int, error: InvalidCommand) -> InvalidCommand:
+    """Return an error that says which of many requests it is about; `number` counts from 1."""
+    return InvalidCommand(error.field, f"{error.reason} (request {number})")

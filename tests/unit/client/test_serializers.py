@@ -12,7 +12,7 @@ from light_scheduler.client import AvroSerializer, JsonSerializer, MsgspecSerial
 from light_scheduler.client.serializers import Serializer
 from light_scheduler.errors import FormatError, InvalidCommand
 from light_scheduler.outbox import Outbox
-from light_scheduler.testing import InMemoryScheduler
+from light_scheduler.testing import BlockingInMemoryScheduler, InMemoryScheduler
 
 SCHEMA = {
     "type": "record",
@@ -69,6 +69,18 @@ def test_what_was_not_written_so_is_an_error(serializer: Serializer, payload: by
 async def test_what_cannot_be_written_is_refused_before_it_is_sent(serializer: Serializer) -> None:
     with pytest.raises(InvalidCommand, match="payload: cannot be written by"):
         await InMemoryScheduler(serializer=serializer).schedule("a", {"other": object()}, topic="t")
+
+
+@pytest.mark.parametrize("wait", [False, True])
+async def test_the_first_of_many_that_cannot_be_written_is_named_by_its_number(wait: bool) -> None:
+    requests = [{"id": f"order-{number}", "topic": "t", "payload": number} for number in range(5_002)]
+    requests[5_000]["payload"] = object()
+    match = r"^payload: cannot be written by JsonSerializer: .* \(request 5001\)$"
+    with pytest.raises(InvalidCommand, match=match) as refused:
+        await InMemoryScheduler(serializer=JsonSerializer()).schedule_many(requests, wait=wait)  # type: ignore[call-overload]
+    assert isinstance(refused.value.__cause__, TypeError)
+    with pytest.raises(InvalidCommand, match=match):
+        BlockingInMemoryScheduler(serializer=JsonSerializer()).schedule_many(requests, wait=wait)  # type: ignore[call-overload]
 
 
 async def test_without_a_serializer_a_payload_is_bytes() -> None:

@@ -19,7 +19,7 @@ from light_scheduler.wire.fields import parse_labels
 
 from .commands import schedule_command
 from .firings import first_id
-from .options import ScheduleOptions, ScheduleRequest
+from .options import ScheduleOptions, ScheduleRequest, UserHeaders
 from .views import PendingSchedule
 
 GROUP_LABEL = "job-group"
@@ -99,7 +99,8 @@ class Jobs:
         for option, reason in _REFUSED.items():
             if option in options:
                 raise InvalidCommand(option, reason)
-        request: ScheduleRequest = {**options, **rule, "payload": payload}  # type: ignore[typeddict-item]
+        headers = _kept(options.get("headers"))
+        request: ScheduleRequest = {**options, **rule, "headers": headers, "payload": payload}  # type: ignore[typeddict-item]
         shown = {**rule, **{option: options.get(option) for option in _SHOWN}}
         text = " ".join(f"{option}={value}" for option, value in shown.items() if value is not None)
 
@@ -137,6 +138,11 @@ class Jobs:
         if remove:
             changes += [JobChange("-", name, version=gone.version) for name, gone in found.items()]
         return SyncPlan(tuple(changes), tuple(unchanged), () if remove else tuple(found))
+
+
+def _kept(headers: UserHeaders | None) -> UserHeaders:
+    """Return headers that can be read any number of times."""
+    return list(headers.items() if isinstance(headers, Mapping) else headers or ())
 
 
 def _labelled(tenant: str, group: str, job: Job) -> tuple[ScheduleRequest, str]:

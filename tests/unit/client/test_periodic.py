@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,17 @@ async def test_a_job_that_has_changed_is_replaced_by_one_replica(scheduler: InMe
     plans = await asyncio.gather(*(other.sync("billing") for other in others))
     assert [change.sign + change.name for change in plans[0].changes] == ["~report"]
     assert await versions(scheduler) == {"clean": 1, "report": 2}
+
+
+@pytest.mark.parametrize("given", [iter, dict, list])
+async def test_a_job_keeps_its_headers_however_they_are_given(scheduler: InMemoryScheduler, given: Any) -> None:
+    headers = [("kind", "a"), ("source", "billing")]
+    scheduler.every("1m", name="tick", topic="jobs", headers=given(headers))(nothing)
+    await scheduler.sync("billing", dry_run=True)
+    await scheduler.sync("billing")
+    assert (await scheduler.sync("billing")).unchanged == ("tick",)
+    await scheduler.advance(minutes=1)
+    assert scheduler.firings[0].headers == [("kind", b"a"), ("source", b"billing")]
 
 
 async def test_a_paused_job_stays_paused_when_its_definition_changes(scheduler: InMemoryScheduler) -> None:

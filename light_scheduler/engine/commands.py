@@ -94,16 +94,15 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
         command.acknowledgement,
         home_key_of(command.key, command.id, command.target),
     )
-    progress = Progress(planned, command.offset)
+    delivered = 0 if current is None or not isinstance(trigger, FixedRate | Cron) else _latest_delivered(current)
+    progress = Progress(planned, command.offset, paused=command.paused, delivered=delivered)
     if current is not None and _begins_before_the_last_firing(trigger, planned, current):
-        delivered = _latest_delivered(current)
         is_owed = _is_owed(trigger, planned, current)
         following = planned if is_owed else _first_after(delivered, trigger, planned, command.bounds)
-        progress = replace(progress, paused=command.paused, delivered=delivered)
         progress = planned_for(schedule, progress, following, delivered + 1)
         entry = standing(schedule, progress)
     elif command.bounds is not None or command.paused:
-        entry = standing(schedule, planned_for(schedule, replace(progress, paused=command.paused), planned))
+        entry = standing(schedule, planned_for(schedule, progress, planned))
     else:
         entry = Entry(schedule, progress)
     if current is None:

@@ -375,7 +375,8 @@ def test_replace_forgets_whatever_the_old_schedule_had_begun(old: Timing, new: T
     life.control("pause", M + HOUR)
     life.schedule(new, at=M + HOUR)
     fresh.schedule(new, at=M + HOUR)
-    assert progress(life) == progress(fresh)
+    goes_on = isinstance(new, FixedRate | Cron)  # after the last firing of the old one
+    assert progress(life) == msgspec.structs.replace(progress(fresh), delivered=M + HOUR if goes_on else 0)
     assert life.entry is not None
     assert fresh.entry is not None
     assert msgspec.structs.replace(life.entry.schedule, version=1) == fresh.entry.schedule
@@ -407,6 +408,22 @@ def test_what_was_delivered_before_a_replacement_is_carried_out_is_not_delivered
         M + 2 * HOUR,
         M + following,
     ]
+
+
+@pytest.mark.parametrize("new", [Cron("0 * * * *"), FixedRate(HOUR)])
+@pytest.mark.parametrize("between", [Cron("0 * * * *"), Cron("0 5 * * *"), FixedRate(5 * HOUR)])
+@pytest.mark.parametrize("fields", [{}, {"paused": True}, {"max_firings": 9}])
+def test_what_was_delivered_before_two_replacements_that_clocks_put_in_another_order_is_not_delivered_again(
+    new: Timing, between: Timing, fields: dict[str, Any]
+) -> None:
+    life = Life()
+    life.schedule(Cron("0 * * * *"))
+    life.run(M + HOUR)
+    life.schedule(between, M + HOUR + 150, recorded_at=M + HOUR + 100, **fields)
+    start = {"start": M} if isinstance(new, FixedRate) else {}
+    life.schedule(new, M + HOUR + 200, recorded_at=M + HOUR - 100, **start)
+    life.run(M + 2 * HOUR)
+    assert life.dues == [M + HOUR, M + 2 * HOUR]
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,8 @@ def _free_instant(schedule: Schedule, progress: Progress, now: int) -> int:
 def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decision:
     trigger, planned = begin(command, now)
     delivered = _latest_delivered(current)
-    following = _first_after(delivered, trigger, planned, command.bounds)
+    taken = max(delivered, _queued_beside(trigger, current))
+    following = _first_after(taken, trigger, planned, command.bounds)
     schedule = replace(
         current.schedule,
         version=current.schedule.version + 1,
@@ -207,9 +208,10 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
     if isinstance(trigger, FixedDelay) and progress.awaited:
         progress = replace(progress, due=NEVER)  # the run that is on is followed by the new delay
     else:
-        progress = planned_for(schedule, progress, following, delivered + 1)
+        progress = planned_for(schedule, progress, following, taken + 1)
     entry = standing(schedule, progress)
-    reason = "rescheduled" if following is not None else f"rescheduled: {_ALL_DELIVERED}"
+    all_taken = _ALL_DELIVERED if progress.queued is None else f"{_ALL_DELIVERED}, or are queued"
+    reason = "rescheduled" if following is not None else f"rescheduled: {all_taken}"
     if entry is not None:
         return Decision(Outcome.RESCHEDULED, entry, EventType.UPDATED, entry, reason)
     subject = Entry(schedule, progress)
@@ -229,17 +231,23 @@ def _latest_delivered(current: Entry) -> int:
     return max((due for due in dues if not is_told or is_planned(schedule.trigger, due)), default=0)
 
 
-def _first_after(delivered: int, trigger: Trigger, planned: int, bounds: Bounds | None) -> int | None:
-    """Return when a new time rule fires first, after what was delivered by the old one; None if it never does.
+def _queued_beside(trigger: Trigger, current: Entry) -> int:
+    """Return when the firing was due that stays queued beside a new series at times of the clock; 0: there is none."""
+    was_one = isinstance(current.schedule.trigger, Once | Backoff)
+    return 0 if was_one or not isinstance(trigger, FixedRate | Cron) else current.progress.queued or 0
 
-    A command counts from when it was recorded. What became due and was delivered before it was carried out would have
-    a time in the new plan too, and be delivered again.
+
+def _first_after(taken: int, trigger: Trigger, planned: int, bounds: Bounds | None) -> int | None:
+    """Return when a new time rule fires first, after what the old one delivered or queued; None if it never does.
+
+    A command counts from when it was recorded. What became due before it was carried out, and was delivered or queued,
+    would have a time in the new plan too, and be delivered again.
     """
-    if planned > delivered:
+    if planned > taken:
         return planned
     if isinstance(trigger, FixedDelay | Backoff):  # they count from their command, and are moved behind it
-        return None if within(bounds, delivered + 1) is None else planned
-    return None if isinstance(trigger, Once) else within(bounds, next_of(trigger, delivered))
+        return None if within(bounds, taken + 1) is None else planned
+    return None if isinstance(trigger, Once) else within(bounds, next_of(trigger, taken))
 
 
 def _carried_over(current: Entry, schedule: Schedule, progress: Progress, *, has_times: bool) -> Progress:

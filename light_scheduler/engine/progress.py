@@ -69,7 +69,7 @@ def planned_for(schedule: Schedule, progress: Progress, planned: int | None, ear
     end = LATEST_INSTANT if bounds.end is None else bounds.end
     jitter = min(bounds.jitter, end - planned)
     due = max(planned + offset_of("jitter", schedule.tenant, schedule.id, planned, jitter), earliest)
-    while due in progress.triggered or any(each.due == due for each in progress.awaited):
+    while due in progress.triggered or due == progress.queued or any(each.due == due for each in progress.awaited):
         due += 1  # two firings never share an instant: it is what names them
     if due > end:
         return replace(progress, due=NEVER, planned=None)

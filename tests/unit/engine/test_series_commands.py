@@ -297,6 +297,56 @@ def test_no_firing_comes_twice_however_often_and_late_a_schedule_is_rescheduled(
     assert len(set(named)) == len(named)
 
 
+@pytest.mark.parametrize(
+    ("new", "bounds", "following"),
+    [
+        (Cron("*/1 * * * *"), {}, 3 * MINUTE),
+        (Cron("*/4 * * * *"), {}, 4 * MINUTE),
+        (FixedRate(MINUTE), {"start": M}, 3 * MINUTE),
+        (FixedRate(MINUTE), {"start": M + 2 * MINUTE}, 3 * MINUTE),
+    ],
+)
+def test_a_firing_that_is_queued_when_its_series_is_rescheduled_is_delivered_once(
+    new: Timing, bounds: dict[str, int], following: int
+) -> None:
+    life = Life()
+    life.schedule(Cron("* * * * *"), timeout=HOUR, overlap="queue")
+    life.run(M + 2 * MINUTE)
+    life.reschedule(new, M + 2 * MINUTE + 10, recorded_at=M + 2 * MINUTE - 10, **bounds)
+    for due in (M + MINUTE, M + 2 * MINUTE):
+        life.complete(due, M + 2 * MINUTE + 10)
+        life.run(M + 2 * MINUTE + 10)
+    life.run(M + 4 * MINUTE)
+    assert life.dues == [M + MINUTE, M + 2 * MINUTE, M + following]
+
+
+def test_a_reschedule_that_leaves_only_what_is_queued_says_so() -> None:
+    life = Life()
+    life.schedule(Cron("* * * * *"), timeout=HOUR, overlap="queue")
+    life.run(M + 2 * MINUTE)
+    now = M + 2 * MINUTE + 10
+    decision = life.reschedule(Cron("* * * * *"), now, recorded_at=now - 20, end=M + 2 * MINUTE)
+    assert decision.reason == "rescheduled: its new times have been delivered, or are queued"
+    life.complete(M + MINUTE, now)
+    life.run(now)
+    life.complete(M + 2 * MINUTE, now)
+    assert (life.dues, life.entry) == ([M + MINUTE, M + 2 * MINUTE], None)
+
+
+def test_a_firing_that_is_queued_never_shares_its_time_with_a_fixed_delay_that_its_series_becomes() -> None:
+    life = Life()
+    life.schedule(Cron("* * * * *"), timeout=HOUR, overlap="queue")
+    life.run(M + 2 * MINUTE)
+    life.control("pause", M + 2 * MINUTE)
+    life.complete(M + MINUTE, M + 2 * MINUTE)
+    life.reschedule(FixedDelay(HOUR), M + 2 * MINUTE + 10, recorded_at=M + 2 * MINUTE - 10, start=M + 2 * MINUTE)
+    life.control("resume", M + 2 * MINUTE + 10)
+    life.run(M + 2 * MINUTE + 10)
+    life.complete(M + 2 * MINUTE, M + 2 * MINUTE + 10)
+    life.run(M + 2 * MINUTE + 10)
+    assert life.dues == [M + MINUTE, M + 2 * MINUTE, M + 2 * MINUTE + 1]
+
+
 def test_the_run_of_a_fixed_delay_that_is_on_is_followed_by_the_new_delay() -> None:
     life = Life()
     life.schedule(FixedDelay(HOUR))

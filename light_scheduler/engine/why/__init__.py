@@ -1,6 +1,7 @@
 """Why a schedule fired, fires or does not: its history, and what is known of it just now, as sentences.
 
 facts      what is known besides the history
+updates    what an event tells of the definition of its schedule
 lateness   why a delivery was late, as far as the history says
 sentences  one event, one sentence
 outlook    the state in one sentence: the next firing, or why there is none

@@ -8,6 +8,8 @@ from light_scheduler.durations import distance
 from light_scheduler.model import EventType, HistoryEvent
 from light_scheduler.wire import format_instant
 
+from .updates import defines
+
 LATE_MS = 1_000
 """A delivery that is no later than this is on time, for people who ask."""
 
@@ -50,7 +52,7 @@ def _paused(event: HistoryEvent, before: Sequence[HistoryEvent]) -> str | None:
 
 def _accepted_late(event: HistoryEvent, before: Sequence[HistoryEvent]) -> str | None:
     for each in reversed(before):
-        if each.event in (EventType.SCHEDULED, EventType.UPDATED) and each.version == event.version:
+        if defines(each) and each.version == event.version:
             if event.due is None or each.at <= event.due:
                 return None
             late = distance(each.at - event.due)

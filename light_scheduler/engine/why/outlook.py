@@ -12,6 +12,7 @@ from light_scheduler.wire import format_instant
 from .ending import Outlook, ending, is_final
 from .facts import Facts, Standing
 from .sentences import by
+from .updates import defines
 from .waiting import hindrance, tried_again, unfinished
 
 
@@ -63,12 +64,9 @@ def _standing(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) 
 
 def _accepted_before(events: Sequence[HistoryEvent], schedule: Schedule) -> str:
     """Say when a schedule was accepted, if the history was not read back to there."""
-    if any(each.version == schedule.version and each.event in _DEFINE for each in events):
+    if any(each.version == schedule.version and defines(each) for each in events):
         return ""
     return f" Version {schedule.version} was accepted at {format_instant(schedule.accepted_at)}."
-
-
-_DEFINE = (EventType.SCHEDULED, EventType.UPDATED)
 
 
 def _paused(events: Sequence[HistoryEvent], entry: Entry) -> str:

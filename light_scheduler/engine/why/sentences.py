@@ -11,6 +11,7 @@ from light_scheduler.model import NO_BOUNDS, Entry, EventType, HistoryEvent
 from light_scheduler.wire import format_instant
 
 from .lateness import NEAR, timeliness
+from .updates import tells_next_due
 
 
 class Sentence(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,14 +76,11 @@ def _asked(event: HistoryEvent) -> str:
 def _moved_due(event: HistoryEvent, before: Sequence[HistoryEvent]) -> str:
     """Say how the due time changed, if the event before tells of the old one."""
     last = before[-1] if before else None
-    if last is None or last.due is None or event.due is None or last.event not in _WITH_NEXT_DUE:
+    if last is None or last.due is None or event.due is None or not tells_next_due(last):
         return _due(event)
     if last.due == event.due:
         return f"still {_due(event)}"
     return f"due {format_instant(last.due)} -> {format_instant(event.due)}"
-
-
-_WITH_NEXT_DUE = {EventType.SCHEDULED, EventType.UPDATED, EventType.PAUSED, EventType.RESUMED, EventType.MOVED}
 
 
 def _cancelled(event: HistoryEvent) -> str:

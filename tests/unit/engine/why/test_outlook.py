@@ -158,3 +158,15 @@ def test_who_paused_it_and_why_its_target_refused_it_is_in_the_history() -> None
 def test_a_schedule_that_is_older_than_the_history_says_when_it_was_accepted() -> None:
     said = outlook([event("paused", DUE)], facts(BEFORE, pending())).summary
     assert said == f"{NEXT}. Version 1 was accepted at 2025-12-31T23:00:00.000Z."
+
+
+@pytest.mark.parametrize("reason", ["triggered: fires at once", "extended: attempt 1 is still being processed"])
+def test_a_trigger_or_an_extension_does_not_tell_when_the_schedule_was_accepted(reason: str) -> None:
+    said = outlook([event("updated", DUE, reason=reason)], facts(BEFORE, pending())).summary
+    assert said == f"{NEXT}. Version 1 was accepted at 2025-12-31T23:00:00.000Z."
+
+
+@pytest.mark.parametrize("reason", [None, "rescheduled"])
+def test_a_new_definition_tells_when_it_was_accepted(reason: str | None) -> None:
+    said = outlook([event("updated", DUE - HOUR, reason=reason)], facts(BEFORE, pending())).summary
+    assert said == f"{NEXT}."

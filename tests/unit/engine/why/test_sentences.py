@@ -35,6 +35,20 @@ SENTENCES = {
         [ACCEPTED, event("updated", DUE, version=2, due=DUE + HOUR, reason="rescheduled")],
         f"Rescheduled, as version 2: due {MIDNIGHT} -> {ONE}.",
     ),
+    "rescheduled after an extension, whose due time is that of the firing that waits": (
+        [
+            event("updated", DUE + MINUTE, reason="extended: attempt 1 is still being processed"),
+            event("updated", DUE + MINUTE, version=2, due=DUE + HOUR, reason="rescheduled"),
+        ],
+        f"Rescheduled, as version 2: due {ONE}.",
+    ),
+    "rescheduled after a trigger": (
+        [
+            event("updated", DUE - MINUTE, reason="triggered: fires at once"),
+            event("updated", DUE - MINUTE, version=2, due=DUE + HOUR, reason="rescheduled"),
+        ],
+        f"Rescheduled, as version 2: due {MIDNIGHT} -> {ONE}.",
+    ),
     "triggered": (
         [event("updated", DUE, reason="triggered: fires at once", by="shop", address="192.0.2.7")],
         "Triggered: fires at once (asked for by shop from 192.0.2.7).",
@@ -61,6 +75,28 @@ SENTENCES = {
     "late, but not for the command of another version": (
         [event("updated", DUE + HOUR, version=2), ACCEPTED, event("fired", DUE + HOUR)],
         f"Firing 1, attempt 1, was delivered to out, 1h late: {UNKNOWN}.",
+    ),
+    "late, but not for a trigger, which defines no schedule": (
+        [ACCEPTED, event("updated", DUE + HOUR, reason="triggered: fires at once"), event("fired", DUE + HOUR)],
+        f"Firing 1, attempt 1, was delivered to out, 1h late: {UNKNOWN}.",
+    ),
+    "late, but not for an extension": (
+        [
+            ACCEPTED,
+            event("updated", DUE + HOUR, reason="extended: attempt 1 is still being processed"),
+            event("fired", DUE + HOUR, sequence=2),
+        ],
+        f"Firing 2, attempt 1, was delivered to out, 1h late: {UNKNOWN}.",
+    ),
+    "late, since its reschedule was read late": (
+        [
+            ACCEPTED,
+            event("updated", DUE + HOUR, version=2, reason="rescheduled"),
+            event("updated", DUE + HOUR, version=2, reason="triggered: fires at once"),
+            event("fired", DUE + HOUR + 5, version=2),
+        ],
+        "Firing 1, attempt 1, was delivered to out, 1h late: its command was carried out 1h after that time: it was "
+        "sent late, or waited to be read.",
     ),
     "late, since it was paused": (
         [ACCEPTED, event("paused", DUE - 1), event("resumed", DUE + HOUR), event("fired", DUE + HOUR)],

@@ -50,7 +50,7 @@ def _standing(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) 
     if due is None:
         summary = _paused(events, entry) if state == "paused" else unfinished(entry, now)
     elif entry.progress.retry_at is not None:
-        summary = tried_again(events, entry.progress.retry_at, now)
+        summary = tried_again(events, entry, entry.progress.retry_at, now)
     elif due > now:
         hindered = hindrance(standing, facts, due)
         summary = f"It fires next at {format_instant(due)} (in {distance(due - now)}){hindered or '.'}"

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from light_scheduler.durations import distance
 from light_scheduler.engine.completion import acknowledgement_of
-from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent
+from light_scheduler.engine.expiry import why_expired
+from light_scheduler.engine.firing import take_turn
+from light_scheduler.engine.firing_rules import FiringRules
+from light_scheduler.model import NEVER, Awaited, Entry, EventType, HistoryEvent, Schedule
 from light_scheduler.model.tenant_rules import TenantState
 from light_scheduler.wire import format_instant
 
@@ -21,7 +24,7 @@ def hindrance(standing: Standing, facts: Facts, due: int) -> str | None:
     reasons = list(_reasons(standing, facts, is_due=due <= now))
     ttl = entry.schedule.ttl
     if ttl is not None and now > due + ttl and due == entry.progress.due:
-        reasons.append(f"its time to live ended at {format_instant(due + ttl)}, so it will not be delivered")
+        reasons.append(f"{_time_to_live(entry.schedule, due, now)}, so it will not be delivered")
     skew = standing.clock_skew
     if skew is not None and abs(skew) > LATE_MS and (is_late or due > now):
         side = "ahead of" if skew > 0 else "behind"
@@ -61,16 +64,35 @@ def unfinished(entry: Entry, now: int) -> str:
     delivered = f"{number}, was delivered at {format_instant(awaited.fired_at)}, and waits for its completion"
     if awaited.until == NEVER:
         return f"{delivered}.{also}"
-    waits = acknowledgement_of(entry.schedule)
-    is_last = waits is None or awaited.attempt >= waits.max_attempts
-    then = "becomes a dead letter" if is_last else f"is delivered again, as attempt {awaited.attempt + 1}"
     left = f" (in {distance(awaited.until - now)})" if awaited.until > now else ""
+    then = _after_time_out(entry, awaited, now)
     return f"{delivered} until {format_instant(awaited.until)}{left}. If it is not completed by then, it {then}.{also}"
 
 
-def tried_again(events: Sequence[HistoryEvent], retry_at: int, now: int) -> str:
-    """Say why a firing that its target refused waits, and when it is tried again."""
+def _after_time_out(entry: Entry, awaited: Awaited, now: int) -> str:
+    schedule = entry.schedule
+    looked_at = max(awaited.until, entry.progress.retry_at or 0)
+    if why_expired(schedule, awaited.due, looked_at) is not None:
+        return f"expires: {_time_to_live(schedule, awaited.due, now)}"
+    waits = acknowledgement_of(schedule)
+    if waits is None or awaited.attempt >= waits.max_attempts:
+        return "becomes a dead letter"
+    return f"is delivered again, as attempt {awaited.attempt + 1}"
+
+
+def tried_again(events: Sequence[HistoryEvent], entry: Entry, retry_at: int, now: int) -> str:
+    """Say why a firing that its target refused waits, and when it is tried again, or expires."""
     refused = next((each for each in reversed(events) if each.event is EventType.RETRIED), None)
     why = "" if refused is None else f": {refused.reason}"
     when = f"at {format_instant(retry_at)} (in {distance(retry_at - now)})" if retry_at > now else "now"
+    turn = take_turn(entry, max(retry_at, now), FiringRules())
+    if turn.event is EventType.EXPIRED:
+        ends = _time_to_live(entry.schedule, turn.subject.progress.due, now)
+        return f"Its target refused it{why}. It expires {when}, and is not tried again: {ends}."
     return f"Its target refused it{why}. It is tried again {when}."
+
+
+def _time_to_live(schedule: Schedule, due: int, now: int) -> str:
+    """Say when the time to live of a firing ends, or has ended."""
+    end = due + (schedule.ttl or 0)
+    return f"its time to live {'ended' if end <= now else 'ends'} at {format_instant(end)}"

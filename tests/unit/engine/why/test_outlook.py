@@ -100,6 +100,31 @@ PENDING: dict[str, tuple[Facts, str, int | None, str]] = {
         DUE,
         "Its target refused it. It is tried again at 2026-01-01T00:02:00.000Z (in 1m).",
     ),
+    "refused, and past its time to live when it would be tried again": (
+        facts(DUE + SECOND, pending({"retry_at": DUE + MINUTE, "refusals": 1}, ttl=10 * SECOND)),
+        "pending",
+        DUE,
+        "Its target refused it. It expires at 2026-01-01T00:01:00.000Z (in 59s), and is not tried again: its time to "
+        "live ends at 2026-01-01T00:00:10.000Z.",
+    ),
+    "refused, and within its time to live when it is tried again": (
+        facts(DUE + SECOND, pending({"retry_at": DUE + MINUTE, "refusals": 1}, ttl=MINUTE)),
+        "pending",
+        DUE,
+        "Its target refused it. It is tried again at 2026-01-01T00:01:00.000Z (in 59s).",
+    ),
+    "refused before its next time, whose time to live is that of the firing that was asked for": (
+        facts(
+            DUE - MINUTE,
+            pending(
+                {"triggered": (DUE - MINUTE - 1,), "retry_at": DUE - 30 * SECOND, "refusals": 1}, **SERIES, ttl=SECOND
+            ),
+        ),
+        "pending",
+        DUE - MINUTE - 1,
+        "Its target refused it. It expires at 2025-12-31T23:59:30.000Z (in 30s), and is not tried again: its time to "
+        "live ends at 2025-12-31T23:59:00.999Z.",
+    ),
     "waits for its completion": (
         facts(AFTER, pending(DELIVERED, **ACKNOWLEDGED)),
         "awaiting",
@@ -113,6 +138,39 @@ PENDING: dict[str, tuple[Facts, str, int | None, str]] = {
         None,
         "Firing 1, attempt 1, was delivered at 2026-01-01T00:00:00.005Z, and waits for its completion until "
         f"{ONE} (in 59m). If it is not completed by then, it becomes a dead letter.",
+    ),
+    "waits for its completion for longer than its time to live": (
+        facts(DUE + SECOND, pending(DELIVERED, **ACKNOWLEDGED, ttl=MINUTE)),
+        "awaiting",
+        None,
+        "Firing 1, attempt 1, was delivered at 2026-01-01T00:00:00.005Z, and waits for its completion until "
+        f"{ONE} (in 59m 59s). If it is not completed by then, it expires: its time to live ends at "
+        "2026-01-01T00:01:00.000Z.",
+    ),
+    "waits for its completion the last time, for longer than its time to live, which is over": (
+        facts(AFTER, pending(DELIVERED, acknowledgement=Acknowledgement(HOUR, 1), ttl=SECOND)),
+        "awaiting",
+        None,
+        "Firing 1, attempt 1, was delivered at 2026-01-01T00:00:00.005Z, and waits for its completion until "
+        f"{ONE} (in 59m). If it is not completed by then, it expires: its time to live ended at "
+        "2026-01-01T00:00:01.000Z.",
+    ),
+    "waits for its completion for no longer than its time to live": (
+        facts(AFTER, pending(DELIVERED, **ACKNOWLEDGED, ttl=HOUR)),
+        "awaiting",
+        None,
+        "Firing 1, attempt 1, was delivered at 2026-01-01T00:00:00.005Z, and waits for its completion until "
+        f"{ONE} (in 59m). If it is not completed by then, it is delivered again, as attempt 2.",
+    ),
+    "refused as another attempt, and past its time to live when it would be tried again": (
+        facts(
+            DUE + HOUR,
+            pending(DELIVERED | {"retry_at": DUE + HOUR + MINUTE, "refusals": 1}, **ACKNOWLEDGED, ttl=HOUR),
+        ),
+        "awaiting",
+        None,
+        "Firing 1, attempt 1, was delivered at 2026-01-01T00:00:00.005Z, and waits for its completion until "
+        f"{ONE}. If it is not completed by then, it expires: its time to live ended at {ONE}.",
     ),
     "a series waits for a completion, and one firing for that": (
         facts(

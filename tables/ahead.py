@@ -1,7 +1,7 @@
 """Counts of future firings of a partition: by the minute for today and tomorrow (UTC), then by the day.
 
-Each schedule that waits for its due time is in one interval; an overdue one is in the minute of its due time. Paused
-schedules, and those that wait for a completion, are in none.
+Each pending schedule is in the interval in which it wakes; an overdue one is in the minute of its due time. Paused
+schedules, and those that wait for a completion and have no firing planned, are in none.
 """
 
 from __future__ import annotations

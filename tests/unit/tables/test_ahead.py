@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
+from light_scheduler.engine.progress import standing
+from light_scheduler.model import NEVER, Awaited, Bounds, Entry, FixedRate, Once, Progress, Schedule, Target
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.ahead import ahead
 from light_scheduler.wire.forecast import MINUTE_MS, Interval
@@ -62,6 +64,33 @@ def test_today_and_tomorrow_are_told_by_the_minute_and_what_follows_by_the_day()
 @pytest.mark.parametrize("state", ["paused", "awaiting"])
 def test_what_does_not_wait_for_its_time_is_not_ahead(state: str) -> None:
     assert told_of(entry("a", NOW + MINUTE_MS, state=state)) == {}
+
+
+IN_AN_HOUR = NOW + 3_600_000
+RETRIED = {"due": NOW, "refusals": 1, "retry_at": NOW + MINUTE_MS}
+AWAITED = {"awaited": (Awaited(NOW, 1, 1, NOW + 5 * MINUTE_MS, NOW),)}
+SPREAD = {"bounds": Bounds(window=30 * MINUTE_MS)}
+
+
+@pytest.mark.parametrize(
+    ("progress", "definition", "least", "most"),
+    [
+        (RETRIED, {}, NOW + MINUTE_MS, NOW + MINUTE_MS),
+        (AWAITED | {"due": IN_AN_HOUR}, {}, NOW + 5 * MINUTE_MS, NOW + 5 * MINUTE_MS),
+        (AWAITED | {"due": NOW + MINUTE_MS}, {}, NOW + MINUTE_MS, NOW + MINUTE_MS),
+        ({"due": IN_AN_HOUR}, SPREAD, IN_AN_HOUR + MINUTE_MS, IN_AN_HOUR + 30 * MINUTE_MS),
+    ],
+    ids=["retried", "waits for a completion", "waits for longer than its next firing", "has a window"],
+)
+def test_what_waits_beyond_its_due_time_or_for_a_completion_is_ahead_at_the_end_of_that_wait(
+    progress: dict[str, Any], definition: dict[str, Any], least: int, most: int
+) -> None:
+    schedule = Schedule("acme", "a", 1, FixedRate(3_600_000, NOW), Target("t"), b"x", [], 0, 0, NOW, **definition)
+    pending = standing(schedule, Progress(**{"arrival": 0} | progress))
+    assert pending is not None
+    ((interval, count),) = told_of(pending).items()
+    assert (interval.unit, count) == ("minute", 1)
+    assert least <= interval.begin * MINUTE_MS <= most
 
 
 def test_a_day_is_told_by_the_minute_once_it_is_tomorrow() -> None:

@@ -16,7 +16,7 @@ def preview(command: ScheduleCommand, count: int) -> list[int]:
     """Return the due times (UTC epoch ms) of the next firings of a schedule, at most `count`, were it accepted when
     `command.recorded_at` says.
 
-    Every run of a fixed-delay series is taken to be completed at once. Raises InvalidCommand.
+    Every run of a fixed-delay series is taken to be completed when it is delivered. Raises InvalidCommand.
     """
     return list(islice(first_due_times(command), count))
 
@@ -25,25 +25,15 @@ def first_due_times(command: ScheduleCommand) -> Iterator[int]:
     """Yield the due times of `preview`, without an end if the schedule has none. Raises InvalidCommand at the first."""
     entry = decide(command, None, command.recorded_at, NO_LIMITS).entry
     if entry is not None:
-        yield from due_times(entry)
-
-
-def due_times(entry: Entry) -> Iterator[int]:
-    """Yield the due times (UTC epoch ms) of a pending schedule's planned firings, were each delivered when it is due.
-
-    Every run of a fixed-delay series is taken to be completed at once.
-    """
-    schedule, progress = entry.schedule, entry.progress
-    while (due := progress.due) != NEVER:
-        yield due
-        progress = run_ended(schedule, after_planned(schedule, progress, due), due)
+        for due, _ in deliveries(entry, command.recorded_at):
+            yield due
 
 
 def deliveries(entry: Entry, since: int) -> Iterator[tuple[int, int]]:
     """Yield when a pending schedule's planned firings are due, and when each is delivered, from an instant on.
 
     That is in its window, and not before an earlier firing. Every run of a fixed-delay series is taken to be completed
-    at once.
+    when it is delivered.
     """
     schedule, progress, at = entry.schedule, entry.progress, since
     while progress.due != NEVER:

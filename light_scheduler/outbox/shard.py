@@ -10,7 +10,8 @@ batches are in the commands topic. The steps, with what a crash after each of th
     3. Settle. Delete the rows of the batch.                                Sent: the next owner deletes them.
 
 A relay that was frozen and wakes up as a former owner can do no harm: it is fenced in Kafka, steps 0 and 1 ask the
-database who the owner is, and the rows that step 3 deletes are in Kafka.
+database who the owner is, and the rows that step 3 deletes are in Kafka. If it is the owner again, without having
+noticed that it lost the shard, rows that the other relay left are claimed: it finds none to claim and begins at step 0.
 """
 
 from __future__ import annotations
@@ -83,17 +84,22 @@ class ShardRelay:
         self._suspects = 0
 
     async def cycle(self) -> int:
-        """Relay a batch; return how many commands it had. After an error, the next call begins at step 0.
+        """Relay a batch; return how many commands it had. Call it if rows wait, claimed or not.
+
+        After an error, the next call begins at step 0. So does this one if it finds no row to claim.
 
         Raises BrokerError, LaneError, KafkaError, OutboxError and what the database raises.
         """
         try:
-            producer = self._producer or await self._take_over()
             if self._clock.now() - self._marked_at > MARK_LASTS_MS:
                 await self.close()
-                producer = await self._take_over()
-            most = 1 if self._suspects else MOST_ROWS
-            batch = await self._database.do(lambda connection: self._ledger.claim(connection, self._shard, most))  # 1.
+            is_new = self._producer is None
+            producer = self._producer or await self._take_over()  # 0.
+            batch = await self._claim()  # 1.
+            if batch is None and not is_new:  # another relay had the shard meanwhile, and has claimed what waits
+                await self.close()
+                producer = await self._take_over()  # 0.
+                batch = await self._claim()  # 1.
             if batch is None:
                 return 0
             self._on_step(Step.CLAIMED)
@@ -128,6 +134,10 @@ class ShardRelay:
         await self._commit(producer, RecordBatches(self._clock.now()), last.batch)
         self._on_step(Step.RECOVERED)
         return producer
+
+    async def _claim(self) -> Batch | None:
+        most = 1 if self._suspects else MOST_ROWS
+        return await self._database.do(lambda connection: self._ledger.claim(connection, self._shard, most))
 
     async def _send(self, producer: TransactionalProducer, batch: Batch) -> None:
         topic = self._route.topic

@@ -360,6 +360,38 @@ async def test_a_relay_that_was_frozen_does_no_harm_when_it_wakes(
     assert sorted(await shop.sent()) == sorted(shop.booked)
 
 
+class KilledError(BaseException):
+    """Ends a relay."""
+
+
+@pytest.mark.parametrize("step", [Step.CLAIMED, Step.SENT], ids=lambda step: step.name)
+async def test_a_relay_that_gets_a_shard_back_sends_what_another_left(
+    settings: Settings, tmp_path: Path, step: Step
+) -> None:
+    shop = Shop(settings, f"sqlite:///{tmp_path}/shop.db")
+    over_at_once = replace(shop.options, lease=-0.001)
+
+    def kill(done: Step) -> None:
+        if done is step:
+            raise KilledError
+
+    frozen = OutboxRelay(shop.url, shop.kafka, over_at_once)
+    killed = OutboxRelay(shop.url, shop.kafka, over_at_once, on_step=kill)
+    await frozen._prepare()
+    shop.book(1)
+    assert await frozen._round() == 1
+    with Session(shop.engine) as session, session.begin():
+        shop.booked.append("order-0:1")
+        shop.outbox.schedule(session, "order-0", b"1", topic="anywhere", after="1h")
+    with pytest.raises(KilledError):
+        await killed._round()
+    await frozen._round()
+    assert shop.rows == 0
+    await frozen._close()
+    await killed._close()
+    assert sorted(await shop.sent()) == sorted(shop.booked)
+
+
 async def eventually_drained(shop: Shop) -> None:
     """Wait for the leases of relays that are gone, and send what they left."""
 

@@ -15,6 +15,7 @@ from light_scheduler.model.tenant_rules import (
     NO_TENANTS,
     Tenant,
     TenantRules,
+    TenantRulesError,
     TenantState,
     check_tenant_name,
     check_tenant_rules,
@@ -59,11 +60,12 @@ class TenantStore:
         """Change the rules of a tenant, and return it. Raises TenantRulesError, BrokerError.
 
         `change` is called again with the rules of somebody who changes them at the same time: neither change is lost.
+        Rules that a newer version wrote are refused.
         """
         check_tenant_name(name)
 
         def changed() -> Change:
-            before = self._before(name).rules
+            before = self._rules_before(name)
             rules = change(before)
             check_tenant_rules(rules)
             now = self._clock.now()
@@ -94,6 +96,13 @@ class TenantStore:
 
     def _before(self, name: str) -> Tenant:
         return self.book.get(name) or Tenant(name=name)
+
+    def _rules_before(self, name: str) -> TenantRules:
+        tenant = self._before(name)
+        if not tenant.is_readable:
+            reason = f"a newer version wrote rules of {name}, which this one would lose: change them with the newer one"
+            raise TenantRulesError("tenant", reason)
+        return tenant.rules
 
     def _check_loaded(self) -> None:
         if not self.is_loaded:

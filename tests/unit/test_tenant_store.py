@@ -82,6 +82,29 @@ async def test_rules_that_have_not_been_read_are_not_changed() -> None:
         await store.set_rules("shop", partial(replace, weight=3), by=ONE)
 
 
+@pytest.mark.parametrize("is_read_before", [True, False], ids=["before", "meanwhile"])
+async def test_rules_that_a_newer_version_wrote_are_neither_changed_nor_replaced(is_read_before: bool) -> None:
+    store, topic = await followed()
+    newer = {b"tenant/shop": b'{"rules":{"targets":["shop-*"],"moon_phase":"full"},"at":1,"by":"ops"}'}
+    if is_read_before:
+        await topic.write_all(newer.items())
+    topic.meanwhile = newer
+    for change in (partial(replace, weight=3), lambda _: TenantRules(weight=3)):
+        with pytest.raises(TenantRulesError, match=r"^tenant: a newer version wrote rules of shop"):
+            await store.set_rules("shop", change, by=ONE)
+    assert (topic.entries, topic.told) == (newer, [])
+    assert store.book.stopped == {"shop"}
+
+
+async def test_a_tenant_whose_rules_a_newer_version_wrote_can_be_paused_and_deleted() -> None:
+    store, topic = await followed()
+    await topic.write_all({b"tenant/shop": b'{"rules":{"moon_phase":"full"},"at":1,"by":"ops"}'}.items())
+    for state in (TenantState.PAUSED, TenantState.ACTIVE, TenantState.DELETED):
+        tenant = await store.set_state("shop", state, by=ONE)
+        assert (tenant.state, tenant.is_stopped) == (state, True)
+    assert b"moon_phase" in topic.entries[b"tenant/shop"]
+
+
 async def test_the_history_tells_what_a_change_does_to_the_rules_that_somebody_else_just_set() -> None:
     (other, written), (store, topic) = await followed(), await followed()
     await other.set_rules("shop", partial(replace, max_pending=7), by=OTHER)

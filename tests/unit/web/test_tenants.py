@@ -57,6 +57,15 @@ async def test_rules_that_cannot_be_are_refused_by_name(
     assert not workers[0].tenants.book
 
 
+async def test_rules_that_a_newer_version_wrote_are_not_replaced(cluster: Any, workers: Any) -> None:
+    newer = b'{"rules":{"moon_phase":"full"},"at":1,"by":"ops"}'
+    await cluster.tenants.write_all([(b"tenant/shop", newer)])
+    problem = await workers[0].ask("PUT", SHOP, 400, {"weight": 3})
+    assert "a newer version wrote rules of shop" in problem["detail"]
+    assert cluster.tenants.entries[b"tenant/shop"] == newer
+    assert (await workers[0].ask("GET", SHOP, 200))["is_readable"] is False
+
+
 async def test_what_cannot_be_written_is_to_be_tried_again(cluster: Any, workers: Any) -> None:
     cluster.tenants.failure = BrokerError("away")
     assert "away" in (await workers[0].ask("POST", f"{SHOP}/pause", 503))["detail"]

@@ -24,6 +24,7 @@ from light_scheduler.errors import ConfigurationError, SchedulerError
 from light_scheduler.model import TopicNames
 
 from .database import Database
+from .failing_shards import FailingShards
 from .ledger import Ledger, make_shard
 from .shard import Route, ShardRelay, Step
 from .tables import DEFAULT_NAME, SHARDS, OutboxTables, define
@@ -93,7 +94,7 @@ class OutboxRelay:
         self._mine: dict[int, ShardRelay] = {}
         self._owned: list[int] = []
         self._attended_at = -math.inf
-        self._turn = 0
+        self._failing = FailingShards(FIRST_PAUSE_S, LAST_PAUSE_S)
         self._unknown: set[int] = set()
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -125,7 +126,7 @@ class OutboxRelay:
                     pause = min(2 * pause, LAST_PAUSE_S)
                     continue
                 if not sent:
-                    await self._pause(self._options.poll)
+                    await self._pause(min(self._options.poll, self._failing.wait_s(self._owned)))
 
     async def drain(self) -> int:
         """Relay what is booked and is not another relay's, and return how many commands were sent.
@@ -138,6 +139,8 @@ class OutboxRelay:
             total = 0
             while sent := await self._round():
                 total += sent
+                self._failing.try_at_once()
+            self._failing.raise_first(self._owned)
             return total
 
     async def _prepare(self) -> None:
@@ -153,22 +156,29 @@ class OutboxRelay:
                 await self._database.do(partial(make_shard, tables, shard))
 
     async def _round(self) -> int:
-        """Relay a batch of each shard that has rows, as far as there is time; return how many commands were sent."""
+        """Relay a batch of each of this relay's shards that has rows; return how many commands were sent."""
         await self._attend()
         waiting = await self._database.do(self._ledger.waiting)
         self._tell_of(waiting - set(range(SHARDS)))
+        self._failing.keep(waiting)
         sent = 0
-        failures: list[Exception] = []
-        for shard in sorted(waiting.intersection(self._owned), key=lambda shard: (shard - self._turn) % SHARDS):
-            try:
-                sent += await self._shard(shard).cycle()
-            except _FAILURES as error:  # may be of this shard alone: the others go on
-                failures.append(error)
-            self._turn = shard + 1
-            if self._is_stopping or self._must_attend:
+        for shard in sorted(waiting.intersection(self._owned)):
+            if self._is_stopping:
                 break
-        if failures and not sent:
-            raise failures[0]
+            await self._attend()
+            if shard in self._owned and self._failing.may_try(shard):
+                sent += await self._relay(shard)
+        return sent
+
+    async def _relay(self, shard: int) -> int:
+        """Relay a batch of a shard; return how many commands were sent: none if it fails."""
+        try:
+            sent = await self._shard(shard).cycle()
+        except _FAILURES as error:  # may be of this shard alone: the others go on
+            self._attended_at = -math.inf  # it may be lost
+            self._failing.failed(shard, error)
+            return 0
+        self._failing.worked(shard)
         return sent
 
     def _tell_of(self, unknown: set[int]) -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import math
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 from sqlalchemy import MetaData, create_engine, func, select
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import NullPool
+from support.waiting import eventually
 
 from light_scheduler.client.marks import Mark
 from light_scheduler.errors import BrokerError
-from light_scheduler.outbox import Outbox, OutboxRelay, RelayOptions, shard
+from light_scheduler.outbox import Outbox, OutboxInDoubt, OutboxRelay, RelayOptions, shard
+from light_scheduler.outbox import relay as relay_module
+from light_scheduler.outbox.failing_shards import FailingShards
 from light_scheduler.outbox.shard import Step
 from light_scheduler.outbox.tables import shard_of
 
@@ -29,6 +37,7 @@ class Kafka:
         self.sent: list[bytes] = []
         self.marks: dict[str, Mark] = {}
         self.owners: dict[str, object] = {}
+        self.fences: Counter[str] = Counter()
 
     def producer(self, _clients: object, transactional_id: str) -> Producer:
         return Producer(self, transactional_id)
@@ -43,6 +52,7 @@ class Producer:
 
     async def fence(self) -> None:
         self.kafka.owners[self.transactional_id] = self
+        self.kafka.fences[self.transactional_id] += 1
 
     async def partitions_of(self, _topic: str) -> int:
         return 3
@@ -70,8 +80,8 @@ class Batches:
 class Shop:
     """A database with an outbox."""
 
-    def __init__(self) -> None:
-        self.engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+    def __init__(self, folder: Path) -> None:
+        self.engine = create_engine(f"sqlite:///{folder}/shop.db", poolclass=NullPool)
         self.outbox = Outbox(metadata := MetaData())
         metadata.create_all(self.engine)
 
@@ -88,6 +98,11 @@ class Shop:
     def rows(self) -> int:
         with self.engine.connect() as connection:
             return connection.scalar(select(func.count()).select_from(self.outbox.tables.commands)) or 0
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
 
 
 @pytest.fixture
@@ -112,8 +127,9 @@ def kill_at(step: Step) -> Callable[[Step], None]:
 
 
 @pytest.mark.parametrize("step", [Step.CLAIMED, Step.SENT], ids=lambda step: step.name)
-async def test_a_relay_that_gets_a_shard_back_sends_what_another_claimed_meanwhile(kafka: Kafka, step: Step) -> None:
-    shop = Shop()
+async def test_a_relay_that_gets_a_shard_back_sends_what_another_claimed_meanwhile(
+    kafka: Kafka, shop: Shop, step: Step
+) -> None:
     frozen, killed = await shop.relay(), await shop.relay(on_step=kill_at(step))
     shop.book(b"first")
     assert await frozen._round() == 1
@@ -123,3 +139,110 @@ async def test_a_relay_that_gets_a_shard_back_sends_what_another_claimed_meanwhi
     assert await frozen._round() == (step is Step.CLAIMED)
     assert kafka.sent == [b"first", b"second"]
     assert shop.rows == 0
+
+
+IN_DOUBT = 0
+"""A shard that cannot be sent."""
+
+
+@pytest.fixture
+def doubtful(shop: Shop) -> Shop:
+    """A shop with a row of one shard that may have been sent or not."""
+    shop.book(b"doubtful", IN_DOUBT)
+    with shop.engine.begin() as connection:
+        connection.execute(shop.outbox.tables.commands.update().values(batch=1))
+    return shop
+
+
+async def test_a_failing_shard_is_logged_once_and_left_alone_for_a_while_though_others_send(
+    kafka: Kafka, doubtful: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(relay_module, "FIRST_PAUSE_S", 3_600.0)
+    relay = await doubtful.relay()
+    for number in range(5):
+        doubtful.book(b"%d" % number)
+        assert await relay._round() == 1
+    (told,) = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert told.startswith("shard 0 of the outbox is not sent")
+    assert "may have been sent or not" in told
+    assert kafka.fences == {_id_of(IN_DOUBT): 1, _id_of(1): 1}
+
+
+async def test_a_relay_looks_for_bookings_of_other_shards_while_a_shard_fails(
+    kafka: Kafka, doubtful: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay_module, "FIRST_PAUSE_S", 3_600.0)
+    relay = OutboxRelay(doubtful.engine, options=RelayOptions(poll=0.01))
+    running = asyncio.create_task(relay.run())
+    await eventually(lambda: kafka.fences == {_id_of(IN_DOUBT): 1}, what="a shard that fails")
+    doubtful.book(b"later")
+    await eventually(lambda: kafka.sent == [b"later"], what="a booking of another shard")
+    relay.stop()
+    await running
+
+
+async def test_a_failing_shard_is_tried_again_before_bookings_are_looked_for(
+    kafka: Kafka, doubtful: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(relay_module, "FIRST_PAUSE_S", 0.01)
+    relay = OutboxRelay(doubtful.engine, options=RelayOptions(poll=3_600, lease=3_600))
+    with caplog.at_level(logging.INFO):
+        running = asyncio.create_task(relay.run())
+        await eventually(lambda: kafka.fences[_id_of(IN_DOUBT)] > 2, what="a shard that is tried again")
+        with doubtful.engine.begin() as connection:
+            connection.execute(doubtful.outbox.tables.commands.update().values(batch=None))
+        await eventually(lambda: kafka.sent == [b"doubtful"], what="a row that was set right")
+        await eventually(lambda: "shard 0 of the outbox is sent again" in caplog.text, what="its end in the log")
+    relay.stop()
+    await running
+    assert caplog.text.count("is not sent") == 1
+
+
+async def test_draining_sends_other_shards_and_then_raises_what_one_failed_with(kafka: Kafka, doubtful: Shop) -> None:
+    for number in range(1, 8):
+        doubtful.book(b"%d" % number, shard=number)
+    with pytest.raises(OutboxInDoubt):
+        await OutboxRelay(doubtful.engine, options=RelayOptions(lease=OVER_AT_ONCE_S)).drain()
+    assert sorted(kafka.sent) == [b"%d" % number for number in range(1, 8)]
+
+
+def test_pauses_of_a_shard_grow_until_it_works() -> None:
+    now = 0.0
+    failing = FailingShards(0.5, 30.0, lambda: now)
+    pauses = []
+    for _ in range(8):
+        failing.failed(1, BrokerError("away"))
+        assert not failing.may_try(1)
+        pauses.append(failing.wait_s([1]))
+        now += pauses[-1]
+        assert failing.may_try(1)
+    assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    failing.worked(1)
+    failing.failed(1, BrokerError("away"))
+    assert failing.wait_s([1]) == 0.5
+
+
+def test_only_a_failing_shard_waits_until_nothing_of_it_is_left() -> None:
+    failing = FailingShards(0.5, 30.0)
+    failing.failed(1, BrokerError("away"))
+    failing.keep({1, 2})
+    assert [failing.may_try(tried) for tried in (1, 2)] == [False, True]
+    assert failing.wait_s([2, 3]) == math.inf
+    failing.raise_first([2, 3])
+    with pytest.raises(BrokerError, match="away"):
+        failing.raise_first([1, 2])
+    failing.keep({2})
+    assert failing.may_try(1)
+    failing.raise_first([1, 2])
+
+
+def test_a_failure_of_a_shard_is_logged_when_its_text_changes(caplog: pytest.LogCaptureFixture) -> None:
+    failing = FailingShards(0.5, 30.0)
+    for failed, text in [(1, "away"), (2, "away"), (1, "away"), (1, "stuck"), (2, "away"), (1, "away")]:
+        failing.failed(failed, BrokerError(text))
+    told = [(record.args[0], str(record.args[2])) for record in caplog.records if isinstance(record.args, tuple)]
+    assert told == [(1, "away"), (2, "away"), (1, "stuck"), (1, "away")]
+
+
+def _id_of(shard: int) -> str:
+    return f"light-scheduler-outbox-light_scheduler_outbox-{shard}"

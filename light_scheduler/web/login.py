@@ -20,12 +20,14 @@ from . import sessions
 from .cluster import Access
 from .failed_logins import WINDOW_MS, Attempts
 from .guard import holder_of
+from .problems import RETRY_AFTER_S
 from .sessions import LOG_OUT_PATH, LOGIN_PATH, MOST_COOKIE_BYTES
 
 LONGEST_FORM = 32 << 10
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
+_NOT_LOADED = "This worker has not read the tokens from Kafka yet. Try again later."
 _TOO_LONG = (
     f"The token is valid, but too long for a browser: it has {{length}} characters, and browsers keep cookies of up to "
     f"{MOST_COOKIE_BYTES} bytes. Let the identity provider put fewer claims into it, such as groups, or use a token of "
@@ -47,6 +49,8 @@ class LoginHandlers:
         return _page(is_logged_in=sessions.COOKIE in request.cookies)
 
     async def log_in(self, request: web.Request) -> web.Response:
+        if not self._access.is_loaded:
+            return _page(_NOT_LOADED, HTTPStatus.SERVICE_UNAVAILABLE, {"Retry-After": str(RETRY_AFTER_S)})
         text = await _token_of(request)
         try:
             identity = await holder_of(text, self._access, self._clock.now())

@@ -9,9 +9,10 @@ from urllib.parse import urlencode
 import pytest
 from yarl import URL
 
-from light_scheduler.access import Identity, Role
+from light_scheduler.access import AccessBook, Identity, Role
 from light_scheduler.model import Requester
 from light_scheduler.web.failed_logins import MOST_OF_ADDRESS, MOST_OF_ALL, MOST_OF_TOKEN, WINDOW_MS, Attempts
+from light_scheduler.web.problems import RETRY_AFTER_S
 from light_scheduler.web.sessions import COOKIE, MOST_COOKIE_BYTES, login_page
 
 NOW = 1_800_000_000_000
@@ -89,6 +90,21 @@ async def test_a_wrong_token_sets_no_cookie_and_is_not_shown_or_logged(
     for body in (b"", b"token=", b"\xff", b"token=" + b"a" * 100_000):
         async with workers[0].client.post("/login", data=body) as response:
             assert response.status == 401
+
+
+async def test_a_worker_that_has_not_read_the_tokens_yet_neither_refuses_nor_counts_a_login(
+    cluster: Any, workers: Any, token: str
+) -> None:
+    store = workers[0].access.store
+    read, store.book = store.book, AccessBook()
+    cluster.tenants.is_loaded = False
+    for _ in range(MOST_OF_TOKEN + 1):
+        response = await log_in(workers[0], token)
+        assert (response.status, response.headers.get("Retry-After")) == (503, str(RETRY_AFTER_S))
+        assert "This worker has not read the tokens from Kafka yet. Try again later." in await response.text()
+    store.book, cluster.tenants.is_loaded = read, True
+    assert (await log_in(workers[0], token)).status == 303
+    assert (await log_in(workers[0], token + "x")).status == 401
 
 
 async def test_a_cookie_changes_something_only_from_a_page_of_the_worker(workers: Any, token: str) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from .certificates import read_certificates
 from .http_security import HttpSecurity
 from .renewed_files import Renewed
-from .tls import OwnCertificate, RenewedContext, given, load_own, trusting
+from .tls import OwnCertificate, RenewedContext, given, load_own, not_whole, trusting
 
 _MODES = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -66,7 +66,10 @@ def _serving(security: HttpSecurity, own: OwnCertificate) -> ssl.SSLContext:
     load_own(context, own)
     if security.web_ssl_client_ca is not None:
         read_certificates("web_ssl_client_ca", security.web_ssl_client_ca)
-        context.load_verify_locations(security.web_ssl_client_ca)
+        try:
+            context.load_verify_locations(security.web_ssl_client_ca)
+        except OSError as error:
+            raise not_whole("web_ssl_client_ca", security.web_ssl_client_ca, error) from None
     context.verify_mode = _MODES[security.web_ssl_client_auth]
     return context
 

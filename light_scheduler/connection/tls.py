@@ -88,9 +88,13 @@ def trusting(setting: str, authorities: Path | None) -> ssl.SSLContext:
     read_certificates(setting, authorities)
     try:
         return ssl.create_default_context(cafile=str(authorities))
-    except OSError as error:  # the file has changed since, or not all of it is there yet
-        reason = f"{authorities} cannot be used ({error}): every certificate in it must be whole"
-        raise ConfigurationError(setting, reason) from None
+    except OSError as error:
+        raise not_whole(setting, authorities, error) from None
+
+
+def not_whole(setting: str, authorities: Path, error: OSError) -> ConfigurationError:
+    """Return what is wrong with a file that has changed since it was read, or of which not all is there yet."""
+    return ConfigurationError(setting, f"{authorities} cannot be used ({error}): every certificate in it must be whole")
 
 
 def load_own(context: ssl.SSLContext, own: OwnCertificate) -> None:

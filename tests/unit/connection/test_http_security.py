@@ -73,6 +73,17 @@ def test_errors_of_files_name_the_settings_of_http(authority: Authority, pair: P
     assert server_context(HttpSecurity()) is None
 
 
+def test_a_client_ca_that_is_not_all_there_yet_is_named_by_its_setting(
+    authority: Authority, pair: Pair, tmp_path: Path
+) -> None:
+    whole = authority.path.read_bytes()
+    bundle = tmp_path / "ca.pem"
+    bundle.write_bytes(whole + whole[: len(whole) // 2])
+    with pytest.raises(ConfigurationError, match=r"every certificate in it must be whole") as caught:
+        server_context(HttpSecurity(**own(pair, web_ssl_client_ca=bundle, web_ssl_client_auth="required")))
+    assert caught.value.setting == "web_ssl_client_ca"
+
+
 def shaken(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
     """Carry out a handshake in memory, and one message each way. Raises ssl.SSLError of whoever refuses."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -142,3 +153,23 @@ def test_a_renewed_certificate_is_shown_without_a_restart(tmp_path: Path) -> Non
     shaken(client_context(HttpSecurity(web_ssl_ca=before.path)), server)
     after.sign("worker")
     shaken(client_context(HttpSecurity(web_ssl_ca=after.path)), server)
+
+
+def test_a_server_goes_on_with_its_client_ca_until_a_renewed_one_is_all_there(
+    pair: Pair, authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bundle, following = tmp_path / "ca.pem", Authority(tmp_path, "following")
+    whole = authority.path.read_bytes()
+    bundle.write_bytes(whole)
+    server = server_context(HttpSecurity(**own(pair, web_ssl_client_ca=bundle, web_ssl_client_auth="required")))
+    assert server is not None
+    known, renewed = (
+        client_context(HttpSecurity(web_ssl_ca=authority.path, web_ssl_certificate=signer.sign("client").together))
+        for signer in (authority, following)
+    )
+    bundle.write_bytes(whole + following.path.read_bytes()[:-100])
+    shaken(known, server)
+    assert caplog.text.count("the old ones stay in use: setting web_ssl_client_ca") == 1
+    bundle.write_bytes(whole + following.path.read_bytes())
+    shaken(known, server)
+    shaken(renewed, server)

@@ -91,7 +91,7 @@ def relay(
     """Send booked commands to the commands topic, each exactly once, until SIGTERM or Ctrl-C.
 
     Run as many relays as you like: they share the work. While Kafka or the database cannot be reached, a relay tries
-    again after up to 30 s.
+    again after up to 30 s. Only if it cannot reach the database when it starts, it ends with an error.
     """
     with _extra():
         from light_scheduler.outbox import OutboxRelay, RelayOptions

@@ -107,7 +107,8 @@ class OutboxRelay:
     async def run(self) -> None:
         """Relay until `stop`. Failures of Kafka and of the database are logged, and tried again after a pause.
 
-        Raises ConfigurationError if the tables are not there.
+        Raises ConfigurationError if the tables are not there, and what the database raises if it cannot be reached at
+        the start.
         """
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close)

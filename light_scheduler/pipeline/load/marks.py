@@ -1,8 +1,8 @@
 """Marks of loaded rows in a compacted topic, written in the transaction that sends the rows.
 
     key    the first 16 bytes of the SHA-256 of the marked content
-    value  JSON; of a batch of rows {"at": 1767225600000, "rows": 20000, "held": false, "by": "5f...", "sent": 19999},
-           see `BatchMark`; of a file see `files`; of a Delta table see `versions`
+    value  JSON; of a batch of rows {"at": 1767225600000, "rows": 9, "held": false, "by": "5f...", "sent": 8,
+           "refused": "IAA="}, see `BatchMark`; of a file see `files`; of a Delta table see `versions`
 
 A compacted topic keeps the last record of a key for ever. It has one partition.
 """
@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 from confluent_kafka import Producer
 
 from light_scheduler.connection.coordinators import TIMEOUT_S
@@ -44,6 +45,8 @@ class BatchMark(msgspec.Struct, frozen=True):
 
     `held`: rows whose time had passed by then were not sent. `by` is a digest of the run that wrote the mark and of the
     batch's place in it; `sent` is the number of rows it sent: a task that Spark runs again counts them again.
+    `refused` has a bit for each row, the first one in the highest bit, which is set if no run has sent it; it is empty
+    if all were sent, and older versions did without it.
     """
 
     at: int
@@ -51,6 +54,19 @@ class BatchMark(msgspec.Struct, frozen=True):
     held: bool = False
     by: str = ""
     sent: int = 0
+    refused: bytes | None = None
+
+    def refusing(self, rows: Collection[int]) -> BatchMark:
+        """Return the mark with which rows, counted from 0, are refused."""
+        bits = np.zeros(self.rows, bool)
+        bits[list(rows)] = True
+        return msgspec.structs.replace(self, refused=np.packbits(bits).tobytes() if rows else b"")
+
+    def unsent(self) -> frozenset[int] | None:
+        """Return which rows no run has sent, counted from 0; None: the mark does not say."""
+        if self.refused is None:
+            return None
+        return frozenset(np.flatnonzero(np.unpackbits(np.frombuffer(self.refused, np.uint8))).tolist())
 
 
 class Marks:

@@ -50,8 +50,8 @@ class Refusal(NamedTuple):
 
 
 _PASSED = (
-    "its time has passed, and another state of its file or table was loaded before, so it may have been delivered: "
-    "to send it all the same, use --send-past"
+    "its time has passed, and it may have been delivered, because another state of its file or table was loaded, or an "
+    "earlier load refused it, and its table of refused rows was loaded: to send it all the same, use --send-past"
 )
 
 

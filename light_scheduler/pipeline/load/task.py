@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -161,21 +161,22 @@ class _Loader:
         key = mark_key(self._task, content)
         by = key_of(self._task.run, self._piece.name, start).hex()
         mark = self._mark(key, BatchMark)
-        # Rows that were refused are in no log. They are refused again, since they are judged by the same instant.
-        now = self._now if mark is None else mark.at
-        may_repeat = self._may_repeat() if mark is None else mark.held
-        whole = list(self._task.maker.make(rows, now, holds_past=may_repeat and not self._sends_past))
-        made = refusing(whole, reasons)
-        if mark is None:
-            new = [one for one in made if isinstance(one, Record)]
+        unsent = None if mark is None else mark.unsent()
+        if mark is not None and unsent is not None:
+            made, new = self._again(rows, reasons, mark.at, unsent)
         else:
-            new = self._held(rows, now, made) if may_repeat and self._sends_past else []
+            made, new = self._made(rows, reasons, mark)
         marks: dict[bytes, Struct] = {}
         if self._file is not None and self._mark(self._file_key, FileMark) is None:
             marks[self._file_key] = self._file
         if mark is None or new:
+            now, is_told = (self._now, True) if mark is None else (mark.at, unsent is not None)
+            refused = [number for number, one in enumerate(made) if isinstance(one, Refusal)]
             is_held = any(isinstance(one, Refusal) and one.held for one in made)
-            marks[key] = marks[content] = BatchMark(now, len(made), is_held, by, len(new))
+            batch_mark = BatchMark(now, len(made), is_held, by, len(new))
+            if is_told:
+                batch_mark = batch_mark.refusing(refused if unsent is None else unsent.intersection(refused))
+            marks[key] = marks[content] = batch_mark
         self._write(new, marks)
         # A task that is run again, as after the loss of an executor, finds what it wrote the first time.
         sent = mark.sent if mark is not None and mark.by == by and not new else len(new)
@@ -188,6 +189,19 @@ class _Loader:
         before = self._mark(self._file_key, FileMark)
         return self._file.held if before is None else before.holds_back(self._file)
 
+    def _made(
+        self, rows: Rows, reasons: Sequence[str | None], mark: BatchMark | None
+    ) -> tuple[list[Record | Refusal], list[Record]]:
+        """Return what rows come to, and what is to be sent; their mark, if any, does not say which were refused."""
+        # Rows that were refused are in no log. They are refused again, since they are judged by the same instant.
+        now = self._now if mark is None else mark.at
+        may_repeat = self._may_repeat() if mark is None else mark.held
+        whole = list(self._task.maker.make(rows, now, holds_past=may_repeat and not self._sends_past))
+        made = refusing(whole, reasons)
+        if mark is None:
+            return made, [one for one in made if isinstance(one, Record)]
+        return made, self._held(rows, now, made) if may_repeat and self._sends_past else []
+
     def _held(self, rows: Rows, now: int, made: list[Record | Refusal]) -> list[Record]:
         """Return the records of rows that were held back when their batch was sent."""
         before = self._task.maker.make(rows, now, holds_past=True)
@@ -196,6 +210,21 @@ class _Loader:
             for one, then in zip(made, before, strict=True)
             if isinstance(one, Record) and isinstance(then, Refusal) and then.held
         ]
+
+    def _again(
+        self, rows: Rows, reasons: Sequence[str | None], then: int, unsent: Set[int]
+    ) -> tuple[list[Record | Refusal], list[Record]]:
+        """Return what rows come to that were first judged at an instant, and what is to be sent of those `unsent`.
+
+        These pass now if a limit was raised. They may have been sent all the same, from the table of refused rows.
+        """
+        made = refusing(list(self._task.maker.make(rows, then)), reasons)
+        passing = [number for number in sorted(unsent) if isinstance(made[number], Record)]
+        if passing:
+            today = list(self._task.maker.make(rows, self._now, holds_past=not self._sends_past))
+            for number in passing:
+                made[number] = today[number]
+        return made, [one for number in passing if isinstance(one := made[number], Record)]
 
     def _write(self, records: list[Record], marks: Mapping[bytes, Struct]) -> None:
         if self._producer is None or not marks:

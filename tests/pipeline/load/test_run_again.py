@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
-from support.loading import Load, commands, parquet
+from support.loading import AT, Load, commands, parquet, refused
 
 from light_scheduler.engine.limits import Limits
 from light_scheduler.pipeline.job import Cluster
@@ -52,6 +52,20 @@ def test_a_load_that_is_run_again_adds_nothing_and_new_files_only_add_theirs(
     assert load(folder) == LoadSummary(4, 1, 3, 0, None)
     assert [command.id for command in commands(kafka, topic)] == ["a", "b", "c", "d"]
     assert load(folder, name=f"{topic}-other").sent == 4
+
+
+def test_a_row_that_was_refused_is_sent_once_its_limit_is_raised(
+    spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+) -> None:
+    table = parquet(
+        tmp_path / "table.parquet", id=["a", "b"], at=[AT] * 2, target_topic=["t"] * 2, payload=["x", "xxx"]
+    )
+    kept = str(tmp_path / "refused")
+    assert load(table, limits=Limits(2, 100), refused=kept) == LoadSummary(2, 1, 0, 1, kept)
+    for sent in (1, 0):
+        assert load(table, limits=Limits(3, 100), refused=kept) == LoadSummary(2, sent, 2 - sent, 0, kept)
+    assert refused(spark, tmp_path / "refused") == []
+    assert [command.id for command in commands(kafka, topic)] == ["a", "b"]
 
 
 @pytest.mark.soak

@@ -171,11 +171,13 @@ def test_each_kind_of_fault_is_found_among_very_many_firings_and_within_a_range(
 def test_a_clean_application_has_no_faults_and_its_series_are_what_spark_makes_of_them(
     ledger: Ledger, audit: Audit
 ) -> None:
+    elsewhere = (ledger.lane_of("passed on") + 1) % ledger.partitions
+    ledger.send("passed on", M + MINUTE // 2, ("every", "10m"), ("end", M + 2 * HOUR), partition=elsewhere)
     fill(ledger, 200)
     ledger.send("waiting", M + 2 * HOUR + 2 * MINUTE, ("after", "1m"))  # no worker has come to it
     summary = audit(ledger)
     assert (list(summary.faults), summary.failed, summary.unjudged, summary.waiting) == ([], False, 0, 1)
-    assert summary.expanded_by_spark == 4
+    assert summary.expanded_by_spark == 4 + 2, "the one that was passed on, in both lanes"
     assert summary.firings == len(ledger.of(ledger.target))
     assert json.loads(json.dumps(dataclasses.asdict(summary)))["lateness_ms"]["max"] <= MINUTE
 

@@ -7,7 +7,8 @@ A row of evidence is
     kind              IMPORTED, COMMAND, DEAD_LETTER, HISTORY or SEEN
     topic, partition, offset, timestamp (UTC epoch ms)      the record
     key, value, headers                                     what is needed of it; the key of a command that a lane
-                                                            has passed on to another is where it was sent to; that of
+                                                            has passed on to another is where it was sent to, and the
+                                                            timestamp that of the record that was sent; the key of
                                                             a schedule that an audit before left is its series
 
 Payloads are digests from the start: the largest part of most records is never shuffled.

@@ -80,7 +80,9 @@ class Reading:
             name = "refused" if isinstance(asked, Refused) else asked.name
             rate = rate_of(asked) or (None, None)
             known = (name, *rate, _prefix(asked), None, *claim_of_command(row, asked))
-            rows.append((*row[:-2], encode_asked(asked), None, *known))
+            # The copy of a lane is younger than its command.
+            row = row._replace(timestamp=asked.recorded_at, value=encode_asked(asked))
+            rows.append((*row[:-1], None, *known))
         if rows:
             yield batch_of(rows, schema)
 

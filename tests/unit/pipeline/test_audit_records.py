@@ -78,6 +78,17 @@ def test_what_lanes_wrote_is_read_alike(steps: list[Any]) -> None:
     assert [row_of(row) for row in seen] == expected(ledger, SEEN)
 
 
+def test_a_command_that_a_lane_has_passed_on_is_as_old_as_when_it_was_sent(ledger: Ledger) -> None:
+    home = ledger.lane_of("a")
+    ledger.send("a", M, ("every", "10m"), partition=1 - home)
+    ledger.run(M + 25)
+    rows = read(Reading("commands", {ledger.names.commands: "native"}, ledger.limits), ledger.of(ledger.names.commands))
+    assert {row["lane"]: (row["timestamp"], row["key"]) for row in rows} == {
+        1 - home: (M, None),
+        home: (M, b"%d:0" % (1 - home)),
+    }
+
+
 def test_plain_messages_and_their_commands_claim_the_same(busy: Ledger) -> None:
     inputs = {busy.names.commands: "native"}
     commands = read(Reading("commands", inputs, busy.limits), busy.of(busy.names.commands))

@@ -171,6 +171,11 @@ def _day(instant: int) -> Column:
     return F.date_from_unix_date(F.lit(instant // _DAY_MS))
 
 
+def _date() -> Column:
+    """Return the day of a record in UTC, whatever the time zone of the session."""
+    return F.date_from_unix_date(F.floor(F.unix_millis("timestamp") / _DAY_MS).cast("int"))
+
+
 def _create(spark: SparkSession, name: str, options: ArchiveOptions) -> None:
     """Create a table of the catalog unless it is there. Raises JobError if that one is no Delta table."""
     tenant, more = (", tenant STRING", ", tenant") if options.by_tenant else ("", "")
@@ -225,7 +230,7 @@ def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
         failOnDataLoss=str(not options.allow_data_loss).lower(),
         **options.cluster.client_options(),
     )
-    dated = records.select(*KAFKA_COLUMNS).withColumn("date", F.to_date("timestamp"))
+    dated = records.select(*KAFKA_COLUMNS).withColumn("date", _date())
     if "tenant" in partitions:
         dated = dated.withColumn("tenant", tenant_of(options.json_topics))
     writer = (

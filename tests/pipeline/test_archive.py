@@ -37,7 +37,7 @@ from light_scheduler.pipeline.archive import KAFKA_COLUMNS, ArchiveOptions, Arch
 from light_scheduler.pipeline.audit import AuditOptions
 from light_scheduler.pipeline.audit import main as audit
 from light_scheduler.pipeline.audit.sources import Archive
-from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.job import Cluster, configured
 from light_scheduler.pipeline.losses import losses
 from light_scheduler.pipeline.topics import read_topics
 from light_scheduler.testing import Kafka
@@ -99,6 +99,21 @@ def test_a_table_has_each_record_once_in_few_files_and_can_be_audited(
     )
     summary = audit(spark, options)
     assert (list(summary.faults), summary.firings, summary.unjudged) == ([], 300, 0)
+
+
+def test_days_are_those_of_utc_in_a_session_of_any_time_zone(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    create_topic(kafka.bootstrap_servers, prefix, 1)
+    producer = ordered_producer(kafka.bootstrap_servers)
+    for at in (M - 1, M, M + DAY - 1, M + DAY):
+        producer.produce(prefix, b"x", timestamp=at)
+    producer.flush()
+    with configured(spark, {"spark.sql.session.timeZone": "America/Los_Angeles"}):
+        archived(spark, kafka, tmp_path / "lake", [prefix])
+        assert read_archive(spark, str(tmp_path / "lake"), M, M + DAY - 1).count() == 2
+    days = {path.name for path in (tmp_path / "lake" / f"topic={prefix}").iterdir()}
+    assert days == {"date=2025-12-31", "date=2026-01-01", "date=2026-01-02"}
 
 
 @pytest.mark.soak

@@ -214,10 +214,22 @@ def test_spark_finds_a_series_that_history_has_wrong_by_itself(ledger: Ledger, a
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize(
+    ("partitions", "kinds"),
+    [(3, {"unexpected"}), (2, {"unexpected", "missing"})],
+    ids=["as many partitions", "more partitions"],
+)
 def test_an_application_that_began_with_an_import_is_judged_by_the_table_that_was_imported(
-    ledger: Ledger, audit: Audit, spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
+    partitions: int,
+    kinds: set[str],
+    ledger: Ledger,
+    audit: Audit,
+    spark: SparkSession,
+    kafka: Kafka,
+    prefix: str,
+    tmp_path: Path,
 ) -> None:
-    old = Ledger(f"{prefix}-old", partitions=ledger.partitions)
+    old = Ledger(f"{prefix}-old", partitions=partitions)
     for number in range(10):
         old.send(f"s-{number}", M, ("at", M + (1 + number % 2) * HOUR))
     old.send("rate", M, ("every", "10m"), ("end", M + 2 * HOUR))
@@ -233,7 +245,7 @@ def test_an_application_that_began_with_an_import_is_judged_by_the_table_that_wa
     ledger.run(M + HOUR + MINUTE)
     ledger.run_until(M + 2 * HOUR)
 
-    assert set(audit(ledger).fault_counts) == {"unexpected"}, "what nobody asked for"
+    assert set(audit(ledger).fault_counts) == kinds, "what nobody asked for"
     summary = audit(ledger, imported=Imported(table, topics={old.target: ledger.target}))
 
     assert (list(summary.faults), summary.unjudged, summary.schedules) == ([], 0, 6)

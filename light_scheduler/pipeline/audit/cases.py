@@ -12,7 +12,7 @@ from itertools import chain, groupby
 from typing import Literal
 
 from light_scheduler.errors import FormatError
-from light_scheduler.model import Command, Entry
+from light_scheduler.model import Command, Entry, ScheduleCommand
 from light_scheduler.wire import decode_history
 from light_scheduler.wire.state import decode_entry
 
@@ -57,6 +57,7 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
             break
         schedule.add(row)
     schedule.bring_letters_home()
+    schedule.bring_firings_home()
     for lane, of_lane in groupby(lines, key=lambda row: row.lane):
         yield lane, schedule.case(lane, default_topic, whole_since, HistoryLines(of_lane))
     for lane in schedule.others():
@@ -113,6 +114,11 @@ class _Lane:
         except FormatError:  # of somebody else's making: whoever writes to a target topic may use our headers
             self.unreadable += 1
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing left of the schedule, now that its firings are with another lane."""
+        return not (self.topics or self.dead_letters.rejected or self.unreadable)
+
 
 class _Schedule:
     """Records of a schedule, without its history, by lane."""
@@ -138,6 +144,31 @@ class _Schedule:
                 found.dead_letters.rejected.remove(letter)
                 home, offset = self._copies[lane, letter.offset]
                 self._by_lane[home].dead_letters.add(letter._replace(offset=offset))
+
+    def bring_firings_home(self) -> None:
+        """Give firings of imported schedules, which name the lane that these were defined in, to the lane they are in.
+
+        If schedules of that lane may have fired, too, nobody can tell them apart, and they count as moved.
+        """
+        for lane, found in list(self._by_lane.items()):
+            before = lane if found.imported is None else found.imported.schedule.source_partition
+            if before == lane or before not in self._by_lane:
+                continue
+            if self._may_fire(before):
+                self._is_moved = True
+                return
+            there = self._by_lane[before]
+            found.messages.take_over(there.messages)
+            found.dead_letters.take_over_firings(there.dead_letters)
+            if there.is_empty:
+                del self._by_lane[before]
+
+    def _may_fire(self, lane: int) -> bool:
+        """Return whether a lane has been given the schedule."""
+        found = self._by_lane[lane]
+        return found.imported is not None or any(
+            isinstance(asked, ScheduleCommand) and (lane, asked.offset) not in self._copies for asked in found.asked
+        )
 
     def case(self, lane: int, default_topic: str, whole_since: int, history: HistoryLines) -> Case | Unjudged:
         """Return the case of a lane, or why it cannot be judged."""

@@ -61,6 +61,14 @@ class LeftOver(NamedTuple):
     promised_to: Sequence[str | None]
 
 
+class _Firings(NamedTuple):
+    """How many firings that were due at an instant have become dead letters for one cause."""
+
+    cause: DeadLetterCause
+    due: int | None
+    number: int
+
+
 class _OfOneName(msgspec.Struct):
     """Messages of one name that nothing in history has been found to promise yet.
 
@@ -75,7 +83,7 @@ class _OfOneName(msgspec.Struct):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_messages = msgspec.msgpack.Decoder(_OfOneName).decode
-_decode_number = msgspec.msgpack.Decoder(int).decode
+_decode_firings = msgspec.msgpack.Decoder(_Firings).decode
 
 
 class MessagesByName:
@@ -89,6 +97,12 @@ class MessagesByName:
         of_name.messages.append(seen)
         of_name.sources.append(seen.source.offset)
         self._by_name.put(seen.name, of_name)
+
+    def take_over(self, others: MessagesByName) -> None:
+        """Add the messages of another lane, which has none then."""
+        for each in others.left():
+            self.add(each.seen)
+        others._by_name = LongMap(_encode, _decode_messages)
 
     def source(self, name: Name) -> int | None:
         """Return the offset of the command that the next message of a name says it comes from."""
@@ -137,7 +151,7 @@ class DeadLetters:
 
     def __init__(self) -> None:
         self.rejected: list[FoundDeadLetter] = []
-        self._firings: LongMap[tuple[str, int | None], int] = LongMap(_encode, _decode_number)
+        self._firings: LongMap[tuple[str, int | None], _Firings] = LongMap(_encode, _decode_firings)
         self._last_at = -1
 
     @property
@@ -150,17 +164,27 @@ class DeadLetters:
             self.rejected.append(letter)
             return
         self._last_at = max(self._last_at, letter.at)
-        name = letter.cause.value, letter.due
-        self._firings.put(name, (self._firings.get(name) or 0) + 1)
+        self._count(letter.cause, letter.due, 1)
+
+    def take_over_firings(self, others: DeadLetters) -> None:
+        """Add the firings of another lane, which has none then."""
+        self._last_at = max(self._last_at, others._last_at)
+        for each in others._firings.values():
+            self._count(*each)
+        others._firings, others._last_at = LongMap(_encode, _decode_firings), -1
 
     def take(self, cause: DeadLetterCause, due: int | None) -> bool:
         """Take out that of a firing; return whether it was there."""
-        name = cause.value, due
-        number = self._firings.get(name)
-        if number is None:
+        if self._firings.get((cause.value, due)) is None:
             return False
-        if number > 1:
-            self._firings.put(name, number - 1)
+        self._count(cause, due, -1)
+        return True
+
+    def _count(self, cause: DeadLetterCause, due: int | None, more: int) -> None:
+        name = cause.value, due
+        counted = self._firings.get(name)
+        number = more if counted is None else counted.number + more
+        if number:
+            self._firings.put(name, _Firings(cause, due, number))
         else:
             self._firings.drop(name)
-        return True

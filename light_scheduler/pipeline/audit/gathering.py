@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from light_scheduler.pipeline.import_decisions import adopted
+from light_scheduler.pipeline.import_decisions import Destination, adopted, place_in
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_types
 from light_scheduler.wire.events import DEAD_LETTER_PREFIX
 from light_scheduler.wire.state import decode_entry
@@ -36,29 +37,29 @@ OF_HISTORY = (
 _PLACE = ("topic", "partition", "offset")
 
 
-def imported(table: DataFrame, commands_topics: Mapping[str, str], topics: Mapping[str, str]) -> DataFrame:
+def imported(
+    table: DataFrame,
+    commands_topics: Mapping[str, str],
+    topics: Mapping[str, str],
+    partitions: Mapping[str, int | None],
+) -> DataFrame:
     """Return the evidence of schedules that were imported from a table that `export` wrote.
 
     `commands_topics` has the commands topic that the schedules of each one of the table went to, `topics` new names of
-    targets.
+    targets, and `partitions` how many those commands topics have; None: as many as those of the table.
     """
     schema = arrow_schema(COLUMNS)
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            columns = (batch.column(name).to_pylist() for name in ("commands_topic", "partition", "record"))
-            yield batch_of(
-                [
-                    (
-                        *imported_row(adopted(decode_entry(record), topics), commands_topics[source], partition),
-                        *(IMPORT, None, None, None, None),
-                    )
-                    for source, partition, record in zip(*columns, strict=True)
-                ],
-                schema,
-            )
+            yield batch_of([row(*each) for each in zip(*(column.to_pylist() for column in batch), strict=True)], schema)
 
-    return table.select("commands_topic", "partition", "record").mapInArrow(rows, COLUMNS)
+    def row(source: str, partition: int, of: int, record: bytes) -> tuple[Any, ...]:
+        entry, topic = adopted(decode_entry(record), topics), commands_topics[source]
+        lane = place_in(Destination("", partitions[topic] or of), entry, partition, of)
+        return (*imported_row(entry, topic, lane), IMPORT, None, None, None, None)
+
+    return table.select("commands_topic", "partition", "partitions", "record").mapInArrow(rows, COLUMNS)
 
 
 def is_change() -> Column:

@@ -85,7 +85,8 @@ class Evidence:
         table = read_export(self._spark, imported.table, imported.format)
         sources = [row.commands_topic for row in table.select("commands_topic").distinct().collect()]
         topics = adopting_topics(sources, self._inputs, imported.topics)
-        return gathering.widened(gathering.imported(table, topics, imported.topics))
+        partitions = {topic: self._logs[topic].partitions for topic in self._inputs}
+        return gathering.widened(gathering.imported(table, topics, imported.topics, partitions))
 
     def terms(self, bounds: Bounds) -> Terms:
         """Return what holds for all schedules."""

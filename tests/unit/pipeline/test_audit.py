@@ -15,13 +15,14 @@ from support.tries import tries
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState
+from light_scheduler.pipeline.audit.cases import cases
 from light_scheduler.pipeline.audit.evidence import imported_row
 from light_scheduler.pipeline.audit.faults import FaultKind
 from light_scheduler.pipeline.audit.verdict import Verdict
 from light_scheduler.pipeline.import_decisions import adopted
 from light_scheduler.wire import decode_history
 
-from .conftest import Verdicts, judged
+from .conftest import Verdicts, evidence, judged, order_of
 
 M = 1_767_225_600_000
 """2026-01-01T00:00Z."""
@@ -344,6 +345,41 @@ def test_schedules_that_were_imported_are_promised_as_they_were_pending(
     assert faults(found) == ([] if ends else [("once", "missing", M + HOUR)])
     assert sum(verdict.deliveries.number for verdict in found.values()) == len(ledger.of(ledger.target)) > 0
     assert {kind for _, kind, _ in faults(verdicts(ledger, end=M + 2 * HOUR))} >= {"unexpected"}
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["delivered", "lost"])
+def test_schedules_that_were_imported_into_other_partitions_are_promised_there(
+    ends: bool, verdicts: Verdicts, ledger: Ledger
+) -> None:
+    for number in range(8):
+        ledger.send(f"once-{number}", M, ("at", M + HOUR))
+    ledger.send("refused", M, ("at", M + HOUR), ("target-topic", "missing"))
+    ledger.send("rate", M, ("every", "10m"), ("end", M + 2 * HOUR))
+    ledger.run_until(M + 35 * MINUTE)
+    pending = [adopted(entry, {}) for entry in ledger.pending()]
+    ledger = Ledger(partitions=3)
+    imported = [imported_row(entry, ledger.names.commands, ledger.lane_of(entry.schedule.id)) for entry in pending]
+    assert any(row.lane != entry.schedule.source_partition for row, entry in zip(imported, pending, strict=True))
+    ledger.adopt(pending)
+    ledger.run_until(M + 90 * MINUTE)
+    ledger.send("rate", M + 90 * MINUTE, ("command", "pause"), value=None)
+    ledger.send("rate", M + 100 * MINUTE, ("every", "5m"), ("end", M + 2 * HOUR))
+    ledger.run_until(M + 3 * HOUR)
+    if not ends:
+        ledger.remove(firing_of(ledger, "once-3"))
+    found = verdicts(ledger, end=M + 3 * HOUR, imported=imported)
+    assert faults(found) == ([] if ends else [("once-3", "missing", M + HOUR)])
+    assert sum(verdict.deliveries.number for verdict in found.values()) == len(ledger.of(ledger.target))
+
+
+def test_an_imported_schedule_whose_former_partition_has_another_of_its_id_is_not_judged(ledger: Ledger) -> None:
+    ledger.send("a", M, ("at", M + HOUR))
+    ledger.run(M)
+    (pending,) = ledger.pending()
+    elsewhere = 1 - pending.schedule.source_partition
+    imported = imported_row(adopted(pending, {}), ledger.names.commands, elsewhere)
+    rows = sorted([imported, *evidence(ledger)], key=order_of)
+    assert set(dict(cases(rows, ledger.names.commands, 0)).values()) == {"moved"}
 
 
 def test_a_fault_names_the_record_to_look_at(busy: Ledger, verdicts: Verdicts) -> None:

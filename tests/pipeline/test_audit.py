@@ -22,6 +22,7 @@ from light_scheduler.clock import SettableClock, SystemClock
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import JobError
 from light_scheduler.model import Requester, TopicNames
+from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.pipeline import archive, export
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, Imported, main
 from light_scheduler.pipeline.import_decisions import adopted
@@ -83,6 +84,20 @@ def fill(ledger: Ledger, count: int) -> None:
         ledger.send(f"cron-{number}", M + MINUTE, ("cron", "*/15 * * * *"), ("jitter", "1m"), ("end", M + 2 * HOUR))
     for at in range(M + MINUTE, M + 2 * HOUR + MINUTE, MINUTE):
         ledger.run(at)
+
+
+def reject_for_many(ledger: Ledger) -> None:
+    """Let a quota reject a command for many schedules, and schedule one of them again after it."""
+    rules = TenantRules(commands_per_second=1, over_rate=OverRate.REJECT)
+    ledger.tenants.book = TenantBook([Tenant(name="shop", rules=rules)])
+    lane, of_shop = ledger.lane_of("r-1"), ("tenant", "shop")
+    ledger.send("r-1", M, ("at", M + HOUR), of_shop)
+    ledger.run(M)
+    for number in range(30):
+        ledger.send(f"x-{number}", M + 1_000, ("at", M + HOUR), of_shop, partition=lane)
+    ledger.send("r-*", M + 1_000, ("command", "pause"), ("id", "r-*"), of_shop, value=None, partition=lane)
+    ledger.run(M + 1_000)
+    ledger.send("r-1", M + MINUTE // 2, ("at", M + 2 * HOUR), of_shop)
 
 
 class Planted:
@@ -173,6 +188,7 @@ def test_a_clean_application_has_no_faults_and_its_series_are_what_spark_makes_o
 ) -> None:
     elsewhere = (ledger.lane_of("passed on") + 1) % ledger.partitions
     ledger.send("passed on", M + MINUTE // 2, ("every", "10m"), ("end", M + 2 * HOUR), partition=elsewhere)
+    reject_for_many(ledger)
     fill(ledger, 200)
     ledger.send("waiting", M + 2 * HOUR + 2 * MINUTE, ("after", "1m"))  # no worker has come to it
     summary = audit(ledger)

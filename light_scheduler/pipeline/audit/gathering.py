@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.pipeline.import_decisions import Destination, adopted, place_in
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_types
+from light_scheduler.wire.build import ANY
 from light_scheduler.wire.events import DEAD_LETTER_PREFIX
 from light_scheduler.wire.state import decode_entry
 
@@ -73,13 +74,28 @@ def targets_and_changes(history: DataFrame) -> DataFrame:
     return history.where(F.col("target").isNotNull() | is_change()).select("target", *of_change).distinct()
 
 
-def for_many(commands: DataFrame, carried: DataFrame | None = None) -> DataFrame:
-    """Return bulk commands as evidence of each schedule that they may be for, of those `carried` over too."""
+def for_many(commands: DataFrame, schedules: DataFrame) -> DataFrame:
+    """Return bulk commands as evidence of each of the `schedules` that they may be for."""
     many = commands.where("prefix is not null").drop("id")
+    return _concerned(schedules, many).select(*commands.columns)
+
+
+def letters_for_many(letters: DataFrame, schedules: DataFrame) -> DataFrame:
+    """Return the dead letters of bulk commands as evidence of each of the `schedules` that they may be for."""
+    is_for_many = F.col("id").endswith(ANY)
+    many = letters.where(is_for_many).withColumn("prefix", F.expr(f"left(id, length(id) - {len(ANY)})")).drop("id")
+    return _concerned(schedules, many).select(*letters.columns)
+
+
+def schedules_of(commands: DataFrame, carried: DataFrame | None = None) -> DataFrame:
+    """Return the schedules that commands ask for, and those `carried` over: tenant, id, lane."""
     asking = commands if carried is None else commands.unionByName(carried, allowMissingColumns=True)
-    schedules = asking.where(F.col("asks").isin("schedule", IMPORT, CARRIED)).select("tenant", "id", "lane").distinct()
-    concerned = schedules.join(F.broadcast(many), ["tenant", "lane"]).where(F.col("id").startswith(F.col("prefix")))
-    return concerned.select(*commands.columns)
+    return asking.where(F.col("asks").isin("schedule", IMPORT, CARRIED)).select("tenant", "id", "lane").distinct()
+
+
+def _concerned(schedules: DataFrame, many: DataFrame) -> DataFrame:
+    """Return rows for many schedules, for each that their `prefix` begins the id of in their lane."""
+    return schedules.join(F.broadcast(many), ["tenant", "lane"]).where(F.col("id").startswith(F.col("prefix")))
 
 
 def widened(table: DataFrame, kind: int | None = None) -> DataFrame:

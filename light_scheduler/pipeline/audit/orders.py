@@ -163,14 +163,20 @@ class Orders:
         """Yield a state, and those after commands that change nothing in it."""
         yield state
         while not state.following and state.position < len(self.asked):
-            try:
-                decision = _decided(self.asked[state.position], state.entry, now)
-            except InvalidCommand:
-                return
-            if decision.event is not None:
-                return
+            asked = self.asked[state.position]
+            if not self._is_rejected_for_many(asked):
+                try:
+                    decision = _decided(asked, state.entry, now)
+                except InvalidCommand:
+                    return
+                if decision.event is not None:
+                    return
             state = state.at(state.position + 1)
             yield state
+
+    def _is_rejected_for_many(self, asked: Command) -> bool:
+        """Return whether a command for many schedules was rejected: history tells that of none of them."""
+        return isinstance(asked, BulkCommand) and asked.selection is not None and asked.offset in self._rejected
 
     def quiet(self, state: State, now: int) -> Iterator[State]:
         """Yield a state, and those after turns of which history does not tell: a firing went to the queue.

@@ -45,6 +45,8 @@ class Evidence:
         self._now = now
         self._stack = stack
         self._targets: Sequence[str] = ()
+        self._schedules: DataFrame | None = None
+        """Those that bulk commands may be for, once commands were read; None: there are none of these."""
         self.changes = before._replace(routes=routes_with(options.delays, before.routes))
         """What history tells of changes, once it has been read; before that, what it told audits before."""
         self.whole_since: Mapping[str, int] = {}
@@ -76,9 +78,12 @@ class Evidence:
             commands = commands.unionByName(self._imported(options.imported))
         commands = gathering.widened(kept(commands.select(*gathering.OF_COMMANDS), self._stack))
         # Not whether it is empty, which Spark asks of one partition after the other.
-        many = commands.agg(F.max(F.col("prefix").isNotNull()).alias("any")).first()
+        prefixes = commands.select("prefix")
+        prefixes = prefixes if carried is None else prefixes.unionByName(carried.select("prefix"))
+        many = prefixes.agg(F.max(F.col("prefix").isNotNull()).alias("any")).first()
         if many is not None and many["any"]:
-            commands = commands.unionByName(kept(gathering.for_many(commands, carried), self._stack))
+            self._schedules = kept(gathering.schedules_of(commands, carried), self._stack)
+            commands = commands.unionByName(kept(gathering.for_many(commands, self._schedules), self._stack))
         return history.unionByName(commands)
 
     def _imported(self, imported: Imported) -> DataFrame:
@@ -120,7 +125,10 @@ class Evidence:
         if there:
             tables.append(self._source.evidence(there, Reading("messages"), bounds.first_read or None))
         if self._dead_letters in self._logs:
-            tables.append(gathering.dead_letters(self._source.read([self._dead_letters])))
+            letters = gathering.dead_letters(self._source.read([self._dead_letters]))
+            if self._schedules is not None:
+                letters = letters.unionByName(gathering.letters_for_many(letters, self._schedules))
+            tables.append(letters)
         return tables
 
     def _begins(self, topic: str) -> dict[int, int]:

@@ -110,7 +110,8 @@ class Replay:
             for quiet in self._orders.quiet(idle, until)
         ]
         furthest = max(state.position for state in ends)
-        state = [state for state in ends if state.position == furthest][-1]
+        # The last one of those with which history tells of most refusals.
+        state = max(reversed([state for state in ends if state.position == furthest]), key=lambda each: each.refused)
         refused = [each for each in self._orders.refused[state.refused :] if not each.may_be_report]
         places = (place for place in range(state.position, len(self._orders.asked)) if place not in state.ahead)
         left = [*(self._orders.asked[place] for place in places), *refused]

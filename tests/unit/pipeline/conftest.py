@@ -197,7 +197,7 @@ def evidence(ledger: Ledger, targets: Sequence[str] = ()) -> list[Row]:
         *(_dead_letter(record) for record in ledger.of(names.dead_letters)),
     ]
     schedules = {(row.tenant, row.id, row.lane) for row in rows if row.kind == COMMAND and not row.id.endswith("*")}
-    many = [row for row in rows if row.kind == COMMAND and row.id.endswith("*")]
+    many = [row for row in rows if row.kind in (COMMAND, DEAD_LETTER) and row.id.endswith("*")]
     rows += [
         row._replace(id=id)
         for tenant, id, lane in schedules

@@ -14,7 +14,7 @@ from support.tries import tries
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType
-from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState
+from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.pipeline.audit.cases import cases
 from light_scheduler.pipeline.audit.evidence import imported_row
 from light_scheduler.pipeline.audit.faults import FaultKind
@@ -324,6 +324,44 @@ def test_a_command_without_a_target_has_that_of_its_tenant_or_is_rejected(ledger
     ledger.run(M + 1)
     ledger.run_until(M + 2 * HOUR)
     assert len(ledger.of(ledger.target)) == 1
+    assert not explained(verdicts(ledger, end=M + 2 * HOUR))
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["rejected", "passed over"])
+def test_a_rejected_command_for_many_schedules_is_ignored_by_none_of_them(
+    is_told: bool, ledger: Ledger, verdicts: Verdicts
+) -> None:
+    rules = TenantRules(commands_per_second=1, over_rate=OverRate.REJECT)
+    ledger.tenants.book = TenantBook([Tenant(name="shop", rules=rules)])
+    lane, of_shop = ledger.lane_of("s-1"), ("tenant", "shop")
+    ledger.send("s-1", M, ("every", "1h"), of_shop)
+    ledger.run(M)
+    for number in range(30):
+        ledger.send(f"x-{number}", M + SECOND, ("at", M + HOUR), of_shop, partition=lane)
+    ledger.send("s-*", M + SECOND, ("command", "pause"), ("id", "s-*"), of_shop, value=None, partition=lane)
+    ledger.run(M + SECOND)
+    ledger.send("s-1", M + MINUTE, ("at", M + HOUR), of_shop)
+    ledger.run_until(M + 2 * HOUR)
+    ledger.run(M + 2 * HOUR)
+    letters = ledger.of(ledger.names.dead_letters)
+    assert any(letter.header("dead-letter-id") == b"s-*" for letter in letters)
+    if not is_told:
+        for log in (ledger.names.dead_letters, ledger.names.history):
+            ledger.remove(next(each for each in reversed(ledger.of(log)) if b"s-*" in str(each).encode()))
+    assert faults(verdicts(ledger, end=M + 2 * HOUR)) == ([] if is_told else [("s-1", "ignored", None)])
+
+
+def test_a_command_that_history_tells_was_rejected_is_not_ignored_whatever_else_may_have_been_rejected(
+    ledger: Ledger, verdicts: Verdicts
+) -> None:
+    ledger.tenants.book = TenantBook([Tenant(name="shop", rules=TenantRules(default_target=ledger.target))])
+    of_shop = ("tenant", "shop")
+    ledger.send("b", M, ("at", M + HOUR), of_shop)
+    ledger.send("b", M + 1, ("at", "soon"), of_shop)
+    ledger.send("b", M + 2, ("at", M + HOUR), ("on-conflict", "keep"), ("target-topic", None), of_shop)
+    ledger.send("c", M + 3, ("at", M + HOUR), of_shop, partition=ledger.lane_of("b"))
+    ledger.run(M + 3)
+    ledger.run_until(M + 2 * HOUR)
     assert not explained(verdicts(ledger, end=M + 2 * HOUR))
 
 

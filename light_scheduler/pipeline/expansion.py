@@ -55,12 +55,12 @@ def expand(entry: Entry, start: int, end: int) -> list[int]:
     """Return when a schedule's firings are delivered before `end`, at most MOST_FIRINGS, overdue ones at `start`."""
     entry = caught_up(entry, start)
     progress = entry.progress
+    wanted_since = wanted_from(entry, start)
     asked = [*progress.triggered]
     if progress.paused:
-        return [start] * len(asked)
+        return [start for due in asked if due >= wanted_since]
     if progress.queued is not None:
         asked.append(progress.queued)
-    wanted_since = wanted_from(entry, start)
     planned = takewhile(lambda each: each[1] < end, deliveries(entry, start))
     times = islice((at for due, at in planned if due >= wanted_since), MOST_FIRINGS)
     return [*(max(start, due) for due in asked if due >= wanted_since), *times]

@@ -214,6 +214,16 @@ def test_firings_that_are_passed_over_are_those_that_the_engine_would_go_through
     assert expand(entry, BACK, END) == [at for _, at in wanted]
 
 
+def test_a_trigger_of_a_paused_schedule_counts_unless_its_time_to_live_has_passed() -> None:
+    ledger = Ledger()
+    target = Target(ledger.target)
+    schedule = Schedule("default", "a", 1, FixedRate(HOUR, M), target, None, [], 0, 0, M, ttl=HOUR)
+    entry = Entry(schedule, Progress(M + HOUR, 0, paused=True, triggered=(BACK - 2 * HOUR, BACK - HOUR, BACK - 1)))
+    ledger.adopt([entry])
+    expected = Counter({BACK: 2})
+    assert Counter(expand(entry, BACK, END)) == expected == delivered(ledger, BACK)
+
+
 def test_a_run_that_waits_for_its_completion_is_taken_to_be_completed_at_once() -> None:
     ledger = Ledger()
     ledger.send("a", M, ("every", "1h"), ("mode", "fixed-delay"))

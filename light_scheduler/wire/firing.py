@@ -13,7 +13,7 @@ key of their schedule, if the message has another. All but keys are UTF-8 text, 
 from __future__ import annotations
 
 from light_scheduler.errors import FormatError
-from light_scheduler.model import Entry, Firing, Headers
+from light_scheduler.model import Entry, Firing, Headers, Schedule
 
 from .fields import CONTROL_PREFIX
 from .record import CommandRecord
@@ -87,9 +87,15 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
     ]
     if progress.first_due is not None:
         headers.append(("schedule-original-due", b"%d" % progress.first_due))
-    if schedule.acknowledgement is not None and (key := schedule.key) not in (None, schedule.target.key):
+    if (key := told_key(schedule)) is not None:
         headers.append(("schedule-key", key))
     return headers
+
+
+def told_key(schedule: Schedule) -> bytes | None:
+    """Return the key of a schedule that its firings tell besides their own; None: they tell none."""
+    key = None if schedule.acknowledgement is None else schedule.key
+    return None if key == schedule.target.key else key
 
 
 def parse_firing(record: CommandRecord) -> Firing:

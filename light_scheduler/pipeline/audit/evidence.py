@@ -65,7 +65,7 @@ LONGEST_ID = 10_000
 """Characters of an id that history repeats; longer ones stand there as none."""
 
 _DIGEST = "digest"
-_FIRING_ID = CONTROL_PREFIX + "firing-id"
+_FIRING_ID, _KEY = (CONTROL_PREFIX + name for name in ("firing-id", "key"))
 _FORMS: tuple[type[Any], ...] = (
     ScheduleCommand,
     ControlCommand,
@@ -196,7 +196,7 @@ def standing_row(tenant: str, id: str, lane: int, commands_topic: str, standing:
 
 def seen_of(row: Row) -> Seen:
     """Read a delivered message; its value is a digest already. Raises FormatError."""
-    firing = parse_firing(row)
+    firing, named = parse_firing(row), dict(row.headers)
     return Seen(
         RecordId(row.topic, row.partition, row.offset),
         row.timestamp,
@@ -208,7 +208,8 @@ def seen_of(row: Row) -> Seen:
         RecordId(firing.source_topic, firing.source_partition, firing.source_offset),
         firing.original_due,
         firing.delivery_id,
-        dict(row.headers).get(_FIRING_ID) == firing.firing_id.encode(),
+        named.get(_FIRING_ID) == firing.firing_id.encode(),
+        named.get(_KEY),
         firing.key,
         firing.payload,
         headers_digest(firing.headers),

@@ -16,7 +16,8 @@ from .promises import Name
 
 class Seen(NamedTuple):
     """A message in a target topic. `payload` and `headers` are digests, those of the user; `timestamp` is its record's
-    (UTC epoch ms). `has_own_firing_id`: its header `schedule-firing-id` is that of its id and time.
+    (UTC epoch ms). `has_own_firing_id`: its header `schedule-firing-id` is that of its id and time. `told_key` is its
+    header `schedule-key`.
     """
 
     place: RecordId
@@ -30,6 +31,7 @@ class Seen(NamedTuple):
     original_due: int | None
     delivery_id: str | None
     has_own_firing_id: bool
+    told_key: bytes | None
     key: bytes | None
     payload: bytes | None
     headers: bytes

@@ -12,6 +12,7 @@ import msgspec
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import Command, DeadLetterCause, Entry, EventType, delivery_id
 from light_scheduler.pipeline.lag import LAG_MS
+from light_scheduler.wire.firing import told_key
 
 from .deliveries import Deliveries
 from .faults import Fault, FaultKind
@@ -285,6 +286,7 @@ def _parts(promise: Promise, seen: Seen, commands_topic: str) -> Iterable[tuple[
     yield "source headers", seen.source == (commands_topic, schedule.source_partition, schedule.source_offset)
     yield "header schedule-firing-id", seen.has_own_firing_id
     yield "header schedule-original-due", seen.original_due == progress.first_due
+    yield "header schedule-key", seen.told_key in (told_key(schedule), None)  # which older versions did without
     named = delivery_id(seen.source, seen.version, seen.sequence, seen.due, seen.attempt)
     yield "header schedule-delivery-id", seen.delivery_id in (named, None)  # it is not in messages of older versions
 

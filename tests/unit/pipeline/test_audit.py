@@ -270,6 +270,30 @@ def test_what_is_wrong_is_found_and_nothing_else(name: str, busy: Ledger, verdic
     assert faults(verdicts(busy, end=M + 2 * HOUR)) == expected
 
 
+@pytest.mark.parametrize(
+    ("key", "is_altered"),
+    [(b"shop-7", False), (b"shop-8", True), (None, False)],
+    ids=["its own", "another", "none, as in an older version"],
+)
+def test_the_key_that_a_firing_tells_is_that_of_its_schedule(
+    key: bytes | None, is_altered: bool, ledger: Ledger, verdicts: Verdicts
+) -> None:
+    ledger.send("shop-7", M, ("id", "a"), ("at", M + HOUR), ("target-key", "m"), ("ack-timeout", "1h"))
+    ledger.run_until(M + HOUR)
+    firing = firing_of(ledger, "a")
+    assert firing.headers[-1] == ("schedule-key", b"shop-7")
+    ledger.change(
+        firing, replace(firing, headers=[*firing.headers[:-1], *([] if key is None else [("schedule-key", key)])])
+    )
+    assert faults(verdicts(ledger, end=M + HOUR)) == ([("a", "altered", M + HOUR)] if is_altered else [])
+
+
+def test_a_key_that_a_firing_has_no_reason_to_tell_is_found(busy: Ledger, verdicts: Verdicts) -> None:
+    firing = firing_of(busy, "once-3")
+    busy.change(firing, replace(firing, headers=[*firing.headers, ("schedule-key", b"once-3")]))
+    assert faults(verdicts(busy, end=M + 2 * HOUR)) == [("once-3", "altered", M + HOUR + 3)]
+
+
 def test_a_copy_in_another_topic_is_the_duplicate_and_the_genuine_message_is_not_blamed(
     busy: Ledger, verdicts: Verdicts
 ) -> None:

@@ -170,17 +170,21 @@ class _Loader:
         if self._file is not None and self._mark(self._file_key, FileMark) is None:
             marks[self._file_key] = self._file
         if mark is None or new:
-            now, is_told = (self._now, True) if mark is None else (mark.at, unsent is not None)
-            refused = [number for number, one in enumerate(made) if isinstance(one, Refusal)]
-            is_held = any(isinstance(one, Refusal) and one.held for one in made)
-            batch_mark = BatchMark(now, len(made), is_held, by, len(new))
-            if is_told:
-                batch_mark = batch_mark.refusing(refused if unsent is None else unsent.intersection(refused))
-            marks[key] = marks[content] = batch_mark
+            marks[key] = marks[content] = self._mark_of(made, mark, by, len(new))
         self._write(new, marks)
         # A task that is run again, as after the loss of an executor, finds what it wrote the first time.
         sent = mark.sent if mark is not None and mark.by == by and not new else len(new)
         return self._report(batch, start, made, sent)
+
+    def _mark_of(self, made: list[Record | Refusal], before: BatchMark | None, by: str, sent: int) -> BatchMark:
+        """Return the mark with which so many rows of a batch are sent; `before` is the one that it has, if any."""
+        refused = {number: one for number, one in enumerate(made) if isinstance(one, Refusal)}
+        is_held = any(refusal.held for refusal in refused.values())
+        mark = BatchMark(self._now if before is None else before.at, len(made), is_held, by, sent)
+        if before is None:
+            return mark.refusing(refused)
+        unsent = before.unsent()
+        return mark if unsent is None else mark.refusing(unsent.intersection(refused))
 
     def _may_repeat(self) -> bool:
         """Return whether rows of a batch that has no mark may have been sent."""

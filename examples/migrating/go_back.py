@@ -133,11 +133,12 @@ async def main() -> None:
     found, uncertain = await delivered(settings, given.topic, dialect_named(dialects[given.topic]))
     headers = CANCEL_OF_KARAFKA if dialects[given.topic] == "karafka" else None
     async with AIOKafkaProducer(**settings.connection.aiokafka(), enable_idempotence=True) as producer:
+        sent = []
         for partition, key in found:
             print(f"partition {partition}: {key!r}")
             if given.write:
-                await producer.send(given.topic, None, key, partition, headers=headers)
-        await producer.flush()
+                sent.append(await producer.send(given.topic, None, key, partition, headers=headers))
+        await asyncio.gather(*sent)
     for partition, key in uncertain:
         print(f"partition {partition}: {key!r} is left out: {UNCERTAIN}")
     print(f"{len(found)} keys delivered" + ("" if given.write else "; add --write to mark them"))

@@ -30,14 +30,15 @@ async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Locati
     async with ScheduleReader(url, settings.web_token, settings.http_security) as reader:
         try:
             async with asyncio.timeout(ASK_TIMEOUT_S):
-                worker = await reader.identity()
+                asking = await reader.identity()
+                worker = await reader.application(asking)
         except (ClientError, TimeoutError) as error:
             _warn(str(error) or f"{reader.url} did not answer within {ASK_TIMEOUT_S:g} s", id)
             return None
         if worker.app_id != settings.app_id:
             _warn(f"the worker at {reader.url} is of application {worker.app_id}, not {settings.app_id}", id)
             return None
-        if worker.tenants is not None and tenant not in worker.tenants:
+        if asking.tenants is not None and tenant not in asking.tenants:
             _warn(f"the token may not see the schedules of tenant {tenant!r}", id)
             return None
         found = await reader.get(tenant, id)

@@ -140,17 +140,14 @@ class LaneCycles:
         made = await self._make(table)
         if made.is_empty:
             made.overlay.settle_floors()
+            self._budget.commit()  # what waits for its target stays passed over
             self._growth.settle(made.cycle, made.slice, made.now)
             if made.slice is not None:  # what it looked at stays; there is more
                 await asyncio.sleep(0)
                 return
             if made.due.entries:
                 return  # what was due waits for its target, as became known just now
-            if (
-                made.kinds
-                and self._work_search.is_active
-                and self._work_search.rested(is_caught_up=self._intake.backlog_taken)
-            ):
+            if made.kinds and self._work_search.is_active and self._has_searched_on(made):
                 return
             if made.kinds and made.now - table.checkpoint.complete_at < CHECKPOINT_MS and not self._input.has_jumped:
                 cycle = made.cycle
@@ -158,6 +155,13 @@ class LaneCycles:
                 await self._rest(made.now, min(filter(None, turns), default=None), table, producer)
                 return
         await self._commit(made, table, producer)
+
+    def _has_searched_on(self, made: _Made) -> bool:
+        """Learn of an empty cycle of the search for failing work; return whether another is to follow at once."""
+        if made.due.next_due is not None and made.due.next_due <= made.now:
+            self._work_search.succeeded([])  # it came no further than to what waits for its target
+            return True
+        return self._work_search.rested(is_caught_up=self._intake.backlog_taken)
 
     async def _let_gather(self) -> None:
         """Wait for firings to become due where transactions had better be larger, unless somebody rings.

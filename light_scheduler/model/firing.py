@@ -26,7 +26,7 @@ class Firing(msgspec.Struct, frozen=True, gc=False):
 
     `original_due` is when the first attempt of a backoff series was due; None for other schedules. `delivery_id` is
     unique for each message: deduplicate by it. `schedule_key` is the key of the schedule that `complete` and `extend`
-    need; a message that waits for no completion may have another than its schedule.
+    need; a message that is not to be completed may have another than its schedule.
     """
 
     tenant: str

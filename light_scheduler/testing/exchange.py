@@ -73,8 +73,9 @@ class Exchange:
         own = self.scheduler.commands_topic
         if command.topic not in (None, own):
             raise BrokerError(f"topic {command.topic} does not exist: {own} is the commands topic")
-        key, value, headers = command.key, command.value, command.headers
-        partition, offset = self.scheduler.send(key, value, headers, command.partition)
+        is_there = command.partition is None or command.partition < len(self.scheduler.tables)
+        place = command.partition if is_there or not command.or_by_key else None
+        partition, offset = self.scheduler.send(command.key, command.value, command.headers, place)
         return Receipt(command.tenant, command.id, partition, offset)
 
     def _new_results(self) -> dict[bytes, Result]:

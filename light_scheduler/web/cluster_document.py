@@ -43,5 +43,5 @@ class IdentityDocument(msgspec.Struct, frozen=True, kw_only=True):
     role: Annotated[str, Meta(description="metrics, read, write or admin.")]
     tenants: Annotated[list[str] | None, Meta(description="Tenants of the token; null: all.")]
     version: Annotated[str, Meta(description="Version of the worker.")]
-    app_id: Annotated[str, Meta(description="Application of the worker.")]
-    commands_topics: dict[str, Annotated[str, Meta(description="Dialect of the topic.")]]
+    app_id: Annotated[str | None, Meta(description="Application of the worker.")] = None
+    commands_topics: dict[str, Annotated[str, Meta(description="Dialect of the topic.")]] | None = None

@@ -35,12 +35,28 @@ T = TypeVar("T", bound=msgspec.Struct)
 P = TypeVar("P", SchedulePage, HistoryPage, ChangePage, DeadLetterPage)
 
 
+class ApplicationView(msgspec.Struct, frozen=True):
+    """An application, and the dialect of each of its commands topics."""
+
+    app_id: str
+    commands_topics: dict[str, str]
+
+
 class ScheduleReader(WorkerHttp):
     """Raises QueryError naming a parameter that the worker refuses, ClientError if there is no full answer."""
 
     async def identity(self) -> IdentityDocument:
-        """Return who asks, and which application."""
-        document = await self._answer("/api/v1/identity", {}, IdentityDocument)
+        """Return who asks."""
+        return await self._required("/api/v1/identity", IdentityDocument)
+
+    async def application(self, asking: IdentityDocument) -> ApplicationView:
+        """Return which application a worker is of: it says so with who asks, unless it is of an earlier version."""
+        if asking.app_id is None or asking.commands_topics is None:
+            return await self._required("/info", ApplicationView)
+        return ApplicationView(asking.app_id, asking.commands_topics)
+
+    async def _required(self, path: str, kind: type[T]) -> T:
+        document = await self._answer(path, {}, kind)
         if document is None:
             raise self._no_worker()
         return document

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from light_scheduler.model import Entry, Headers
 
-from .firing import firing_headers
+from .firing import REPORTED, firing_headers
 
 _Header = tuple[str, bytes]
 
@@ -47,7 +47,7 @@ def fired_headers(fired_at: int, source_topic: bytes) -> Callable[[Entry, bytes]
     def headers(entry: Entry, id: bytes) -> Headers:
         nonlocal last_tenant, last, tenant_header
         schedule, progress = entry.schedule, entry.progress
-        if progress.first_due is not None or schedule.acknowledgement is not None:
+        if schedule.acknowledgement is not None or isinstance(schedule.trigger, REPORTED):
             return firing_headers(entry, fired_at, source_topic)
         this = progress.due, progress.sequence, progress.attempt, schedule.version, schedule.source_partition
         if this != last:

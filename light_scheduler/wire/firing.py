@@ -5,7 +5,7 @@
     schedule-delivery-id
 
 Those of a backoff series also have `schedule-original-due`, when its first attempt was due; those of dead letters
-that were sent again `schedule-redriven-from` (see `redrive`); those that wait for their completion `schedule-key`, the
+that were sent again `schedule-redriven-from` (see `redrive`); those that can be reported completed `schedule-key`, the
 key of their schedule, if the message has another. All but keys are UTF-8 text, numbers in decimal; due times and
 `fired-at` are UTC epoch ms.
 """
@@ -13,7 +13,7 @@ key of their schedule, if the message has another. All but keys are UTF-8 text, 
 from __future__ import annotations
 
 from light_scheduler.errors import FormatError
-from light_scheduler.model import Entry, Firing, Headers, Schedule
+from light_scheduler.model import Backoff, Entry, Firing, FixedDelay, Headers, Schedule
 
 from .fields import CONTROL_PREFIX
 from .record import CommandRecord
@@ -33,6 +33,9 @@ LAST_HEADERS = (
     "delivery-id",
 )
 """The names of a firing's last headers, without their prefix, in this order, unless it has one of those that follow."""
+
+REPORTED = FixedDelay, Backoff
+"""Triggers of schedules that consumers can report completed though these name no time-out."""
 
 _HEADERS = frozenset(CONTROL_PREFIX + name for name in (*LAST_HEADERS, "original-due", "redriven-from", "key"))
 
@@ -93,9 +96,9 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
 
 
 def told_key(schedule: Schedule) -> bytes | None:
-    """Return the key of a schedule that its firings tell besides their own; None: they tell none."""
-    key = None if schedule.acknowledgement is None else schedule.key
-    return None if key == schedule.target.key else key
+    """Return the key of a schedule that its firings tell besides their own, for reports; None: they tell none."""
+    is_reported = schedule.acknowledgement is not None or isinstance(schedule.trigger, REPORTED)
+    return schedule.key if is_reported and schedule.key != schedule.target.key else None
 
 
 def parse_firing(record: CommandRecord) -> Firing:

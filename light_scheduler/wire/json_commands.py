@@ -300,7 +300,7 @@ def _not_known(path: str) -> InvalidCommand:
     if path in _WITHIN:
         group, _, inner = path.partition(".")
         return InvalidCommand(path, f'is not known; did you mean "{group}": {{"{inner}": ...}}?')
-    field = path.removeprefix("trigger.").replace("_", "-")
+    field = path.removeprefix("trigger.").replace("_", "-") if path != "trigger.key" else path
     return InvalidCommand(path or '""', why_unknown(field, path, _PATHS))
 
 

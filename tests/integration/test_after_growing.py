@@ -15,7 +15,7 @@ from support.moving import AFTER, BEFORE, MOVES
 
 from light_scheduler.cli import cli
 from light_scheduler.cli.growing import grow, moved
-from light_scheduler.client import BlockingSchedulerClient, parse_firing
+from light_scheduler.client import BlockingSchedulerClient, FixedDelay, parse_firing
 from light_scheduler.model import Firing, Outcome
 from light_scheduler.wire import partition_for
 
@@ -26,6 +26,10 @@ KEY = MOVES.decode()
 FORMER, HOME = partition_for(MOVES, BEFORE), partition_for(MOVES, AFTER)
 
 
+def moves(key: bytes) -> bool:
+    return partition_for(key, BEFORE) != partition_for(key, AFTER)
+
+
 def elsewhere(name: str) -> str:
     """Return an id that, as a key, belongs to another partition than `KEY`, before and after."""
     ids = (f"{name}-{number}" for number in count())
@@ -33,6 +37,8 @@ def elsewhere(name: str) -> str:
 
 
 FIRED, REPLACED, PAUSED, CANCELLED = map(elsewhere, ("fired", "replaced", "paused", "cancelled"))
+DELAYED = next(id for id in (f"delayed-{number}" for number in count()) if moves(id.encode()))
+"""This one has no key of its own, and moves too."""
 
 
 async def test_a_schedule_that_has_moved_is_found_by_its_id_and_completed_by_its_firing(served: Application) -> None:
@@ -58,6 +64,7 @@ async def test_a_schedule_that_has_moved_is_found_by_its_id_and_completed_by_its
         )
         for id in (REPLACED, PAUSED, CANCELLED):
             await client.schedule(id, topic=topic, at=YEAR_2100, key=KEY)
+        await client.schedule(DELAYED, topic=topic, trigger=FixedDelay(3_600_000), paused=True, target_key="message")
         before = await fired()
         commands = served.settings.topics.commands
         await asyncio.to_thread(grow, served.settings, commands, AFTER)
@@ -72,6 +79,12 @@ async def test_a_schedule_that_has_moved_is_found_by_its_id_and_completed_by_its
         with BlockingSchedulerClient(served.settings.broker, app_id=served.settings.app_id) as blocking:
             completed = await asyncio.to_thread(blocking.complete, after)
         assert completed.outcome is Outcome.COMPLETED
+
+        assert (await client.trigger(DELAYED)).outcome is Outcome.TRIGGERED
+        async with asyncio.timeout(30):
+            delayed = parse_firing(await consumer.getone())
+        assert (delayed.key, delayed.schedule_key) == (b"message", DELAYED.encode())
+        assert (await client.complete(delayed)).outcome is Outcome.COMPLETED
 
     place = f"{worker.url}/api/v1/tenants/default/schedules"
     body = {"trigger": {"at": YEAR_2100 + 1}, "target": {"topic": topic}}
@@ -89,6 +102,7 @@ async def test_a_schedule_that_has_moved_is_found_by_its_id_and_completed_by_its
     assert "paused" in paused.output
     assert {each["id"]: each["state"] for each in await worker.listed()} == {
         FIRED: "pending",
+        DELAYED: "paused",
         REPLACED: "pending",
         PAUSED: "paused",
     }

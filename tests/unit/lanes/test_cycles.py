@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from support.outages import Topics
@@ -643,3 +644,41 @@ async def test_nothing_gathers_into_an_instant_that_is_to_be_prepared(
     await asyncio.sleep(0.01)
     assert pause.done() is not gathers
     pause.cancel()
+
+
+@pytest.mark.parametrize("searches", [True, False])
+async def test_what_waits_for_its_target_stays_passed_over_though_a_cycle_holds_nothing(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch, searches: bool
+) -> None:
+    """Else tenants of which much waits would come first again, and others never."""
+    cycles = crowded_on(partition, [])
+    if searches:
+        cycles.failures.work_search.failed(4, [])
+    make, fair = cycles._make, cycles._budget._fair
+
+    async def passing_over(table: Any) -> Any:
+        made = await make(table)
+        fair.share({"waits": lambda asked: asked}, 5.0)
+        return made._replace(due=made.due._replace(next_due=AT), is_bulk_at_work=False)
+
+    monkeypatch.setattr(cycles, "_make", passing_over)
+    monkeypatch.setattr(cycles, "_rest", AsyncMock())
+    monkeypatch.setattr(cycles, "_check_own_topics", Mock())
+    await cycles.cycle(partition.table, cast(Any, TakesAll(partition)))
+    passed_over = dict(fair._served)
+    assert passed_over
+    cycles._budget.begin()
+    assert fair._served == passed_over
+
+
+async def test_a_search_goes_on_behind_what_waits_for_its_target(partition: Partition) -> None:
+    cycles = crowded_on(partition, [])
+    search = cycles.failures.work_search
+    search.failed(4, [])
+    search.succeeded([])
+    made = await cycles._make(partition.table)
+    assert made.kinds == {Kind.COMMAND}
+    assert cycles._has_searched_on(made._replace(due=made.due._replace(next_due=AT)))
+    assert search._limits[Kind.COMMAND] == 2
+    assert cycles._has_searched_on(made._replace(due=made.due._replace(next_due=AT + 1)))
+    assert Kind.BULK not in search._limits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from support.web_cluster.schedules import TOPIC, make_entry, put
 
@@ -11,6 +12,9 @@ from light_scheduler.cli.location import Location, place_of
 from light_scheduler.connection import Secret
 from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings
+from light_scheduler.web.schedule_client import ScheduleReader
+
+replace = msgspec.structs.replace
 
 
 async def test_it_goes_to_the_partition_that_has_the_schedule(
@@ -73,3 +77,17 @@ async def test_what_a_worker_wants_of_a_token_is_said(
     said = capsys.readouterr().err
     assert "This needs a token with the role read" in said
     assert "sent to the partition of key 'a'" in said
+
+
+async def test_a_worker_of_an_earlier_version_is_asked_for_its_application(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer about who asks does not name the application."""
+    cluster.put("a", partition=3)
+    identity = ScheduleReader.identity
+
+    async def of_earlier_version(self: ScheduleReader) -> Any:
+        return replace(await identity(self), app_id=None, commands_topics=None)
+
+    monkeypatch.setattr(ScheduleReader, "identity", of_earlier_version)
+    assert await place_of(Settings(), workers[0].url, "default", "a") == Location(TOPIC, 3)

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from light_scheduler.errors import FormatError
 from light_scheduler.model import (
     Acknowledgement,
+    Backoff,
     Entry,
     Firing,
+    FixedDelay,
     Headers,
     HomeKey,
     Once,
@@ -97,14 +99,23 @@ def test_what_is_written_reads_back(headers: Headers, id: str, version: int, seq
     ],
 )
 @pytest.mark.parametrize("headers_of", [firing_headers, in_a_run])
+@pytest.mark.parametrize(
+    "to_report",
+    [
+        {"acknowledgement": Acknowledgement(60_000, 10)},
+        {"trigger": FixedDelay(60_000)},
+        {"trigger": Backoff((60_000,))},
+    ],
+    ids=["acknowledged", "fixed delay", "backoff"],
+)
 def test_a_firing_to_complete_tells_the_key_of_its_schedule_if_its_own_is_another(
-    headers_of: Any, home: Any, key: bytes | None, told: bytes | None
+    headers_of: Any, to_report: dict[str, Any], home: Any, key: bytes | None, told: bytes | None
 ) -> None:
     fired = entry([])
     schedule = replace(fired.schedule, target=Target("t", key), home_key=home)
     assert "schedule-key" not in dict(headers_of(Entry(schedule, fired.progress), AT, b"commands"))
-    acknowledged = Entry(replace(schedule, acknowledgement=Acknowledgement(60_000, 10)), fired.progress)
-    headers = headers_of(acknowledged, AT, b"commands")
+    reported = Entry(replace(schedule, **to_report), fired.progress)
+    headers = headers_of(reported, AT, b"commands")
     assert dict(headers).get("schedule-key") == told
     record = replace_fields(message(headers), key=key)
     assert parse_firing(record).schedule_key == (key if told is None else told)

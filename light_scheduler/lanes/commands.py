@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-import msgspec
-
 from light_scheduler.engine import FairQueue, check_bulk, check_tenant, decide, distributed, with_default_target
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import BulkCommand, Command, Entry, ScheduleCommand
+from light_scheduler.model import BulkCommand, Command, Entry
 from light_scheduler.model.adoption import Adoption, Emptied
-from light_scheduler.wire import CommandRecord
+from light_scheduler.wire import CommandRecord, with_key_of
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.lane_marks import Count, Loan, Origin, as_sent, mark_of
 from light_scheduler.wire.requester import requester_of
@@ -240,8 +238,7 @@ class Commands:
         current: Entry | None = self._overlay.get(name)
         if current is not None and self._bulk.any_at_work:
             current = self._bulk.catch_up(name, current)
-        if isinstance(command, ScheduleCommand) and record.key not in (None, command.key):
-            command = msgspec.structs.replace(command, key=record.key)  # that is what it was sent by
+        command = with_key_of(record, command)
         if origin is not None and self._moving.pass_on(record, command, name, current, origin):
             return
         try:

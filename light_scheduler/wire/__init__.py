@@ -24,7 +24,7 @@ from .ids import derived_id, record_id, time_ordered_id
 from .instants import format_instant, instant_of, parse_instant
 from .json_commands import command_schema, json_command
 from .partitioner import partition_for
-from .record import CommandRecord, UnsentRecord
+from .record import CommandRecord, UnsentRecord, with_key_of
 from .trigger_fields import trigger_fields
 
 __all__ = [
@@ -57,4 +57,5 @@ __all__ = [
     "result_headers",
     "time_ordered_id",
     "trigger_fields",
+    "with_key_of",
 ]

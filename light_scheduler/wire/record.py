@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from light_scheduler.model import Headers
+import msgspec
+
+from light_scheduler.model import Command, Headers, ScheduleCommand
 
 
 class CommandRecord(Protocol):
@@ -49,3 +51,13 @@ class UnsentRecord(NamedTuple):
     timestamp: int = 0
     partition: int = 0
     offset: int = 0
+
+
+def with_key_of(record: CommandRecord, command: Command) -> Command:
+    """Return a command as a lane carries it out: a schedule has the key that its record was sent by, if there is one.
+
+    A value may give another key, but the record's is the one that has decided the partition.
+    """
+    if isinstance(command, ScheduleCommand) and record.key not in (None, command.key):
+        return msgspec.structs.replace(command, key=record.key)
+    return command

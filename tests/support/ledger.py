@@ -83,10 +83,13 @@ class _Batches:
 class Ledger:
     """`target` has four partitions; topics that do not exist refuse what is sent to them."""
 
-    def __init__(self, app_id: str = "app", partitions: int = 2, rules: FiringRules | None = None) -> None:
+    def __init__(
+        self, app_id: str = "app", partitions: int = 2, rules: FiringRules | None = None, dialect: str = "native"
+    ) -> None:
         self.names = TopicNames(app_id)
         self.target = f"{app_id}-target"
         self.partitions = partitions
+        self.dialect = dialect
         self.rules = rules or FiringRules()
         self.limits = Limits(1_000_000, 512, frozenset({self.names.history, self.names.dead_letters}))
         self.records: dict[tuple[str, int], list[Record]] = defaultdict(list)
@@ -254,7 +257,7 @@ class Ledger:
         context = LaneContext(
             names.commands,
             lane,
-            dialect_named("native"),
+            dialect_named(self.dialect),
             names,
             self.limits,
             self.rules,

@@ -39,7 +39,7 @@ from light_scheduler.model import (
 )
 from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.pipeline.schemas import HEADERS_TYPE
-from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, parse_firing
+from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, parse_firing, with_key_of
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.lane_marks import BULK_COUNT, Count, Loan, as_sent, mark_of
@@ -133,6 +133,7 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
             record = as_sent(record, mark)
         command = _decoded(dialect, record)
         limits.check(command)
+        command = with_key_of(record, command)
     except InvalidCommand:
         envelope = dialect.salvage(record)
         id = envelope.id or ""

@@ -208,7 +208,7 @@ def evidence(ledger: Ledger, targets: Sequence[str] = ()) -> list[Row]:
 
 
 def _command(ledger: Ledger, record: Record) -> Row:
-    tenant, id, asked, origin = asked_of(record, dialect_named("native"), ledger.limits)
+    tenant, id, asked, origin = asked_of(record, dialect_named(ledger.dialect), ledger.limits)
     return _row(tenant, id, record.partition, COMMAND, record, encode_asked(asked))._replace(key=origin)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -286,6 +287,20 @@ def test_the_key_that_a_firing_tells_is_that_of_its_schedule(
         firing, replace(firing, headers=[*firing.headers[:-1], *([] if key is None else [("schedule-key", key)])])
     )
     assert faults(verdicts(ledger, end=M + HOUR)) == ([("a", "altered", M + HOUR)] if is_altered else [])
+
+
+def test_the_key_of_a_schedule_is_the_one_that_its_command_was_sent_by_whatever_its_value_says(
+    verdicts: Verdicts,
+) -> None:
+    ledger = Ledger(dialect="json")
+    asked = {"command": "schedule", "key": "customer-7", "trigger": {"at": M + HOUR}, "ack_timeout": "1h"}
+    for id, key in (("a", b"abc"), ("b", None)):
+        value = json.dumps({**asked, "id": id, "target": {"topic": ledger.target}}).encode()
+        lane = ledger.lane_of("customer-7" if key is None else "abc")
+        ledger.append(ledger.names.commands, lane, M, key, value, [])
+    ledger.run_until(M + HOUR)
+    assert [firing_of(ledger, id).header("schedule-key") for id in "ab"] == [b"abc", None]
+    assert faults(verdicts(ledger, end=M + HOUR)) == []
 
 
 def test_a_key_that_a_firing_has_no_reason_to_tell_is_found(busy: Ledger, verdicts: Verdicts) -> None:

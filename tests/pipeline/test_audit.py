@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 from support.application import Application
 from support.ledger import Ledger, Record
@@ -25,6 +26,8 @@ from light_scheduler.model import Requester, TopicNames
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.pipeline import archive, export
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, Imported, main
+from light_scheduler.pipeline.audit.evidence import HISTORY, IMPORTED, SCHEMA
+from light_scheduler.pipeline.audit.gathering import where_told
 from light_scheduler.pipeline.import_decisions import adopted
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.testing import Kafka
@@ -231,12 +234,13 @@ def test_spark_finds_a_series_that_history_has_wrong_by_itself(ledger: Ledger, a
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("partitions", "kinds"),
-    [(3, {"unexpected"}), (2, {"unexpected", "missing"})],
-    ids=["as many partitions", "more partitions"],
+    ("partitions", "grown", "kinds"),
+    [(3, 3, {"unexpected"}), (2, 3, {"unexpected", "missing"}), (3, 8, {"unexpected"})],
+    ids=["as many partitions", "more partitions", "partitions added since"],
 )
 def test_an_application_that_began_with_an_import_is_judged_by_the_table_that_was_imported(
     partitions: int,
+    grown: int,
     kinds: set[str],
     ledger: Ledger,
     audit: Audit,
@@ -262,10 +266,46 @@ def test_an_application_that_began_with_an_import_is_judged_by_the_table_that_wa
     ledger.run_until(M + 2 * HOUR)
 
     assert set(audit(ledger).fault_counts) == kinds, "what nobody asked for"
+    if grown > ledger.partitions:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        for added in admin.create_partitions([NewPartitions(ledger.names.commands, grown)]).values():
+            added.result(30)
     summary = audit(ledger, imported=Imported(table, topics={old.target: ledger.target}))
 
     assert (list(summary.faults), summary.unjudged, summary.schedules) == ([], 0, 6)
     assert summary.firings == len(ledger.of(ledger.target)) == 4 + 6
+
+
+TOLD: dict[str, tuple[list[int], list[tuple[int, str]], list[int]]] = {
+    "of nothing": ([4], [], [4]),
+    "where it is taken to be": ([4], [(4, "fired")], [4]),
+    "elsewhere": ([4], [(0, "fired"), (0, "finished")], [0]),
+    "elsewhere, with refusals before": ([4], [(0, "rejected"), (0, "fired")], [0]),
+    "elsewhere first": ([4], [(0, "fired"), (4, "fired")], [4]),
+    "of a command that was passed on": ([4], [(0, "moved")], [4]),
+    "elsewhere, by a command": ([4], [(0, "scheduled"), (0, "fired")], [4]),
+    "elsewhere, and later by a command": ([4], [(0, "fired"), (0, "scheduled")], [0]),
+    "in two other places": ([4], [(0, "fired"), (1, "fired")], [4]),
+    "of one of two": ([0, 1], [(0, "fired")], [0, 1]),
+}
+"""Lanes that an import is taken to have put an id into, what history tells of it in which lane, and where it was."""
+
+
+def test_an_imported_schedule_was_where_history_tells_of_it(spark: SparkSession) -> None:
+    table = []
+    for id, (lanes, lines, _) in TOLD.items():
+        table += [("default", id, lane, IMPORTED, "topic", lane, 0, 0, None, b"", []) for lane in lanes]
+        for offset, (lane, event) in enumerate(lines):
+            value = json.dumps({"event": event}).encode()
+            table.append(("default", id, lane, HISTORY, "topic", 0, offset, 0, None, value, []))
+    evidence = spark.createDataFrame(table, SCHEMA)
+    found = where_told(evidence.where(f"kind = {IMPORTED}"), evidence.where(f"kind = {HISTORY}"))
+    assert found.columns == evidence.columns
+    places: dict[str, list[int]] = {id: [] for id in TOLD}
+    for row in sorted(found.collect(), key=lambda row: row.lane):
+        places[row.id].append(row.lane)
+        assert row.partition == row.lane
+    assert places == {id: expected for id, (_, _, expected) in TOLD.items()}
 
 
 def test_a_wrong_application_id_is_told(spark: SparkSession, kafka: Kafka, prefix: str) -> None:

@@ -9,6 +9,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import Entry, EventType
 from light_scheduler.pipeline.import_decisions import Destination, adopted, place_in
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_types
 from light_scheduler.wire.build import ANY
@@ -37,6 +39,9 @@ OF_HISTORY = (
 
 _PLACE = ("topic", "partition", "offset")
 
+_OF_COMMANDS_ALONE = (EventType.REJECTED.value, EventType.MOVED.value)
+"""Events that tell of a command, and not that there is a schedule."""
+
 
 def imported(
     table: DataFrame,
@@ -47,7 +52,8 @@ def imported(
     """Return the evidence of schedules that were imported from a table that `export` wrote.
 
     `commands_topics` has the commands topic that the schedules of each one of the table went to, `topics` new names of
-    targets, and `partitions` how many those commands topics have; None: as many as those of the table.
+    targets, and `partitions` how many those commands topics have; None: as many as those of the table. The import put
+    schedules elsewhere if the topic has grown since (see `where_told`).
     """
     schema = arrow_schema(COLUMNS)
 
@@ -57,10 +63,41 @@ def imported(
 
     def row(source: str, partition: int, of: int, record: bytes) -> tuple[Any, ...]:
         entry, topic = adopted(decode_entry(record), topics), commands_topics[source]
-        lane = place_in(Destination("", partitions[topic] or of), entry, partition, of)
+        lane = imported_lane(entry, partition, of, partitions[topic] or of)
         return (*imported_row(entry, topic, lane), IMPORT, None, None, None, None)
 
     return table.select("commands_topic", "partition", "partitions", "record").mapInArrow(rows, COLUMNS)
+
+
+def imported_lane(entry: Entry, partition: int, of: int, partitions: int) -> int:
+    """Return the lane of a schedule that was exported from `partition` of `of`, in a topic of so many `partitions`.
+
+    One without its key was imported into as many as it came from, and stays where it is whatever is added.
+    """
+    try:
+        return place_in(Destination("", partitions), entry, partition, of)
+    except InvalidCommand:
+        return partition
+
+
+def where_told(imported: DataFrame, history: DataFrame) -> DataFrame:
+    """Return the evidence of imported schedules, those in the lane that history tells of which had another one then.
+
+    That is where it begins with anything but a command that schedules them, if it tells of no other lane. `history` is
+    evidence, too. An id that was imported several times stays as it is: nobody can tell which one was where.
+    """
+    whose = ["tenant", "id"]
+    event = F.get_json_object(F.col("value").cast("string"), "$.event")
+    once = imported.groupBy(*whose).agg(F.count("*").alias("number")).where(F.col("number") == 1).select(*whose)
+    lines = history.join(once, whose, "left_semi").select(*whose, "lane", "offset", event.alias("event"))
+    first = lines.where(~F.col("event").isin(*_OF_COMMANDS_ALONE)).groupBy(*whose, "lane")
+    lanes = first.agg(F.min_by("event", "offset").alias("first")).groupBy(*whose)
+    begins = F.when(F.col("first") != EventType.SCHEDULED.value, F.col("lane"))
+    told = lanes.agg(F.collect_set("lane").alias("told"), F.collect_set(begins).alias("begun"))
+    is_elsewhere = ~F.array_contains("told", F.col("lane")) & (F.size("begun") == 1)
+    lane = F.when(is_elsewhere, F.get("begun", F.lit(0))).otherwise(F.col("lane"))
+    placed = imported.join(told, whose, "left").withColumn("lane", lane).withColumn("partition", F.col("lane"))
+    return placed.select(*imported.columns)
 
 
 def is_change() -> Column:

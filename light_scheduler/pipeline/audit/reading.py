@@ -75,7 +75,7 @@ class Evidence:
         self._logs = {**self._logs, **self._source.logs(self._targets)}
         commands = self._source.evidence(self._inputs, Reading("commands", options.inputs, options.limits))
         if options.imported is not None and carried is None:
-            commands = commands.unionByName(self._imported(options.imported))
+            commands = commands.unionByName(self._imported(options.imported, history))
         commands = gathering.widened(kept(commands.select(*gathering.OF_COMMANDS), self._stack))
         # Not whether it is empty, which Spark asks of one partition after the other.
         prefixes = commands.select("prefix")
@@ -86,12 +86,13 @@ class Evidence:
             commands = commands.unionByName(kept(gathering.for_many(commands, self._schedules), self._stack))
         return history.unionByName(commands)
 
-    def _imported(self, imported: Imported) -> DataFrame:
+    def _imported(self, imported: Imported, history: DataFrame) -> DataFrame:
         table = read_export(self._spark, imported.table, imported.format)
         sources = [row.commands_topic for row in table.select("commands_topic").distinct().collect()]
         topics = adopting_topics(sources, self._inputs, imported.topics)
         partitions = {topic: self._logs[topic].partitions for topic in self._inputs}
-        return gathering.widened(gathering.imported(table, topics, imported.topics, partitions))
+        rows = gathering.imported(table, topics, imported.topics, partitions)
+        return gathering.widened(gathering.where_told(rows, history))
 
     def terms(self, bounds: Bounds) -> Terms:
         """Return what holds for all schedules."""

@@ -10,18 +10,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from support.ledger import Ledger, Record
 from support.tries import tries
 
 from light_scheduler.engine import FiringRules
-from light_scheduler.model import EventType
+from light_scheduler.model import Entry, EventType, HomeKey
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.pipeline.audit.cases import cases
 from light_scheduler.pipeline.audit.evidence import imported_row
 from light_scheduler.pipeline.audit.faults import FaultKind
+from light_scheduler.pipeline.audit.gathering import imported_lane
 from light_scheduler.pipeline.audit.verdict import Verdict
 from light_scheduler.pipeline.import_decisions import adopted
-from light_scheduler.wire import decode_history
+from light_scheduler.wire import decode_history, partition_for
 
 from .conftest import Verdicts, evidence, judged, order_of
 
@@ -457,6 +459,20 @@ def test_an_imported_schedule_whose_former_partition_has_another_of_its_id_is_no
     imported = imported_row(adopted(pending, {}), ledger.names.commands, elsewhere)
     rows = sorted([imported, *evidence(ledger)], key=order_of)
     assert set(dict(cases(rows, ledger.names.commands, 0)).values()) == {"moved"}
+
+
+@pytest.mark.parametrize(("partitions", "lane"), [(4, 0), (8, 4)], ids=["as many as it came from", "another number"])
+def test_a_schedule_that_was_imported_is_looked_for_by_its_key_unless_that_is_unknown(
+    partitions: int, lane: int, ledger: Ledger
+) -> None:
+    key = next(f"k-{number}" for number in range(100) if partition_for(f"k-{number}".encode(), 8) == 4)
+    ledger.send(key, M, ("at", M + HOUR))
+    ledger.run(M)
+    (entry,) = ledger.pending()
+    keyless = Entry(structs.replace(entry.schedule, home_key=HomeKey.UNKNOWN), entry.progress)
+    assert partition_for(key.encode(), 4) == 0
+    assert imported_lane(entry, 0, 4, partitions) == lane
+    assert imported_lane(keyless, 0, 4, partitions) == 0
 
 
 def test_a_fault_names_the_record_to_look_at(busy: Ledger, verdicts: Verdicts) -> None:

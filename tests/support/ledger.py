@@ -171,8 +171,41 @@ class Ledger:
     def run(self, now: int) -> None:
         """Let every lane carry out what was recorded by then, and what is due."""
         lanes = range(self.partitions)
-        while sum(self._cycle(lane, now) for lane in lanes):  # each of them every time: they send each other commands
+        while sum(self.cycle(lane, now) for lane in lanes):  # each of them every time: they send each other commands
             pass
+
+    def cycle(self, lane: int, now: int) -> bool:
+        """Let one lane carry out what is there for it, once; return whether there was anything."""
+        table, names = self._tables[lane], self.names
+        overlay, batches = Overlay(table), _Batches(self, now)
+        context = LaneContext(
+            names.commands,
+            lane,
+            dialect_named(self.dialect),
+            names,
+            self.limits,
+            self.rules,
+            self._topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
+            tenants=self.tenants,
+            command_rates=self._command_rates[lane],
+        )
+        cycle = Cycle(context, overlay, batches, now)  # type: ignore[arg-type]
+        log, start = self.records[names.commands, lane], self._taken[lane]
+        waited = cycle.take_delayed(MOST, 1 << 30, FairQueue())
+        commands = list(takewhile(lambda record: record.timestamp <= now, log[start : start + MOST]))
+        for record in commands:
+            cycle.take(record)
+        self._taken[lane] += len(commands)
+        is_bulk_at_work = cycle.advance_bulk(MOST, 1 << 30)
+        self._removals[lane].advance(cycle.transaction, MOST, 1 << 30)
+        stopped = self.tenants.book.stopped
+        due = overlay.due(now, MOST, 1 << 30, None, lambda tenant: 0 if tenant in stopped else None)
+        cycle.fire_due(due, {}, TurnBudget(MOST, 1 << 30))
+        cycle.answer({})
+        cycle.keep_bulk()
+        overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), complete_at=now)
+        self._command_rates[lane].commit()
+        return bool(waited or commands or due.entries or is_bulk_at_work)
 
     def run_until(self, end: int) -> None:
         """Let the lanes wake whenever something is due, up to an instant."""
@@ -250,38 +283,6 @@ class Ledger:
                     except BufferError:
                         producer.poll(0.1)
         assert producer.flush(FLUSH_TIMEOUT_S) == 0
-
-    def _cycle(self, lane: int, now: int) -> bool:
-        table, names = self._tables[lane], self.names
-        overlay, batches = Overlay(table), _Batches(self, now)
-        context = LaneContext(
-            names.commands,
-            lane,
-            dialect_named(self.dialect),
-            names,
-            self.limits,
-            self.rules,
-            self._topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
-            tenants=self.tenants,
-            command_rates=self._command_rates[lane],
-        )
-        cycle = Cycle(context, overlay, batches, now)  # type: ignore[arg-type]
-        log, start = self.records[names.commands, lane], self._taken[lane]
-        waited = cycle.take_delayed(MOST, 1 << 30, FairQueue())
-        commands = list(takewhile(lambda record: record.timestamp <= now, log[start : start + MOST]))
-        for record in commands:
-            cycle.take(record)
-        self._taken[lane] += len(commands)
-        is_bulk_at_work = cycle.advance_bulk(MOST, 1 << 30)
-        self._removals[lane].advance(cycle.transaction, MOST, 1 << 30)
-        stopped = self.tenants.book.stopped
-        due = overlay.due(now, MOST, 1 << 30, None, lambda tenant: 0 if tenant in stopped else None)
-        cycle.fire_due(due, {}, TurnBudget(MOST, 1 << 30))
-        cycle.answer({})
-        cycle.keep_bulk()
-        overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), complete_at=now)
-        self._command_rates[lane].commit()
-        return bool(waited or commands or due.entries or is_bulk_at_work)
 
     def _wakes(self) -> Iterator[int]:
         for lane, table in enumerate(self._tables):

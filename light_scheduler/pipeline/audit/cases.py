@@ -188,6 +188,7 @@ class _Schedule:
             found.unreadable,
             found.imported,
             found.series,
+            any(other.dead_letters.rejected for other in self._by_lane.values() if other is not found),
         )
 
     def others(self) -> list[int]:

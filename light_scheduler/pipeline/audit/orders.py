@@ -102,7 +102,8 @@ class AskedOf(NamedTuple):
     `refused` because they cannot be understood.
 
     `rejected` are offsets of commands that are among the dead letters, `passed_on` of those that another lane has
-    copies of.
+    copies of. The dead letter of a copy of a command for many schedules names the command that was sent: it may have
+    been carried out there, and if other lanes have dead letters (`rejected_elsewhere`), they may be of copies here.
     """
 
     topic: str
@@ -110,6 +111,7 @@ class AskedOf(NamedTuple):
     refused: Sequence[Refused] = ()
     rejected: AbstractSet[int] = frozenset()
     passed_on: AbstractSet[int] = frozenset()
+    rejected_elsewhere: bool = False
 
 
 class Orders:
@@ -124,6 +126,7 @@ class Orders:
         self.rules = rules
         self._rejected = commands.rejected
         self._passed_on = commands.passed_on
+        self._rejected_elsewhere = commands.rejected_elsewhere
 
     def ways(self, state: State, event: HistoryEvent) -> Iterator[Way]:
         """Yield every way to come from a state to a line of history."""
@@ -164,7 +167,7 @@ class Orders:
         yield state
         while not state.following and state.position < len(self.asked):
             asked = self.asked[state.position]
-            if not self._is_rejected_for_many(asked):
+            if not (_is_for_many(asked) and asked.offset in self._rejected):  # of which history tells under its own id
                 try:
                     decision = _decided(asked, state.entry, now)
                 except InvalidCommand:
@@ -174,9 +177,9 @@ class Orders:
             state = state.at(state.position + 1)
             yield state
 
-    def _is_rejected_for_many(self, asked: Command) -> bool:
-        """Return whether a command for many schedules was rejected: history tells that of none of them."""
-        return isinstance(asked, BulkCommand) and asked.selection is not None and asked.offset in self._rejected
+    def _is_rejected_copy(self, asked: Command, event: HistoryEvent) -> bool:
+        """Return whether a line may tell of the refusal of this copy of a command for many schedules."""
+        return self._rejected_elsewhere and _is_for_many(asked) and asked.id == event.id
 
     def quiet(self, state: State, now: int) -> Iterator[State]:
         """Yield a state, and those after turns of which history does not tell: a firing went to the queue.
@@ -205,10 +208,11 @@ class Orders:
             return
         is_rejected = asked.offset in self._rejected
         if event.event is EventType.REJECTED:
+            is_rejected = is_rejected or self._is_rejected_copy(asked, event)
             if is_rejected or self._refuses(asked, state.entry, event.at):
                 yield after, None
             return
-        if is_rejected:
+        if is_rejected and not _is_for_many(asked):
             return
         try:
             decision = _decided(asked, state.entry, event.at)
@@ -253,6 +257,10 @@ class Orders:
             lines = lines_of(turn, entry, state.since)
             if lines and lines[0].is_told_by(event):
                 yield state._replace(entry=turn.entry, following=tuple(lines[1:])), lines[0]
+
+
+def _is_for_many(command: Command) -> bool:
+    return isinstance(command, BulkCommand) and command.selection is not None
 
 
 def _decided(command: Command, entry: Entry | None, now: int) -> Decision:

@@ -91,7 +91,8 @@ class History(Protocol):
 class Case(NamedTuple):
     """All records about one schedule of one lane, each kind in the order of its log; `recorded` can be read once.
 
-    `passed_on` are offsets of commands of which another lane has copies. `imported` is the schedule as it was pending
+    `passed_on` are offsets of commands of which another lane has copies, `rejected_elsewhere` is whether other lanes
+    have dead letters of commands. `imported` is the schedule as it was pending
     when the application began, or at the end of the previous audit, and `series` its series then.
     """
 
@@ -106,6 +107,7 @@ class Case(NamedTuple):
     unreadable: int = 0
     imported: Entry | None = None
     series: Series | None = None
+    rejected_elsewhere: bool = False
 
 
 class Verdict(NamedTuple):
@@ -154,7 +156,7 @@ def judge(
 def _replay_of(case: Case, rules: FiringRules) -> Replay:
     rejected = {letter.offset for letter in case.dead_letters.rejected}
     return Replay(
-        AskedOf(case.commands_topic, case.asked, case.refused, rejected, case.passed_on),
+        AskedOf(case.commands_topic, case.asked, case.refused, rejected, case.passed_on, case.rejected_elsewhere),
         rules,
         messages=case.messages,
         whole_since=case.whole_since,

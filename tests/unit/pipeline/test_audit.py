@@ -392,6 +392,25 @@ def test_a_rejected_command_for_many_schedules_is_ignored_by_none_of_them(
     assert faults(verdicts(ledger, end=M + 2 * HOUR)) == ([] if is_told else [("s-1", "ignored", None)])
 
 
+def test_a_command_for_many_schedules_that_only_another_partition_has_rejected_had_its_effect(
+    ledger: Ledger, verdicts: Verdicts
+) -> None:
+    lane, of_shop = ledger.lane_of("s-1"), ("tenant", "shop")
+    for number in range(4):
+        ledger.send(f"s-{number}", M, ("at", M + HOUR), of_shop)
+    ledger.run(M)
+    ledger.send("s-*", M + SECOND, ("command", "pause"), ("id", "s-*"), of_shop, value=None, partition=lane)
+    ledger.cycle(lane, M + SECOND)
+    ledger.stop("shop", TenantState.DELETED, M + 2 * SECOND)
+    ledger.run(M + 3 * SECOND)
+    (letter,) = ledger.of(ledger.names.dead_letters)
+    assert letter.header("dead-letter-source-partition") == b"%d" % lane
+    events = [decode_history(record.value) for record in ledger.of(ledger.names.history)]
+    assert {event.partition for event in events if event.event is EventType.PAUSED} == {lane}
+    assert {event.partition for event in events if event.event is EventType.REJECTED} == {1 - lane}
+    assert not explained(verdicts(ledger, end=M + 2 * HOUR))
+
+
 def test_a_command_that_history_tells_was_rejected_is_not_ignored_whatever_else_may_have_been_rejected(
     ledger: Ledger, verdicts: Verdicts
 ) -> None:

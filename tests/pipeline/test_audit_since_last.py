@@ -23,6 +23,7 @@ from light_scheduler.model import DelayRule
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
 from light_scheduler.pipeline.audit.continuing import ContinuedTopics
+from light_scheduler.pipeline.audit.handled import Handled
 from light_scheduler.pipeline.audit.sources import Topics
 from light_scheduler.pipeline.audit.state import AuditState
 from light_scheduler.pipeline.audit.watermark import Watermark
@@ -178,7 +179,7 @@ def test_what_waited_while_its_tenant_was_paused_is_no_fault_in_any_audit(
 
 @pytest.mark.soak
 def test_commands_that_wait_for_a_quota_of_their_tenant_are_no_faults_in_any_audit(
-    ledger: Ledger, audit: Callable[..., AuditSummary], kafka: Kafka, tmp_path: Path
+    ledger: Ledger, audit: Callable[..., AuditSummary], spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "state")
     rules = TenantRules(commands_per_second=1, over_rate=OverRate.DELAY)
@@ -190,6 +191,7 @@ def test_commands_that_wait_for_a_quota_of_their_tenant_are_no_faults_in_any_aud
     ledger.produce(kafka.bootstrap_servers)
     end = M + HOUR + MINUTE // 2
     first = audit(end, since_last=path)
+    handled = handled_in(AuditState(spark, path))
     whole = audit(end)
     replayed = audit(end, replays_all=True)
     for waited in range(31, 60):
@@ -202,6 +204,7 @@ def test_commands_that_wait_for_a_quota_of_their_tenant_are_no_faults_in_any_aud
     assert replayed == whole
     assert (whole.faults, whole.waiting) == (first.faults, first.waiting)
     assert first.waiting > 0
+    assert {queue.tenant for queue in handled} == {"shop"}, "all of others is decided"
     assert (list(second.faults), second.waiting, second.unjudged) == ([], 0, 0)
 
 
@@ -230,6 +233,13 @@ def test_what_delay_rules_forward_is_no_fault_in_any_audit(
     assert (list(second.faults), second.unjudged) == ([], 0)
     assert (whole.faults, whole.unjudged) == (first.faults, 0)
     assert audit(M + 2 * HOUR, replays_all=True, **options) == whole
+
+
+def handled_in(state: AuditState) -> Handled:
+    """Return how far queues were handled, as the last audit left it."""
+    last = state.last()
+    assert last is not None
+    return last.handled
 
 
 def leave_unfinished(state: AuditState, path: str) -> None:

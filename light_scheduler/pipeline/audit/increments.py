@@ -26,7 +26,7 @@ from .changes import NO_CHANGES
 from .continuing import ContinuedTopics
 from .evidence import COMMAND, IMPORTED
 from .gathering import CARRIED, COLUMNS
-from .handled import Queue
+from .handled import Handled, Queue
 from .options import AuditOptions
 from .period import require_past
 from .reading import Evidence
@@ -101,7 +101,7 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
                 bounds.end,
                 source.reached(),
                 {**({} if last is None else last.whole_since), **evidence.whole_since},
-                {Queue(row.topic, row.partition, row.tenant): row.offset for row in _handled(judged.found).collect()},
+                _handled(judged.found, state.carried(run)),
                 evidence.changes,
             )
             state.finish(watermark)
@@ -166,5 +166,12 @@ def _standing(found: DataFrame) -> DataFrame:
     return found.where(F.col("what") == STANDS).select(*columns)
 
 
-def _handled(found: DataFrame) -> DataFrame:
-    return found.where(F.col("what") == HANDLED).groupBy(*Queue._fields).agg(F.max("offset").alias("offset"))
+def _handled(found: DataFrame, carried: DataFrame) -> Handled:
+    """Return how far those queues were handled that have commands among what is `carried` over.
+
+    Of others it makes no difference any more: all that was read is decided, and what comes is behind it.
+    """
+    undecided = carried.where(F.col("kind") == COMMAND).select("topic", F.col("lane").alias("partition"), "tenant")
+    handled = found.where(F.col("what") == HANDLED).join(undecided.distinct(), list(Queue._fields), "left_semi")
+    rows = handled.groupBy(*Queue._fields).agg(F.max("offset").alias("offset")).collect()
+    return {Queue(row.topic, row.partition, row.tenant): row.offset for row in rows}

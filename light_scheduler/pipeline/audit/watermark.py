@@ -8,9 +8,9 @@
 
 `run` counts the audits. All up to `end` (UTC epoch ms) has been judged. `offsets` is what has been read, up to and
 without that offset. `whole_since` is since when each topic had all that was written to it, `handled` the last command
-of each tenant in each lane that was surely carried out; older versions had it of each lane, which tells nothing.
-`stops` is when tenants were stopped (UTC epoch ms), `routes` are the sources and targets of delay rules; older versions
-did without both.
+of a tenant in a lane that was surely carried out, where some of its commands are undecided; older versions had it of
+each lane, which tells nothing. `stops` is when tenants were stopped (UTC epoch ms), `routes` are the sources and
+targets of delay rules; older versions did without both.
 """
 
 from __future__ import annotations

@@ -120,6 +120,9 @@ def judged_in_parts(
             if left := carried_over(ledger.names.commands, who, verdicts[who], of_one):
                 carried[who] = left
             before[who] += new[who]
+        undecided = {(row.tenant, row.lane) for left in carried.values() for row in left if row.kind == COMMAND}
+        for queue in handled_by.keys() - undecided:
+            del handled_by[queue]
     return found
 
 

@@ -292,7 +292,7 @@ TOLD: dict[str, tuple[list[int], list[tuple[int, str]], list[int]]] = {
 
 
 def test_an_imported_schedule_was_where_history_tells_of_it(spark: SparkSession) -> None:
-    table = []
+    table: list[tuple[Any, ...]] = []
     for id, (lanes, lines, _) in TOLD.items():
         table += [("default", id, lane, IMPORTED, "topic", lane, 0, 0, None, b"", []) for lane in lanes]
         for offset, (lane, event) in enumerate(lines):

@@ -47,7 +47,8 @@ def fired_headers(fired_at: int, source_topic: bytes) -> Callable[[Entry, bytes]
     def headers(entry: Entry, id: bytes) -> Headers:
         nonlocal last_tenant, last, tenant_header
         schedule, progress = entry.schedule, entry.progress
-        if schedule.acknowledgement is not None or isinstance(schedule.trigger, REPORTED):
+        is_reported = schedule.acknowledgement is not None or isinstance(schedule.trigger, REPORTED)
+        if is_reported or progress.first_due is not None:
             return firing_headers(entry, fired_at, source_topic)
         this = progress.due, progress.sequence, progress.attempt, schedule.version, schedule.source_partition
         if this != last:

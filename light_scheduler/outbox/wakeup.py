@@ -25,7 +25,9 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def woken_by_bookings(database: Database, channel: str, wake: asyncio.Event) -> AsyncIterator[None]:
-    """Set the event at each notification on a channel, as long as the body runs.
+    """Set the event at each notification on a channel, as long as the body runs, and once it listens.
+
+    There was no notification of what was booked before.
 
     Does nothing without PostgreSQL, or with a driver other than psycopg (3) and asyncpg.
     """
@@ -64,10 +66,12 @@ async def _listen_async(engine: AsyncEngine, channel: str, tell: Callable[[], No
                 ended = asyncio.Event()
                 driver.add_termination_listener(lambda _: ended.set())
                 await driver.add_listener(channel, lambda *_: tell())
+                tell()
                 await ended.wait()
             else:
                 await driver.set_autocommit(True)
                 await driver.execute(f'LISTEN "{channel}"')
+                tell()
                 async for _ in driver.notifies():
                     tell()
         finally:
@@ -94,6 +98,7 @@ def _listen_blocking(engine: Engine, channel: str, tell: Callable[[], object], i
         driver: Any = connection.driver_connection
         driver.autocommit = True
         driver.execute(f'LISTEN "{channel}"')
+        tell()
         while not is_over.is_set():
             for _ in driver.notifies(timeout=LOOK_S, stop_after=1):
                 tell()

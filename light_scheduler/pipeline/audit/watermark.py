@@ -1,6 +1,6 @@
 """How far audits of an application have come: the part of their state that is one document.
 
-    {"format": 1, "run": 7, "app_id": "orders", "inputs": ["orders-commands"], "end": 1793491200000,
+    {"format": 2, "run": 7, "app_id": "orders", "inputs": ["orders-commands"], "end": 1793491200000,
      "offsets": {"orders-history": {"0": 12, "1": 7}, "#ids": {"orders-history": "cSV6..."}},
      "whole_since": {"orders-history": 0}, "handled": {"orders-commands": {"0": {"shop": 40}}},
      "stops": {"shop": [[1793404800000, 1793408400000], [1793487600000, null]]},
@@ -8,9 +8,9 @@
 
 `run` counts the audits. All up to `end` (UTC epoch ms) has been judged. `offsets` is what has been read, up to and
 without that offset. `whole_since` is since when each topic had all that was written to it, `handled` the last command
-of a tenant in a lane that was surely carried out, where some of its commands are undecided; older versions had it of
-each lane, which tells nothing. `stops` is when tenants were stopped (UTC epoch ms), `routes` are the sources and
-targets of delay rules; older versions did without both.
+of a tenant in a lane that was surely carried out, where some of its commands are undecided. `stops` is when tenants
+were stopped (UTC epoch ms), `routes` are the sources and targets of delay rules. In format 1, `handled` is of each
+lane, which tells nothing, and there are neither `stops` nor `routes`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from light_scheduler.wire import format_instant
 from .changes import NO_CHANGES, Changes
 from .handled import Handled, flat_by_tenant, nested_by_tenant
 
-FORMAT = 1
-"""Format of the whole state. Raise it with any change of the rows of evidence or of their values."""
+FORMAT = 2
+"""Format of the whole state. Raise it with any change of this document, of the rows of evidence or of their values."""
+
+READABLE = frozenset({1, FORMAT})
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,12 @@ class Watermark:
 
     @classmethod
     def decode(cls, text: str) -> Watermark:
-        """Read a document. Raises JobError if it has another format."""
+        """Read a document. Raises JobError if it has a format that is not known."""
         fields: dict[str, Any] = json.loads(text)
-        if (format := fields.pop("format", None)) != FORMAT:
+        if (format := fields.pop("format", None)) not in READABLE:
             raise JobError(
                 f"another version of light-scheduler wrote the state of the audit, in format {format}; this one reads "
-                f"format {FORMAT}. Begin a new state: give --since-last another path"
+                f"formats up to {FORMAT}. Begin a new state: give --since-last another path"
             )
         position, handled = Position.of(fields.pop("offsets")), flat_by_tenant(fields.pop("handled"))
         stops = {tenant: tuple((begin, end) for begin, end in of) for tenant, of in fields.pop("stops", {}).items()}

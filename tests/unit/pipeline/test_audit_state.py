@@ -33,7 +33,7 @@ LAST = Watermark(
     Changes({"shop": ((M - 9, M - 5), (M - 1, None))}, {"retry": (("orders-failed", "orders"),)}),
 )
 GOLDEN = {
-    "format": 1,
+    "format": 2,
     "run": 7,
     "app_id": "orders",
     "inputs": ["orders-commands"],
@@ -51,26 +51,32 @@ def test_a_watermark_is_the_documented_document() -> None:
     assert Watermark.decode(json.dumps(GOLDEN)) == LAST
 
 
-def test_a_watermark_of_an_older_version_knows_of_no_stopped_tenant_and_no_delay_rule() -> None:
-    older = {name: value for name, value in GOLDEN.items() if name not in ("stops", "routes")}
-    assert Watermark.decode(json.dumps(older)) == replace(LAST, changes=Changes())
+GOLDEN_1 = {
+    "format": 1,
+    "run": 7,
+    "app_id": "orders",
+    "inputs": ["orders-commands"],
+    "end": M,
+    "offsets": {"orders-commands": {"0": 10}, "orders-history": {"0": 20}, "reminders": {"0": 5}, "#ids": IDS},
+    "whole_since": {"orders-history": M - 1},
+    "handled": {"orders-commands": {"0": 9}},
+}
 
 
-def test_what_lanes_had_handled_of_all_tenants_together_tells_of_none_alone() -> None:
-    older = GOLDEN | {"handled": {"orders-commands": {"0": 9}}}
-    assert Watermark.decode(json.dumps(older)) == replace(LAST, handled={})
+def test_a_watermark_of_format_1_tells_of_no_tenant_alone_and_knows_of_no_stop_and_no_delay_rule() -> None:
+    assert Watermark.decode(json.dumps(GOLDEN_1)) == replace(LAST, handled={}, changes=Changes())
 
 
 def test_a_state_of_another_format_is_refused() -> None:
-    with pytest.raises(JobError, match=f"in format 2; this one reads format {FORMAT}.*another path"):
-        Watermark.decode(json.dumps(GOLDEN | {"format": 2}))
+    with pytest.raises(JobError, match=f"in format 3; this one reads formats up to {FORMAT}.*another path"):
+        Watermark.decode(json.dumps(GOLDEN | {"format": 3}))
 
 
 def test_the_form_of_evidence_is_that_of_its_format() -> None:
     """Rows of the state outlive the version that wrote them: if this fails, raise FORMAT and take the new digest."""
     _, forms = msgspec.json.schema_components(_FORMS)
     form = json.dumps([COLUMNS, undescribed(forms)], sort_keys=True)
-    assert (FORMAT, sha256(form.encode()).hexdigest()[:16]) == (1, "5976d89d9fe25ee9")
+    assert (FORMAT, sha256(form.encode()).hexdigest()[:16]) == (2, "5976d89d9fe25ee9")
 
 
 def undescribed(forms: Any) -> Any:

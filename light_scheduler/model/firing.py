@@ -25,8 +25,8 @@ class Firing(msgspec.Struct, frozen=True, gc=False):
     """A message as its consumer receives it: payload, the user's headers, and their origin. Times are UTC epoch ms.
 
     `original_due` is when the first attempt of a backoff series was due; None for other schedules. `delivery_id` is
-    unique for each message: deduplicate by it. `schedule_key` is the key of the schedule that `complete` and `extend`
-    need; a message that is not to be completed may have another than its schedule.
+    unique for each message: deduplicate by it. `schedule_key` is the key that `complete` and `extend` need; None:
+    the id.
     """
 
     tenant: str

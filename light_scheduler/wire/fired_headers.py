@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from light_scheduler.model import Entry, Headers
 
-from .firing import REPORTED, firing_headers
+from .firing import firing_headers, told_key
 
 _Header = tuple[str, bytes]
 
@@ -47,8 +47,7 @@ def fired_headers(fired_at: int, source_topic: bytes) -> Callable[[Entry, bytes]
     def headers(entry: Entry, id: bytes) -> Headers:
         nonlocal last_tenant, last, tenant_header
         schedule, progress = entry.schedule, entry.progress
-        is_reported = schedule.acknowledgement is not None or isinstance(schedule.trigger, REPORTED)
-        if is_reported or progress.first_due is not None:
+        if progress.first_due is not None or told_key(schedule) is not None:
             return firing_headers(entry, fired_at, source_topic)
         this = progress.due, progress.sequence, progress.attempt, schedule.version, schedule.source_partition
         if this != last:

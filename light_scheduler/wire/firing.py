@@ -6,14 +6,14 @@
 
 Those of a backoff series also have `schedule-original-due`, when its first attempt was due; those of dead letters
 that were sent again `schedule-redriven-from` (see `redrive`); those that can be reported completed `schedule-key`, the
-key of their schedule, if the message has another. All but keys are UTF-8 text, numbers in decimal; due times and
+key of their schedule, unless that is its id. All but keys are UTF-8 text, numbers in decimal; due times and
 `fired-at` are UTC epoch ms.
 """
 
 from __future__ import annotations
 
 from light_scheduler.errors import FormatError
-from light_scheduler.model import Backoff, Entry, Firing, FixedDelay, Headers, Schedule
+from light_scheduler.model import Backoff, Entry, Firing, FixedDelay, Headers, HomeKey, Schedule
 
 from .fields import CONTROL_PREFIX
 from .record import CommandRecord
@@ -96,9 +96,11 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
 
 
 def told_key(schedule: Schedule) -> bytes | None:
-    """Return the key of a schedule that its firings tell besides their own, for reports; None: they tell none."""
+    """Return the key of a schedule that its firings tell, for reports on them; None: its id is the key, or unknown."""
+    if schedule.home_key == HomeKey.ID:
+        return None
     is_reported = schedule.acknowledgement is not None or isinstance(schedule.trigger, REPORTED)
-    return schedule.key if is_reported and schedule.key != schedule.target.key else None
+    return schedule.key if is_reported else None
 
 
 def parse_firing(record: CommandRecord) -> Firing:
@@ -143,5 +145,5 @@ def parse_firing(record: CommandRecord) -> Firing:
         headers=user,
         original_due=number("original-due") if "schedule-original-due" in ours else None,
         delivery_id=text("delivery-id") if "schedule-delivery-id" in ours else None,
-        schedule_key=ours.get("schedule-key", record.key),
+        schedule_key=ours.get("schedule-key"),
     )

@@ -301,7 +301,7 @@ def test_the_key_of_a_schedule_is_the_one_that_its_command_was_sent_by_whatever_
         lane = ledger.lane_of("customer-7" if key is None else "abc")
         ledger.append(ledger.names.commands, lane, M, key, value, [])
     ledger.run_until(M + HOUR)
-    assert [firing_of(ledger, id).header("schedule-key") for id in "ab"] == [b"abc", None]
+    assert [firing_of(ledger, id).header("schedule-key") for id in "ab"] == [b"abc", b"customer-7"]
     assert faults(verdicts(ledger, end=M + HOUR)) == []
 
 

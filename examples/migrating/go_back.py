@@ -3,9 +3,9 @@
 $ python examples/migrating/go_back.py schedules --config light-scheduler.toml
 $ python examples/migrating/go_back.py schedules --config light-scheduler.toml --write
 
-Stop all workers first. The program finds the keys whose last event in the history is `fired`, and leaves out those that
-producers have written again since. With --write, it writes a null value for each; for Karafka, a cancel. Settings are
-those of the workers.
+Stop all workers and producers first. The program finds the keys whose last event in the history is `fired`, and leaves
+out those that producers have written again since. With --write, it writes a null value for each; for Karafka, a cancel.
+Settings are those of the workers.
 
 The history does not say from which commands topic a schedule came. If there are several, an event counts only if its
 due time and target are those of the key's last record. What was rescheduled or triggered here is then named and left
@@ -14,26 +14,36 @@ out.
 
 import argparse
 import asyncio
-import json
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import DEFAULT_TENANT, Once, ScheduleCommand
+from light_scheduler.model import DEFAULT_TENANT, EventType, Once, ScheduleCommand
 from light_scheduler.settings import Settings, load_settings
-from light_scheduler.wire import Dialect, dialect_named
+from light_scheduler.wire import decode_history, dialect_named
+from light_scheduler.wire.dialects.compatible import CompatibleDialect
+from light_scheduler.wire.dialects.reading import id_of
 
-TYPE_OF_KARAFKA = "schedule_source_type"
-CANCEL_OF_KARAFKA = [("schedule_schema_version", b"1.0.0"), (TYPE_OF_KARAFKA, b"cancel")]
+CANCEL_OF_KARAFKA = [("schedule_schema_version", b"1.0.0"), ("schedule_source_type", b"cancel")]
 UNCERTAIN = "an id of another commands topic has fired, or this one at another time or to another topic"
 
 Place = tuple[int, bytes]
+"""A partition and a key."""
+
 Aim = tuple[int, str]
+"""A due time and a target topic."""
+
+
+class Last(NamedTuple):
+    """What counts of a key's last record; `aim` is None if it is no schedule that can be read."""
+
+    offset: int
+    aim: Aim | None
+    is_end: bool
 
 
 async def records_of(topic: str, kafka: dict[str, Any]) -> AsyncIterator[ConsumerRecord]:
@@ -60,18 +70,7 @@ async def positions_of(settings: Settings, kafka: dict[str, Any]) -> dict[TopicP
         await admin.close()
 
 
-def ends_a_schedule(record: ConsumerRecord, dialect: str) -> bool:
-    if dialect == "karafka":
-        return dict(record.headers).get(TYPE_OF_KARAFKA) in (b"cancel", b"tombstone")
-    return record.value is None
-
-
-def ids_of(key: bytes) -> tuple[str, str]:
-    """Return the ids that a key can have: its text, or its base64 if it is no plain text."""
-    return key.decode(errors="replace"), f"base64:{b64encode(key).decode()}"
-
-
-def aim_of(record: ConsumerRecord, dialect: Dialect) -> Aim | None:
+def aim_of(record: ConsumerRecord, dialect: CompatibleDialect) -> Aim | None:
     """Return the due time and target topic of a schedule; None if the record is none that can be read."""
     try:
         command = dialect.decode(record)
@@ -82,42 +81,54 @@ def aim_of(record: ConsumerRecord, dialect: Dialect) -> Aim | None:
     return command.timing.at, command.target.topic
 
 
-async def waiting(settings: Settings, topic: str, dialect: Dialect) -> dict[Place, Aim | None]:
-    """Return what the topic still holds as a schedule and the workers have read."""
-    kafka = settings.connection.aiokafka()
-    last: dict[Place, ConsumerRecord] = {}
-    async for record in records_of(topic, kafka):
+async def last_of(settings: Settings, topic: str, dialect: CompatibleDialect) -> dict[Place, Last]:
+    """Return the last record of each key."""
+    last: dict[Place, Last] = {}
+    async for record in records_of(topic, settings.connection.aiokafka()):
         if record.key is not None:
-            last[record.partition, record.key] = record
-    positions = await positions_of(settings, kafka)
-    return {
-        (partition, key): aim_of(record, dialect)
-        for (partition, key), record in last.items()
-        if record.offset < positions.get(TopicPartition(topic, partition), 0)
-        and not ends_a_schedule(record, dialect.name)
-    }
+            place = record.partition, record.key
+            last[place] = Last(record.offset, aim_of(record, dialect), dialect.cancels(record))
+    return last
 
 
-async def delivered(settings: Settings, topic: str, dialect: Dialect) -> tuple[list[Place], list[Place]]:
+async def delivered(settings: Settings, topic: str, dialect: CompatibleDialect) -> tuple[list[Place], list[Place]]:
     """Return partitions and keys of what light-scheduler has delivered and the topic still holds as a schedule.
 
     Then those of which that is not certain.
     """
-    held = await waiting(settings, topic, dialect)
-    places = {(partition, id): (partition, key) for partition, key in held for id in ids_of(key)}
-    last: dict[Place, str] = {}
-    last_of_aim: dict[Place, str] = {}
+    last = await last_of(settings, topic, dialect)
+    positions = await positions_of(settings, settings.connection.aiokafka())
+    held = {
+        (partition, key): each.aim
+        for (partition, key), each in last.items()
+        if each.offset < positions.get(TopicPartition(topic, partition), 0) and not each.is_end
+    }
+    places = {(partition, id_of(key)): (partition, key) for partition, key in held}
+    event_of: dict[Place, EventType] = {}
+    event_of_aim: dict[Place, EventType] = {}
     async for record in records_of(settings.topics.history, settings.connection.aiokafka()):
-        event = json.loads(record.value)
-        place = places.get((event["partition"], event["id"]))
-        if place is None or event["tenant"] != DEFAULT_TENANT:
+        event = decode_history(record.value)
+        place = places.get((event.partition, event.id)) if event.partition is not None else None
+        if place is None or event.tenant != DEFAULT_TENANT:
             continue
-        last[place] = event["event"]
-        if (event["due"], event["target_topic"]) == held[place]:
-            last_of_aim[place] = event["event"]
-    certain = last if len(settings.inputs) == 1 else last_of_aim
-    found = [place for place in held if certain.get(place) == "fired"]
-    return found, [place for place in held if last.get(place) == "fired" and certain.get(place) != "fired"]
+        event_of[place] = event.event
+        if (event.due, event.target_topic) == held[place]:
+            event_of_aim[place] = event.event
+    certain = event_of if len(settings.inputs) == 1 else event_of_aim
+    found = [place for place in held if certain.get(place) is EventType.FIRED]
+    uncertain = [place for place in held if event_of.get(place) is EventType.FIRED and place not in found]
+    return found, uncertain
+
+
+async def written_since(settings: Settings, topic: str, dialect: CompatibleDialect, found: list[Place]) -> list[Place]:
+    """Return those of these places that somebody has written to while the history was read."""
+    positions = await positions_of(settings, settings.connection.aiokafka())
+    last = await last_of(settings, topic, dialect)
+    return [
+        (partition, key)
+        for partition, key in found
+        if last[partition, key].offset >= positions.get(TopicPartition(topic, partition), 0)
+    ]
 
 
 async def main() -> None:
@@ -130,7 +141,10 @@ async def main() -> None:
     dialects = {source.name: source.dialect for source in settings.inputs}
     if dialects.get(given.topic) not in ("etf1", "karafka", "skyuk"):
         parser.error(f"{given.topic} is not in commands_topics with the dialect etf1, karafka or skyuk")
-    found, uncertain = await delivered(settings, given.topic, dialect_named(dialects[given.topic]))
+    dialect = cast(CompatibleDialect, dialect_named(dialects[given.topic]))
+    found, uncertain = await delivered(settings, given.topic, dialect)
+    if given.write and await written_since(settings, given.topic, dialect, found):
+        raise SystemExit("producers write meanwhile to keys that were found: stop them, and start again")
     headers = CANCEL_OF_KARAFKA if dialects[given.topic] == "karafka" else None
     async with AIOKafkaProducer(**settings.connection.aiokafka(), enable_idempotence=True) as producer:
         sent = []

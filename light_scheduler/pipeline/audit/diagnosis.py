@@ -81,7 +81,7 @@ class Diagnoses:
         """Explain a line by a later command than the next one: those before it had no effect."""
         asked, state = self._orders.asked, state._replace(following=())
         for position in range(state.position + 1, len(asked)):
-            found = list(self._orders.ways(state.at(position), recorded.event))
+            found = list(self._orders.ways([state.at(position)], recorded.event))
             if found:
                 detail = "a later command had its effect, and this one none"
                 ignored = [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -128,14 +130,26 @@ class Orders:
         self._passed_on = commands.passed_on
         self._rejected_elsewhere = commands.rejected_elsewhere
 
-    def ways(self, state: State, event: HistoryEvent) -> Iterator[Way]:
-        """Yield every way to come from a state to a line of history."""
+    def ways(self, states: Iterable[State], event: HistoryEvent, most: int | None = None) -> Iterator[Way]:
+        """Yield the ways to come from states to a line of history: from each the first `most` (None: all).
+
+        What an earlier state comes to by commands that change nothing is not looked at again: a series has many states
+        that differ in how many of the reports on its later firings have been read.
+        """
+        reached: defaultdict[int, list[State]] = defaultdict(list)
+        for state in states:
+            yield from islice(self._ways_from(state, event, reached), most)
+
+    def _ways_from(self, state: State, event: HistoryEvent, reached: defaultdict[int, list[State]]) -> Iterator[Way]:
         if state.following:
             line, *rest = state.following
             if line.is_told_by(event):
                 yield state._replace(following=tuple(rest)), line
             return
         for idle in self.idle(state, event.at):
+            if idle in reached[idle.position]:
+                return
+            reached[idle.position].append(idle)
             for quiet in self.quiet(idle, event.at):
                 yield from self.by_command(quiet, event)
                 yield from self.by_removal(quiet, event)

@@ -150,9 +150,7 @@ class Replay:
     # -- explaining ---------------------------------------------------------------------------------------------------
 
     def _explain(self, recorded: HistoryRecord) -> bool:
-        found: list[Way] = []
-        for state in self._states:
-            found += self._orders.ways(state, recorded.event)
+        found = list(self._orders.ways(self._states, recorded.event, MOST_STATES))
         if not found:
             for state in self._states:
                 found += self._orders.overtaking(state, recorded.event)

@@ -18,7 +18,9 @@ from support.tries import tries
 
 from light_scheduler.pipeline.audit import overflow
 from light_scheduler.pipeline.audit.evidence import SEEN
+from light_scheduler.pipeline.audit.orders import Orders
 from light_scheduler.pipeline.audit.overflow import LongList, LongMap
+from light_scheduler.pipeline.audit.replay import MOST_STATES
 from light_scheduler.pipeline.audit.verdict_table import COUNT, judge_rows
 
 from .conftest import Verdicts, evidence, order_of
@@ -42,6 +44,27 @@ def test_what_is_wrong_is_found_whatever_fits_into_memory(name: str, busy: Ledge
     plant, expected = PLANTED[name]
     plant(busy)
     assert faults(verdicts(busy, end=M + 2 * HOUR)) == expected
+
+
+def test_each_line_of_a_series_is_tried_with_so_many_states_however_many_reports_are_still_to_come(
+    ledger: Ledger, verdicts: Verdicts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report on a firing that is not there yet changes nothing, so it may have been read at any time before."""
+    tried, by_turn, reports, now = [0], Orders.by_turn, 150, M
+    ledger.send("a", now, ("every", "1h"), ("mode", "fixed-delay"), ("ack-timeout", "30m"))
+    for _ in range(reports):
+        now += HOUR
+        ledger.run_until(now)
+        ledger.send("a", now, ("command", "complete"), ("firing-id", f"a@{now}"), ("attempt", 1))
+        ledger.run(now)
+
+    def counted(self: Orders, *of: Any) -> Any:
+        tried[0] += 1
+        return by_turn(self, *of)
+
+    monkeypatch.setattr(Orders, "by_turn", counted)
+    assert faults(verdicts(ledger, end=now)) == []
+    assert reports < tried[0] <= 2 * reports * 2 * MOST_STATES
 
 
 @settings(max_examples=tries(50))

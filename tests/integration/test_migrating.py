@@ -416,7 +416,7 @@ async def test_jobs_of_apscheduler_are_taken_and_run(home: Home, shop: Path, mon
         run = f"python examples/migrating/apscheduler_jobs.py {store} run"
         with home.running(run, shop / "run.log", **place):
             worked = shop / "worked"
-            await eventually(worked.exists, every=0.2, what="a job that ran")
+            await eventually(lambda: worked.exists() and worked.read_text(), every=0.2, what="a job that ran")
         assert set(worked.read_text().splitlines()) == {"often"}
         for id in ("often", "paused"):
             await scheduler.cancel(id)

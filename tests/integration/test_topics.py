@@ -7,14 +7,9 @@ import uuid
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 from support.placing import delete_topic
+from support.topic_configs import configure
 
 from light_scheduler.cli import cli
 from light_scheduler.devkit.readiness import admin_client
@@ -112,8 +107,8 @@ def test_advice_is_told_with_what_to_do_and_is_no_failure(settings: Settings) ->
     """The changelog of an application whose topics were made before `topics create` set how late it is compacted."""
     create_topics(settings)
     changelog = settings.topics.changelog(settings.topics.commands)
-    configure(settings, changelog, "min.compaction.lag.ms", "0")
-    wait_until(lambda: check_topics(settings) != [], timeout=60, what="the changed configuration")
+    configure(settings.bootstrap_servers, changelog, {"min.compaction.lag.ms": "0"})
+    assert check_topics(settings) != []
     options = ("topics", "check", "--app-id", settings.app_id, "--broker", settings.broker)
     said = CliRunner().invoke(cli, options)
     assert said.exit_code == 0
@@ -124,15 +119,9 @@ def test_advice_is_told_with_what_to_do_and_is_no_failure(settings: Settings) ->
     assert [(check.status, check.fix) for check in check_application_topics(settings)] == [
         ("warn", f"{fix}min.compaction.lag.ms=60000")
     ]
-    configure(settings, changelog, *document["findings"][0]["fix"].rpartition(" ")[2].split("="))
-    wait_until(lambda: not check_topics(settings), timeout=60, what="the configuration that was advised")
-
-
-def configure(settings: Settings, topic: str, name: str, value: str) -> None:
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    admin = admin_client(settings.bootstrap_servers)
-    admin.incremental_alter_configs([resource])[resource].result(60)
+    name, _, value = document["findings"][0]["fix"].rpartition(" ")[2].partition("=")
+    configure(settings.bootstrap_servers, changelog, {name: value})
+    assert check_topics(settings) == []
 
 
 def make_topic(settings: Settings, name: str, partitions: int = 1) -> None:

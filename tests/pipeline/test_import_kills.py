@@ -46,16 +46,16 @@ def test_an_import_that_is_killed_anywhere_and_run_again_writes_every_schedule_o
     written = 0
     for number in range(kills):
         left = rows - written
-        assert job.killed_after(written + chance.randrange(1, 1 + left // (2 * (kills - number)))), "it was too fast"
-        written = len(committed_records(kafka, changelog))
-        assert written < rows, "it was too fast: more rows take longer (--imported)"
+        records = written + chance.randrange(1, 2 + left // (2 * (kills - number)))
+        assert job.killed_after(records), "it was too fast: more rows take longer (--imported)"
+        written = len(committed_records(kafka, changelog))  # the broker may be about to commit others
 
     done = job.run()
 
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["schedules"] == rows
-    assert 0 < summary["written"] <= rows - written
+    assert summary["written"] <= rows - written
     found = committed_records(kafka, changelog)
     assert len(found) == rows, "none is there twice"
     there = {(record.partition, record.key): decode_entry(record.value or b"") for record in found}

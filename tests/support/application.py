@@ -16,7 +16,6 @@ from typing import Any
 
 import aiohttp
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from light_scheduler.client import SchedulerClient
 from light_scheduler.devkit import worker_process as devkit
@@ -30,6 +29,7 @@ from .clocks import DrivenClock
 from .placing import is_known_everywhere
 from .reading import read_all
 from .sending import Sender
+from .topic_configs import configure
 from .waiting import eventually
 
 TESTS = Path(__file__).parents[1]
@@ -171,12 +171,8 @@ class Application:
             await admin.close()
 
     async def configure_topic(self, name: str, **configs: str) -> None:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
-        await admin.start()
-        try:
-            await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, configs)])
-        finally:
-            await admin.close()
+        """Set configurations of a topic; returns when its broker goes by them."""
+        await asyncio.to_thread(configure, self.bootstrap_servers, name, configs)
 
     def drive_clock(self, *, behind: int) -> DrivenClock:
         """Have workers that are made from now on go by a clock that is behind (ms) and can be moved on."""

@@ -8,18 +8,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-)
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from support.exporting import NOW, defined, ended, entry, export_to, moved, with_progress
 from support.kafka_records import committed_records
 from support.ordering import ordered_producer
+from support.topic_configs import configure
 from support.waiting import eventually_blocking
 
 from light_scheduler.clock import SettableClock
@@ -60,28 +56,13 @@ class Changelog:
         assert self._producer.flush(15) == 0
 
     def configure(self, **configs: str) -> None:
-        changes = [
-            ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
-            for name, value in configs.items()
-        ]
-        resource = ConfigResource(ConfigResource.Type.TOPIC, self.name, incremental_configs=changes)
-        (done,) = self._admin.incremental_alter_configs([resource]).values()
-        done.result(TIMEOUT_S)
+        changes = {name.replace("_", "."): value for name, value in configs.items()}
+        configure(self.settings.bootstrap_servers, self.name, changes)
 
     def lose(self, end: int) -> None:
         """Delete the records before an offset, which have no place in the log any more then."""
-
-        def is_done() -> bool:
-            (done,) = self._admin.delete_records([TopicPartition(self.name, 0, end)]).values()
-            try:
-                done.result(TIMEOUT_S)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.POLICY_VIOLATION:  # it does not know the policy that is new
-                    raise
-                return False
-            return True
-
-        eventually_blocking(is_done, within=TIMEOUT_S, what="a broker that deletes records")
+        (done,) = self._admin.delete_records([TopicPartition(self.name, 0, end)]).values()
+        done.result(TIMEOUT_S)
 
     def replace(self, stored: Entry) -> None:
         """Write a record of a schedule again, and wait until Kafka has compacted the one before it away."""

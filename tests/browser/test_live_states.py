@@ -117,6 +117,7 @@ async def add_rule(application: Application, name: str, **rule: str) -> None:
         assert response.status == 201, await response.text()
 
 
+@pytest.mark.soak
 async def test_delay_rules_show_what_waits_what_was_forwarded_and_who_does_not_answer(
     warm: Application, page: Page
 ) -> None:

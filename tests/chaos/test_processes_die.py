@@ -116,6 +116,7 @@ async def check_counts(worker: WorkerProcess, count: int) -> None:
     assert sum(each["count"] for each in ahead["counts"]) == count
 
 
+@pytest.mark.soak
 async def test_a_frozen_worker_that_wakes_after_another_took_over_shows_nothing(application: Application) -> None:
     count = 4_000
     frozen, other = application.new_worker(), application.new_worker()

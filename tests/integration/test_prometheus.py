@@ -114,6 +114,7 @@ async def patient() -> AsyncIterator[tuple[Patient, str]]:
         yield patient, f"127.0.0.1:{server.port}"
 
 
+@pytest.mark.soak
 async def test_every_alert_fires_and_is_resolved(patient: tuple[Patient, str], tmp_path: Path) -> None:
     worker, address = patient
     async with prometheus(tmp_path, [address], hastened(ALERTS, ONE_SECOND_IS)) as server:

@@ -68,6 +68,7 @@ def assert_equal_row_for_row(spark: SparkSession, kafka: Kafka, path: Path, topi
     return kept.count()
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("compiled_plans")
 def test_a_table_has_each_record_once_in_few_files_and_can_be_audited(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path

@@ -25,7 +25,7 @@ from light_scheduler.pipeline.kafka import FORMAT
 from light_scheduler.pipeline.topics import FORMAT_CONFIG, OFFICIAL_FORMAT, kafka_format, official_is_here, read_topics
 from light_scheduler.testing import Kafka
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.soak, pytest.mark.timeout(600)]
 
 M = 1_767_225_600_000
 MINUTE, HOUR = 60_000, 3_600_000
@@ -145,7 +145,6 @@ def without_bytes(summary: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in summary.items() if name not in ("bytes", "files", "table")}
 
 
-@pytest.mark.soak
 @pytest.mark.every_case
 def test_the_command_line_takes_its_jars_and_uses_it(kafka: Kafka, ledger: Ledger, tmp_path: Path) -> None:
     if not jars():

@@ -154,6 +154,7 @@ def test_a_schedule_that_goes_on_while_the_log_is_read_is_not_lost_with_its_old_
     }
 
 
+@pytest.mark.soak
 def test_a_forecast_counts_a_schedule_that_goes_on_while_the_log_is_read(
     spark: SparkSession, changelog: Changelog, meanwhile: Callable[..., None]
 ) -> None:

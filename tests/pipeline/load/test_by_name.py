@@ -27,6 +27,7 @@ def schema(spark: SparkSession, prefix: str, tmp_path: Path) -> Iterator[str]:
     spark.sql(f"DROP SCHEMA {schema} CASCADE")
 
 
+@pytest.mark.soak
 def test_tables_whose_lines_have_to_be_checked_are_loaded_by_the_path_that_the_error_names(
     spark: SparkSession, load: Load, schema: str, tmp_path: Path
 ) -> None:
@@ -42,6 +43,7 @@ def test_tables_whose_lines_have_to_be_checked_are_loaded_by_the_path_that_the_e
         load(folder, format="json", constants=SET)
 
 
+@pytest.mark.soak
 def test_tables_of_typed_columns_are_loaded_by_name_in_the_format_that_the_catalog_names(
     load: Load, schema: str
 ) -> None:

@@ -17,6 +17,7 @@ from light_scheduler.wire.native import NATIVE
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 
+@pytest.mark.soak
 @VECTORS
 def test_schedules_whose_rows_were_deleted_from_a_delta_table_are_cancelled_once(
     spark: SparkSession,

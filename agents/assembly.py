@@ -28,6 +28,7 @@ from light_scheduler.lanes.staging import Staging
 from light_scheduler.lanes.tenancy import Tenancy
 from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.lanes.topic_totals import TopicTotals
+from light_scheduler.lanes.turns import Turns
 from light_scheduler.settings import Settings
 from light_scheduler.tables.load_turns import MAX_LOADS, Loads
 from light_scheduler.tables.rebuilding import Rebuilding
@@ -75,6 +76,7 @@ class Assembly:
         self._secret = secret
         self._tenants = tenants
         self.tenant_firings = TenantFirings()
+        self._turns = Turns()
         self.topic_totals = {source.name: TopicTotals() for source in settings.inputs}
         self.clients = KafkaClients(settings.connection, settings.transaction_timeout)
         self.targets = Targets(
@@ -111,6 +113,7 @@ class Assembly:
             tenants=self._tenants,
             tenant_firings=self.tenant_firings,
             topic_totals=self.topic_totals[place.topic],
+            turns=self._turns,
             partitionings=self.partitionings if dialect.forwards else None,
             # A short way does not tell what passes it.
             plain_paths=self._tracing is None,

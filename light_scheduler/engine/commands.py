@@ -61,13 +61,22 @@ def decide(command: Command, current: Entry | None, now: int, limits: Limits) ->
         return _reschedule(command, current, now)
     match command.name:
         case "cancel":
-            return Decision(Outcome.CANCELLED, None, EventType.CANCELLED, current)
+            reason = _what_was_delivered(current.progress)
+            return Decision(Outcome.CANCELLED, None, EventType.CANCELLED, current, reason)
         case "pause":
             return _paused(current, Outcome.PAUSED, EventType.PAUSED, paused=True)
         case "resume":
             return _paused(current, Outcome.RESUMED, EventType.RESUMED, paused=False)
         case "trigger":
             return _triggered(current, now)
+
+
+def _what_was_delivered(progress: Progress) -> str | None:
+    """Say which firings a cancel came too late for; None: none that waits for its completion."""
+    if not progress.awaited:
+        return None
+    dues = ", ".join(str(each.due) for each in progress.awaited)
+    return f"too late for what was delivered and not completed, which was due at {dues}: it is not delivered again"
 
 
 def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Decision:
@@ -124,9 +133,18 @@ def _begins_before_the_last_firing(trigger: Trigger, planned: int, current: Entr
 
 def _is_owed(trigger: FixedRate | Cron, planned: int, current: Entry) -> bool:
     """Return whether a new series has one time only up to what was delivered, which the old one did not have."""
-    following, delivered = next_of(trigger, planned), _latest_delivered(current)
-    had = planned == delivered or is_planned(current.schedule.trigger, planned)
-    return not had and (following is None or following > delivered)
+    following = next_of(trigger, planned)
+    return _is_another(planned, current) and (following is None or following > _latest_delivered(current))
+
+
+def _is_another(planned: int, current: Entry) -> bool:
+    """Return whether a series has no firing at an instant up to what it delivered; what fires once has that only."""
+    trigger = current.schedule.trigger
+    return (
+        not isinstance(trigger, Once | Backoff)
+        and planned != _latest_delivered(current)
+        and not is_planned(trigger, planned)
+    )
 
 
 def _paused(current: Entry, outcome: Outcome, event: EventType, *, paused: bool) -> Decision:
@@ -195,7 +213,8 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
     trigger, planned = begin(command, now)
     delivered = _latest_delivered(current)
     taken = max(delivered, _queued_beside(trigger, current))
-    following = _first_after(taken, trigger, planned, command.bounds)
+    is_owed = isinstance(trigger, Once) and _is_another(planned, current)
+    following = planned if is_owed else _first_after(taken, trigger, planned, command.bounds)
     schedule = replace(
         current.schedule,
         version=current.schedule.version + 1,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from light_scheduler.model import BulkCommand, Command, ScheduleCommand
 from light_scheduler.model.tenant_rules import Tenant, parse_distribution
 
 
-def distributed(command: Command | BulkCommand, tenant: Tenant) -> Command:
+def distributed(command: Command | BulkCommand, tenant: Tenant, in_turn: Callable[[str, str], bytes]) -> Command:
     """Return a command with the partition that its tenant's rules choose, unless it chooses one itself.
 
-    A series keeps its partition, and so its order. In turn means by a hash of the place of the command: offsets may be
-    all even, since markers of transactions are offsets too.
+    A series keeps its partition, and so its order. `in_turn` returns the partition key of a tenant's next message to a
+    topic.
     """
     if not isinstance(command, ScheduleCommand) or tenant.rules.distribution is None:
         return command
@@ -22,7 +24,7 @@ def distributed(command: Command | BulkCommand, tenant: Tenant) -> Command:
     rule = parse_distribution(tenant.rules.distribution)
     key: bytes | None = None
     if rule.is_round_robin:
-        key = b"%d-%d" % (command.partition, command.offset)
+        key = in_turn(tenant.name, target.topic)
     elif rule.header is not None:
         key = next((value for name, value in command.headers if name == rule.header), None)
     chosen = msgspec.structs.replace(target, partition=rule.partition, partition_key=key)

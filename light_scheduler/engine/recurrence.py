@@ -5,6 +5,7 @@ These are the times as planned: jitter, misfires and completions are other modul
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from functools import lru_cache
 
 from light_scheduler.model import (
@@ -24,6 +25,9 @@ from light_scheduler.model import (
 
 from .cron import compile_cron
 from .spread import offset_of
+
+_EXACTLY = Context(prec=60, traps=[])
+"""For powers of factors: a product that is a whole number of ms is one, where floats have one just below it."""
 
 
 def first_planned(trigger: Series, bounds: Bounds, accepted: int, tenant: str, id: str) -> int | None:
@@ -97,10 +101,9 @@ def backoff_interval(trigger: Backoff, attempt: int) -> int:
     if trigger.intervals:
         return trigger.intervals[attempt - 1]
     longest = LATEST_INSTANT if trigger.longest is None else trigger.longest
-    try:
-        return min(longest, int(trigger.initial * trigger.factor ** (attempt - 1)))
-    except OverflowError:
-        return longest
+    with localcontext(_EXACTLY):
+        interval = trigger.initial * Decimal(str(trigger.factor)) ** (attempt - 1)
+        return int(min(interval, Decimal(longest)).to_integral_value(ROUND_CEILING))
 
 
 def is_last_attempt(trigger: Backoff, attempt: int) -> bool:

@@ -60,6 +60,7 @@ class Commands:
         self._condemned = condemned
         self._dialect = context.dialect
         self._limits = context.limits
+        self._in_turn = context.turns.key
         self._now = transaction.now
         self._overlay = transaction.overlay
         self._tenants = transaction.tenants
@@ -164,7 +165,7 @@ class Commands:
                 self._moving.returned(identity(command.tenant, command.id), origin)
             if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
                 check_tenant(command, tenant)
-                command = distributed(command, tenant)
+                command = distributed(command, tenant, self._in_turn)
             if isinstance(command, BulkCommand) and command.selection is not None:
                 self._begin(record, command, origin)
             else:

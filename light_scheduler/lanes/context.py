@@ -30,6 +30,7 @@ from .tenancy import FixedTenancy, Tenancy
 from .tenant_firings import TenantFirings
 from .topic_totals import TopicTotals
 from .tracing import Tracing
+from .turns import Turns
 
 OriginKey = tuple[str, str | None, int | None, int]
 
@@ -89,6 +90,9 @@ class LaneContext:
 
     topic_totals: TopicTotals = field(default_factory=TopicTotals)
     """Totals of this worker for the commands topic, over all of its lanes."""
+
+    turns: Turns = field(default_factory=Turns)
+    """Turns of partitions for tenants whose messages are distributed so, over all lanes of this worker."""
 
     tracing: Tracing | None = None
     """Receives the commands and firings that belong to traces; None: tracing is off."""

@@ -71,5 +71,5 @@ def _quotas_are_not_shared() -> Iterator[Any]:
 
 @mutant(2, "A tenant's messages go where their keys say, whatever its rules say.", draw=draw_tenants)
 def _distribution_by_key_only() -> Iterator[Any]:
-    with replaced(commands_module, "distributed", lambda command, _: command):
+    with replaced(commands_module, "distributed", lambda command, *_: command):
         yield None

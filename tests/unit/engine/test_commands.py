@@ -17,6 +17,7 @@ from light_scheduler.model import (
     NOW,
     REJECT_PAST,
     After,
+    Awaited,
     Command,
     ControlCommand,
     Entry,
@@ -148,6 +149,16 @@ def test_without_a_schedule_of_the_id_every_conflict_rule_schedules(on_conflict:
 
 def test_cancel_forgets_the_schedule_and_answers_with_what_it_was() -> None:
     assert decided(cancel(recorded_at=AT), PENDING) == Decision(Outcome.CANCELLED, None, EventType.CANCELLED, PENDING)
+
+
+def test_a_cancel_says_what_it_came_too_late_for() -> None:
+    progress = msgspec.structs.replace(PENDING.progress, awaited=(Awaited(AT, 1, 1, AT + HOUR, AT + 5),))
+    delivered = msgspec.structs.replace(PENDING, progress=progress)
+    decision = decided(cancel(recorded_at=AT), delivered)
+    assert (decision.outcome, decision.entry) == (Outcome.CANCELLED, None)
+    assert decision.reason == (
+        f"too late for what was delivered and not completed, which was due at {AT}: it is not delivered again"
+    )
 
 
 def test_cancel_of_an_unknown_id_is_not_found_and_no_event() -> None:

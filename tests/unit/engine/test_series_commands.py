@@ -203,6 +203,20 @@ def test_a_reschedule_that_leaves_only_what_was_delivered_ends_the_series() -> N
         assert life.events == ["scheduled", "fired", "updated", "finished"]
 
 
+@pytest.mark.parametrize("old", [FixedRate(HOUR), Cron("0 * * * *"), FixedDelay(HOUR)])
+@pytest.mark.parametrize("at", [M + HOUR - 7, M + 3])
+def test_a_series_that_is_rescheduled_to_an_instant_of_the_past_which_it_did_not_have_fires_once_more(
+    old: Timing, at: int
+) -> None:
+    life = Life()
+    life.schedule(old)
+    life.run(M + HOUR)
+    decision = life.reschedule(Once(at), M + HOUR + 1_000, recorded_at=M + HOUR + 500)
+    assert (decision.outcome, decision.reason) == (Outcome.RESCHEDULED, "rescheduled")
+    life.run(M + 9 * HOUR)
+    assert life.dues == [M + HOUR, M + HOUR + 1], "firings are named by their instants"
+
+
 @pytest.mark.parametrize("at", [M + HOUR, M + HOUR - 3])
 def test_a_single_firing_that_was_delivered_keeps_waiting_if_its_new_time_is_not_after_that(at: int) -> None:
     life = Life()

@@ -52,6 +52,16 @@ async def test_a_command_without_a_target_has_that_of_its_tenant(partition: Part
     assert (result.outcome, result.field) == ("rejected", "schedule-target-topic")
 
 
+async def test_in_turn_each_topic_has_one_after_the_other(partition: Partition) -> None:
+    ruled(partition, distribution="round-robin")
+    topics = [b"reminders", b"answers"]
+    aims = [("schedule-target-topic", topics[number % 2]) for number in range(24)]
+    await partition.run(*(command(due_at(AT), aim, key=b"%d" % number) for number, aim in enumerate(aims)))
+    for topic, partitions in ("reminders", 4), ("answers", 7):
+        records = sorted(partition.sent(topic), key=lambda record: int(record.key))
+        assert [record.partition for record in records] == [number % partitions for number in range(12)]
+
+
 async def test_a_schedule_is_refused_when_its_target_is_no_longer_allowed(partition: Partition) -> None:
     await partition.run(command(LATER, *TO_REMINDERS))
     ruled(partition, targets=("orders-*",))

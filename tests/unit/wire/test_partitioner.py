@@ -41,3 +41,10 @@ def test_without_the_native_package_the_partitions_are_the_same(monkeypatch: pyt
     hashed = partitioner._murmur2()
     assert hashed is not partitioner._hash
     assert hashed(b"order-1", 0) == murmur2(b"order-1")
+
+
+@given(st.integers(0, 2**31 - 1), st.integers(1, 10_000))
+def test_a_number_has_a_key_that_goes_to_its_partition_of_any_topic(number: int, partitions: int) -> None:
+    key = partitioner.key_with_hash(number)
+    assert murmur2(key) & 0x7FFFFFFF == number
+    assert partition_for(key, partitions) == number % partitions

@@ -20,7 +20,7 @@ import requests
 from openapi_spec_validator import validate
 from support.api_cases import cases, check_answer, operations
 from support.api_workflows import AREAS, EXPECTED, Topics, Walk
-from support.application import Application, WorkerProcess, port_with_room
+from support.application import READY_TIMEOUT_S, Application, WorkerProcess, port_with_room
 from support.authority import Authority
 from support.planted import OF_HTTP, found_in
 from support.reading import header, read_until
@@ -110,7 +110,7 @@ def node(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sec
     client = HttpSecurity(web_ssl_ca=authority.path, web_ssl_certificate=authority.sign("client").together)
     try:
         worker.start()
-        worker.wait_ready()
+        worker.wait_ready(READY_TIMEOUT_S)
         urls = [f"https://127.0.0.1:{port + 1 + number}" for number in range(2)]
         yield SecuredNode(application, worker, authority, client, ops, urls)
     finally:
@@ -212,12 +212,23 @@ async def test_rules_of_a_tenant_are_in_force_on_all_workers_within_two_seconds(
 async def test_the_front_and_the_workers_behind_it_speak_mutual_tls(node: SecuredNode) -> None:
     async with node.session(node.ops) as session:
         for url in (node.worker.url, *node.urls):
-            async with session.get(url + LIST) as response:  # asks the other process for its partitions
-                assert response.status == 200, await response.text()
-                assert "max-age" in response.headers["Strict-Transport-Security"]
-        async with session.get(node.worker.url + "/info") as response:
-            info = await response.json()
-    assert [process["answers"] for process in info["processes"]] == [True, True]
+
+            async def is_listed(url: str = url) -> bool:
+                async with session.get(url + LIST) as response:  # asks the other process for its partitions
+                    if is_to_ask_again(response):
+                        return False
+                    assert response.status == 200, await response.text()
+                    assert "max-age" in response.headers["Strict-Transport-Security"]
+                    return True
+
+            await eventually(is_listed, every=0.1, what=f"a list from {url}")
+
+        async def do_all_answer() -> bool:
+            async with session.get(node.worker.url + "/info") as response:
+                info = await response.json()
+            return [process["answers"] for process in info["processes"]] == [True, True]
+
+        await eventually(do_all_answer, every=0.1, what="answers of both processes")
     stranger = client_context(HttpSecurity(web_ssl_ca=node.authority.path))
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=stranger)) as session:
         with pytest.raises(aiohttp.ClientError):
@@ -252,13 +263,24 @@ async def test_a_batch_goes_through_mutual_tls_and_keeps_to_the_token(node: Secu
         assert await rows_of_list(session, f"{node.worker.url}{LIST}?label=of=batch&limit=1000") == 999
 
 
+def is_to_ask_again(response: aiohttp.ClientResponse) -> bool:
+    """Say whether an answer asks to come back: another process did not answer in time."""
+    return response.status == 503 and "Retry-After" in response.headers
+
+
 async def rows_of_list(session: aiohttp.ClientSession, url: str) -> int:
     """Count the schedules of a list, page by page: one ends early where it takes long to read."""
     rows, cursor = 0, ""
     while True:
-        async with session.get(url + cursor) as response:
-            assert response.status == 200, await response.text()
-            page = await response.json()
+
+        async def answer(url: str = url + cursor) -> Any:
+            async with session.get(url) as response:
+                if is_to_ask_again(response):
+                    return None
+                assert response.status == 200, await response.text()
+                return await response.json()
+
+        page = await eventually(answer, every=0.1, what="a page of a list")
         rows += len(page["schedules"])
         if page["next_cursor"] is None:
             return rows
@@ -310,12 +332,12 @@ def test_sequences_of_requests_that_follow_links_keep_to_the_document(
     transport: dict[str, Any] = {"verify": str(node.client.web_ssl_ca), "cert": str(node.client.web_ssl_certificate)}
     topics = Topics(node.application.settings.inputs[0].name, f"{target}-source", target)
     walk = Walk(node.worker.url, node.ops, topics, transport)
-    document = requests.get(f"{walk.url}/api/v1/openapi.json", headers=walk.credentials, timeout=10, **transport).json()
+    document = requests.get(f"{walk.url}/api/v1/openapi.json", headers=walk.credentials, timeout=60, **transport).json()
 
     def put_rule() -> None:
         rule = {"source": topics.source, "delay": "1h", "target": target}
         place = f"{walk.url}/api/v1/delays/first"
-        answer = requests.put(place, headers=walk.credentials, json=rule, timeout=30, **transport)
+        answer = requests.put(place, headers=walk.credentials, json=rule, timeout=60, **transport)
         assert answer.ok, answer.text
 
     if area == "delays":

@@ -29,7 +29,7 @@ from light_scheduler.testing import Kafka
 pytestmark = pytest.mark.integration
 
 DAY_S = 86_400
-LEAD_S = 5
+LEAD_S = 15
 """Seconds until the first message is due: more than it takes to send all records."""
 
 LAST = "the last"
@@ -236,7 +236,7 @@ async def test_the_same_records_give_the_same_messages(
 ) -> None:
     targets = Targets(application.target, f"{application.target}-2")
     await application.create_topic(targets.second, 1)
-    await both.send(waited(targets, now_s() + 60), waited_s=10)
+    await both.send(waited(targets, now_s() + DAY_S // 48), waited_s=10)
     servers, (theirs, ours) = application.bootstrap_servers, both.topics
     async with etf1_scheduler(servers, theirs, history, tmp_path / "etf1.log") as scheduler:
         worker = await application.start_worker()

@@ -23,10 +23,10 @@ COUNT = 40
 SKEW = re.compile(r"light_scheduler_clock_skew_seconds\{[^}]*\} (\S+)")
 
 
-def clocked(application: Application, *, behind: int = 0) -> tuple[WorkerProcess, DrivenClock]:
+def clocked(application: Application, *, behind: int = 0, session: str) -> tuple[WorkerProcess, DrivenClock]:
     """Start a worker that has a clock of its own."""
     application.clock = DrivenClock.create(application.folder / f"clock-{len(application.workers)}", behind=behind)
-    worker = application.new_worker(session_timeout="3s")
+    worker = application.new_worker(session_timeout=session)
     worker.start()
     return worker, application.clock
 
@@ -60,7 +60,7 @@ def check(records: list[Record], *names: str) -> None:
 async def test_a_clock_that_steps_forward_and_back_fires_everything_once_and_never_early_by_itself(
     application: Application,
 ) -> None:
-    worker, clock = clocked(application)
+    worker, clock = clocked(application, session="30s")
     await worker.ready()
     now = SystemClock().now()
     await schedule(application, "soon", now + 2_000, 50)
@@ -91,7 +91,7 @@ async def test_a_clock_that_steps_forward_and_back_fires_everything_once_and_nev
 async def test_workers_whose_clocks_differ_deliver_everything_once_when_partitions_move(
     application: Application,
 ) -> None:
-    (ahead, _), (behind, _) = [clocked(application, behind=behind) for behind in (-2_000, 2_000)]
+    (ahead, _), (behind, _) = [clocked(application, behind=behind, session="3s") for behind in (-2_000, 2_000)]
     await asyncio.gather(ahead.ready(), behind.ready())
     await schedule(application, "a", SystemClock().now() + 1_000, 100)
     await read_until(application.bootstrap_servers, [application.target], lambda records: len(records) >= COUNT // 4)

@@ -28,9 +28,9 @@ async def get(worker: WorkerProcess, path: str) -> tuple[int, str]:
         return response.status, await response.text()
 
 
-async def pair(application: Application) -> list[WorkerProcess]:
+async def pair(application: Application, **options: str) -> list[WorkerProcess]:
     """Two workers, each of which has partitions."""
-    workers = list(await asyncio.gather(application.start_worker(), application.start_worker()))
+    workers = list(await asyncio.gather(*(application.start_worker(**options) for _ in range(2))))
     await application.shared()
     return workers
 
@@ -55,7 +55,7 @@ async def test_any_worker_lists_and_finds_what_all_of_them_hold(application: App
 
 
 async def test_a_dead_worker_s_partitions_are_named_and_come_back_with_the_other(application: Application) -> None:
-    workers = await pair(application)
+    workers = await pair(application, session_timeout="15s")  # until then, nobody has them
     async with application.client() as client:
         for number in range(20):
             await client.schedule(f"{number}", b"", topic=application.target, after="1h")
@@ -117,10 +117,11 @@ async def test_a_worker_tells_of_itself(served: Application) -> None:
     async with served.client() as client:
         await client.schedule("soon", b"", topic=served.target, after=0)
         await client.schedule("later", b"", topic=served.target, after="1h")
-    info = await worker.shows(lambda info: sum(lane["firings"] for lane in info["lanes"]) == 1)
+    info = await worker.shows(
+        lambda info: [sum(lane[name] for lane in info["lanes"]) for name in ("firings", "pending")] == [1, 1]
+    )
     status, metrics = await get(worker, "/metrics")
 
-    assert sum(lane["pending"] for lane in info["lanes"]) == 1
     assert info["app_id"] == served.settings.app_id
     assert status == 200
     samples = [sample for family in text_string_to_metric_families(metrics) for sample in family.samples]

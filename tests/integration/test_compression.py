@@ -22,7 +22,7 @@ async def test_commands_are_read_whatever_they_are_compressed_with(application: 
         headers: list[tuple[str, str | bytes | None]] = [("schedule-target-topic", application.target)]
         payload = codec.encode() * 100  # what does not get smaller is not compressed
         producer.produce(application.settings.topics.commands, payload, codec, headers=headers)
-        assert producer.flush(15) == 0
+        assert producer.flush(60) == 0
     fired = await read_until(
         application.bootstrap_servers, [application.target], lambda records: len(records) >= len(CODECS)
     )

@@ -23,6 +23,9 @@ from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
 
+POLL_MS, LONG = 7_000, "12s"
+"""How long an impatient group waits for a poll, more than this process may stand still; longer than that."""
+
 
 @pytest.fixture(scope="module")
 def served(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
@@ -96,13 +99,13 @@ async def test_a_function_may_take_longer_than_its_group_waits_for_a_poll(served
         async def work(firing: Firing) -> None:
             seen.append(firing.id)
             if seen == [f"{topic}-first"]:
-                await scheduler.schedule(f"{topic}-later", topic=topic, after="6s")
+                await scheduler.schedule(f"{topic}-later", topic=topic, after=LONG)
                 async for event in events:
                     if event.id == f"{topic}-later" and event.event is EventType.FIRED:
                         return
 
         def member() -> FiringConsumer:
-            impatient = {"max_poll_interval_ms": 3_000, "heartbeat_interval_ms": 100}
+            impatient = {"max_poll_interval_ms": POLL_MS, "heartbeat_interval_ms": 100}
             made = FiringConsumer(scheduler, served.bootstrap_servers, group_id=topic, kafka_options=impatient)
             made.on_firing(topic)(work)
             return made
@@ -123,20 +126,20 @@ async def test_a_consumer_that_is_stopped_stays_in_its_group_while_its_function_
             seen.append(firing.id)
             if len(seen) == 1:
                 consumers[0].stop()
-                await scheduler.schedule(f"{topic}-later", topic=topic, after="6s")
+                await scheduler.schedule(f"{topic}-later", topic=topic, after=LONG)
                 async for event in events:
                     if event.id == f"{topic}-later" and event.event is EventType.FIRED:
                         return
 
         for _ in range(2):
-            impatient = {"max_poll_interval_ms": 3_000, "heartbeat_interval_ms": 100}
+            impatient = {"max_poll_interval_ms": POLL_MS, "heartbeat_interval_ms": 100}
             made = FiringConsumer(scheduler, served.bootstrap_servers, group_id=topic, kafka_options=impatient)
             made.on_firing(topic)(work)
             consumers.append(made)
         await scheduler.schedule(f"{topic}-first", topic=topic)
         stopped = asyncio.create_task(consumers[0].run())
         await eventually(lambda: bool(seen), every=0.05, what="a message that is processed")
-        await asyncio.sleep(4)  # longer than a group waits for a poll
+        await asyncio.sleep(POLL_MS / 1_000 + 1)  # longer than a group waits for a poll
         await asyncio.gather(stopped, _consumed(consumers[1], lambda: f"{topic}-later" in seen))
         assert seen == [f"{topic}-first", f"{topic}-later"]
 

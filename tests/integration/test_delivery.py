@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 from support.application import Application
+from support.clocks import MINUTE
 from support.garbled import GarbledBatch
 from support.reading import Record, header, read_all, read_until
 
@@ -137,40 +138,40 @@ async def test_payload_key_and_headers_reach_the_target_as_they_came(served: App
 async def test_an_update_to_later_never_fires_at_the_old_time_and_one_to_earlier_at_the_new(
     served: Application,
 ) -> None:
-    start = now()
     async with served.client() as client:
-        await client.schedule("later", b"old", topic=served.target, at=start + 1_500)
+        start = now()
+        await client.schedule("later", b"old", topic=served.target, at=start + 8_000)
         await client.schedule("earlier", b"old", topic=served.target, at=start + 3_600_000)
-        later = await client.schedule("later", b"new", topic=served.target, at=start + 3_000)
-        earlier = await client.schedule("earlier", b"new", topic=served.target, at=start + 2_000)
-    assert (later.outcome, later.version, later.next_due) == (Outcome.UPDATED, 2, start + 3_000)
+        later = await client.schedule("later", b"new", topic=served.target, at=start + 9_500)
+        earlier = await client.schedule("earlier", b"new", topic=served.target, at=start + 8_500)
+    assert (later.outcome, later.version, later.next_due) == (Outcome.UPDATED, 2, start + 9_500)
     assert (earlier.outcome, earlier.version) == (Outcome.UPDATED, 2)
 
     records = await fired(served, 2)
 
     assert [
         (header(r, "schedule-id"), r.value, header(r, "schedule-version"))
-        for r in sorted(records, key=lambda r: r.timestamp)
+        for r in sorted(records, key=lambda r: int(header(r, "schedule-due") or 0))
     ] == [
         ("earlier", b"new", "2"),
         ("later", b"new", "2"),
     ]
     for record in records:
-        due = start + (3_000 if record.key == b"later" else 2_000)
+        due = start + (9_500 if record.key == b"later" else 8_500)
         assert header(record, "schedule-due") == str(due)
         assert record.timestamp >= due
 
 
 async def test_a_cancel_before_due_delivers_nothing_and_says_so(served: Application) -> None:
     async with served.client() as client:
-        await client.schedule("gone", b"no", topic=served.target, at=now() + 1_000, key="k")
+        await client.schedule("gone", b"no", topic=served.target, at=now() + 8_000, key="k")
         cancelled = await client.cancel("gone", key="k")
         again = await client.cancel("gone", key="k")
         never = await client.cancel("never-was", key="k")
         # Back to back, without waiting for an answer in between.
-        await client.schedule("quick", b"no", topic=served.target, after="1s", key="k", wait=False)
+        await client.schedule("quick", b"no", topic=served.target, after="8s", key="k", wait=False)
         quick = await client.cancel("quick", key="k")
-        await client.schedule("fence", b"yes", topic=served.target, after="1200ms", key="k")
+        await client.schedule("fence", b"yes", topic=served.target, after="8200ms", key="k")
     assert cancelled.outcome is Outcome.CANCELLED
     assert again.outcome is Outcome.NOT_FOUND
     assert never.outcome is Outcome.NOT_FOUND
@@ -203,9 +204,10 @@ async def test_a_null_value_cancels(served: Application) -> None:
 async def test_commands_sent_while_all_workers_are_down_take_effect_before_anything_due_is_fired(
     application: Application,
 ) -> None:
+    clock = application.drive_clock(behind=MINUTE)
     worker = await application.start_worker()
     async with application.client() as client:
-        await client.schedule("overdue", b"no", topic=application.target, at=now() + 1_500, key="k")
+        await client.schedule("overdue", b"no", topic=application.target, at=now(), key="k")  # a minute ahead there
         await worker.end()
         await client.schedule("waiting", b"old", topic=application.target, after=0, key="k", wait=False)
         await client.schedule_many(
@@ -214,7 +216,7 @@ async def test_commands_sent_while_all_workers_are_down_take_effect_before_anyth
         )
         await client.cancel("overdue", key="k", wait=False)
         await client.schedule("waiting", b"new", topic=application.target, after=0, key="k", wait=False)
-    assert now() > 1_500
+    clock.advance(MINUTE)
 
     worker.start()
     await worker.ready()
@@ -224,14 +226,16 @@ async def test_commands_sent_while_all_workers_are_down_take_effect_before_anyth
 
 
 async def test_state_that_was_deleted_is_rebuilt_from_the_changelog(application: Application) -> None:
+    clock = application.drive_clock(behind=2 * MINUTE)
     worker = await application.start_worker()
     async with application.client() as client:
+        soon = clock.now() + 100
         await client.schedule_many(
-            {"id": f"soon-{number}", "payload": b"soon", "topic": application.target, "after": 100}
+            {"id": f"soon-{number}", "payload": b"soon", "topic": application.target, "at": soon}
             for number in range(200)
         )
         await fired(application, 200)
-        due = now() + 6_000
+        due = clock.now() + MINUTE
         await client.schedule_many(
             {"id": f"later-{number}", "payload": b"later", "topic": application.target, "at": due}
             for number in range(200)
@@ -245,6 +249,7 @@ async def test_state_that_was_deleted_is_rebuilt_from_the_changelog(application:
     worker.start()
     await worker.ready()
     info = await worker.get("/info")
+    clock.advance_to(due)
     records = await fired(application, 400)
 
     assert sum(lane["restore"]["records"] for lane in info["lanes"]) >= 200
@@ -313,11 +318,11 @@ async def test_a_topic_that_refuses_a_record_gets_the_others_and_the_refused_one
     """Nothing foretells the refusal: the topic has been looked up before it became one that takes no null keys."""
     changing = f"{impatient.target}-changing"
     await impatient.create_topic(changing, partitions=1)
-    due = now() + 2_000
     async with impatient.client() as client:
         await client.schedule("first", b"first", topic=changing, after=0)
         await fired(impatient, 1, changing)
         await impatient.configure_topic(changing, **{"cleanup.policy": "compact"})
+        due = now() + 2_000
         for number in range(20):
             key = None if number == 7 else "key"
             await client.schedule(
@@ -428,7 +433,8 @@ async def test_several_commands_topics_have_lanes_and_dialects_of_their_own(kafk
 async def test_due_times_are_met_within_a_fraction_of_a_second(served: Application) -> None:
     start = time.monotonic()
     async with served.client() as client:
-        dues = [now() + 1_000 + 50 * number for number in range(40)]
+        begin = now() + 3_000
+        dues = [begin + 200 * number for number in range(40)]
         for number, due in enumerate(dues):
             await client.schedule(f"t-{number}", b"", topic=served.target, at=due, wait=False)
 

@@ -26,8 +26,7 @@ BEFORE_START = 30_000
 
 async def test_a_worker_and_its_double_do_the_same(application: Application) -> None:
     clock = application.drive_clock(behind=BEHIND)
-    start = (clock.now() // HOUR + 1) * HOUR
-    clock.advance_to(start - BEFORE_START)
+    start = (clock.now() // HOUR + 2) * HOUR
     double = InMemoryScheduler(now=start - BEFORE_START, topics={application.target: 4}, settings=application.settings)
     expected = Day(double, application.target, start, lambda instant: _moved(double, instant))
     simulated = await expected.run()
@@ -43,6 +42,7 @@ async def test_a_worker_and_its_double_do_the_same(application: Application) -> 
 
     try:
         async with application.client() as client:
+            clock.advance_to(start - BEFORE_START)
             real = Day(client, application.target, start, advance)
             await real.run()
     finally:

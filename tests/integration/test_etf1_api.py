@@ -99,7 +99,7 @@ async def test_what_was_delivered_is_in_the_history_view_and_counted_by_etf1_s_m
     worker = await application.start_worker()
     (topic, _) = (source.name for source in application.settings.inputs)
     name = application.settings.app_id
-    due = SystemClock().now() // 1_000 + 3
+    due = SystemClock().now() // 1_000 + 10
     producer = await started_producer({"bootstrap_servers": kafka.bootstrap_servers})
     try:
         for number in range(3):

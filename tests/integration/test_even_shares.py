@@ -12,7 +12,7 @@ from support.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
-SESSION = "4s"
+SESSION = "10s"
 COUNT = 60
 
 

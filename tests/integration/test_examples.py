@@ -10,7 +10,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from support.home import ROOT, Home, at_home, steps
+from support.home import ROOT, Home, at_home, steps, unhurried
 from support.waiting import eventually
 
 from light_scheduler.host.jars import kafka_jars
@@ -29,8 +29,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 
 @pytest.mark.parametrize("program", sorted((EXAMPLES / "patterns").glob("*.py")), ids=lambda program: program.stem)
-def test_a_pattern_prints_what_its_docstring_shows(home: Home, program: Path) -> None:
-    assert home.walk_through(program) > 0
+def test_a_pattern_prints_what_its_docstring_shows(home: Home, program: Path, tmp_path: Path) -> None:
+    assert home.walk_through(program, tmp_path) > 0
 
 
 async def schedules_and_cancels(home: Home, command: str, id: str) -> None:
@@ -89,7 +89,8 @@ async def _answers(session: aiohttp.ClientSession, url: str) -> None:
 
 async def test_an_order_and_its_reminder_are_one_transaction_in_fastapi(home: Home, tmp_path: Path) -> None:
     port, log = free_port(), tmp_path / "log"
-    command = f"uvicorn --app-dir examples/services --port {port} fastapi_outbox:app"
+    program = unhurried(EXAMPLES / "services" / "fastapi_outbox.py", tmp_path)
+    command = f"uvicorn --app-dir {tmp_path} --port {port} {program.stem}:app"
     database = f"sqlite+aiosqlite:///{tmp_path}/shop.db"
     with home.running(command, log, DATABASE=database):
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as shop:

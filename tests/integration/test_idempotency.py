@@ -26,6 +26,17 @@ async def post(worker: WorkerProcess, body: Any, key: str) -> tuple[int, Any]:
         return response.status, await response.json(content_type=None)
 
 
+async def answer_of_first(worker: WorkerProcess, body: Any, key: str) -> Any:
+    """Ask again until a worker has read the answer of the first request, and return it."""
+
+    async def answered() -> Any:
+        status, answer = await post(worker, body, key)
+        assert status in (201, 409)  # it has not read the answer yet
+        return answer if status == 201 else None
+
+    return await eventually(answered, what="the answer of the first request")
+
+
 async def test_a_key_outlives_the_worker_that_took_it(served: Application) -> None:
     (first,) = served.workers
     now = {"target": {"topic": served.target}, "payload": {"text": "once"}}
@@ -39,7 +50,7 @@ async def test_a_key_outlives_the_worker_that_took_it(served: Application) -> No
     other = await served.start_worker()
     await served.shared()
     for worker in (first, other):
-        assert await post(worker, now, "k") == (201, answer)
+        assert await answer_of_first(worker, now, "k") == answer
         assert (await post(worker, {**now, "ttl": 5}, "k"))[0] == 422
     fired = await read_until(served.bootstrap_servers, [served.target], lambda records: len(records) >= 1)
     assert [record.value for record in fired] == [b"once"]
@@ -54,11 +65,5 @@ async def test_of_requests_to_all_workers_at_one_time_one_is_carried_out(served:
     ids = {answer["id"] for status, answer in answers if status == 201}
     assert len(ids) == 1
     for worker in workers:
-
-        async def answered(worker: WorkerProcess = worker) -> Any:
-            status, answer = await post(worker, later, "k")
-            assert status in (201, 409)  # it has not read the answer yet
-            return answer if status == 201 else None
-
-        assert (await eventually(answered, what="the answer of the first request"))["id"] == next(iter(ids))
+        assert (await answer_of_first(worker, later, "k"))["id"] == next(iter(ids))
     assert (await workers[0].get(SCHEDULES))["total"] == 1

@@ -25,6 +25,8 @@ from light_scheduler.settings import load_settings
 pytestmark = pytest.mark.integration
 
 TIMEOUT_S = 60.0
+STOPPED = "60s"
+"""A session of workers that are stopped for a while: they keep their partitions."""
 
 
 @pytest.fixture
@@ -131,7 +133,7 @@ async def test_a_topic_that_was_created_again_is_read_from_its_beginning(
 async def test_a_topic_that_was_created_again_under_a_worker_that_runs_is_read_once(
     application: Application,
 ) -> None:
-    worker = await application.start_worker()
+    worker = await application.start_worker(session_timeout=STOPPED)
     await schedule(application, "a", "b", "c")
     await until(worker, lambda lane: lane["firings"] == 3)
     worker.send_signal(signal.SIGSTOP)
@@ -172,7 +174,7 @@ async def test_a_topic_that_is_away_for_longer_is_read_soon_after_it_is_created_
 async def test_commands_that_are_deleted_while_a_worker_that_runs_has_not_read_them_are_counted(
     application: Application, admin: AIOKafkaAdminClient
 ) -> None:
-    worker = await application.start_worker()
+    worker = await application.start_worker(session_timeout=STOPPED)
     await schedule(application, "a")
     position = (await until(worker, lambda lane: lane["firings"] == 1))["position"]
     worker.send_signal(signal.SIGSTOP)

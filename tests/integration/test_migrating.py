@@ -13,6 +13,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from aiokafka import AIOKafkaProducer, ConsumerRecord
+from aiokafka.admin import AIOKafkaAdminClient
 from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.combining import AndTrigger
@@ -36,6 +38,7 @@ from support.waiting import eventually
 
 from light_scheduler.kafka.rights import Right
 from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.model import EventType
 from light_scheduler.settings import load_settings
 from light_scheduler.testing import InMemoryScheduler, Kafka
 
@@ -106,6 +109,7 @@ async def test_a_shadow_delivers_what_the_other_scheduler_does(
     assert await asyncio.to_thread(home.run, make) == f"{target} created\n"
     with home.running(copy, tmp_path / "shadow.log"):
         [delivered] = await read_until(shadow, [target], lambda found: len(found) == 1)
+        await eventually(partial(has_noted, source, topic), every=0.1, what="the shadow to note what it has copied")
     async with AIOKafkaProducer(bootstrap_servers=source) as producer:
         at = delivered.timestamp - 5
         await producer.send_and_wait(target, delivered.value, delivered.key, timestamp_ms=at)
@@ -115,6 +119,27 @@ async def test_a_shadow_delivers_what_the_other_scheduler_does(
     assert printed.endswith("was later by 5 ms (median), 5 ms (maximum)\n")
     again = f"python examples/migrating/shadow.py {source} {shadow} {topic} --once"
     assert await asyncio.to_thread(home.run, again) == "0 records copied\n"
+
+
+async def has_noted(servers: str, topic: str) -> bool:
+    """Return whether the shadow of a topic has committed how far it is: what it copies may be delivered before that."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
+    await admin.start()
+    try:
+        positions = await admin.list_consumer_group_offsets(f"shadow-of-{topic}")
+        return any(position.offset > 0 for position in positions.values())
+    finally:
+        await admin.close()
+
+
+async def told(home: Home, target: str, firings: int) -> None:
+    """Wait until the history tells of so many firings to a topic: they may be read a moment before that."""
+
+    async def is_so() -> bool:
+        events = await home.application.history()
+        return sum(event.event is EventType.FIRED and event.target_topic == target for event in events) >= firings
+
+    await eventually(is_so, every=0.2, what=f"{firings} firings to {target} in the history")
 
 
 @pytest.mark.parametrize("page", TOPICS)
@@ -178,6 +203,7 @@ async def test_what_was_delivered_is_marked_before_the_other_scheduler_is_starte
             await producer.send_and_wait(topic, value, key, headers=headers)
         await producer.send_and_wait(topic, None, b"cancelled", headers=ended)
         await read_until(servers, [target], lambda found: len(found) == 2)
+    await told(home, target, 2)
     file = tmp_path / "light-scheduler.toml"
     file.write_text(f'commands_topics = ["{topic}:{DIALECTS[page]}"]\n', encoding="utf-8")
     [block] = [text for text, _ in commands_of(page) if "go_back.py" in text]
@@ -218,6 +244,7 @@ async def test_a_schedule_is_not_taken_for_one_of_the_same_id_from_another_comma
         await scheduler.schedule("fires", topic=target, after="1h")
         await read_until(servers, [target], lambda found: len(found) == 3)
         await scheduler.cancel("fires")
+    await told(home, target, 3)
     file = tmp_path / "light-scheduler.toml"
     file.write_text(f'commands_topics = ["light-scheduler-commands", "{topic}:{DIALECTS[page]}"]\n', encoding="utf-8")
     command = f"python examples/migrating/go_back.py {topic} --config {file}"

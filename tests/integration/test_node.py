@@ -25,7 +25,9 @@ STARTED = re.compile(r"process (\d) is (\d+)")
 
 
 def lines(worker: WorkerProcess) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in worker.log.read_text().splitlines()]
+    """Return the lines of the log; the last one may not be complete yet, and is left out then."""
+    text = worker.log.read_text()
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 def pids(worker: WorkerProcess) -> list[tuple[str, int]]:

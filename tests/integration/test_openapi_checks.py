@@ -57,7 +57,7 @@ async def test_every_operation_passes_every_check(application: Application) -> N
     headers = {"Authorization": f"Bearer {token}"}
 
     def described() -> requests.Response | None:
-        answer = requests.get(f"{worker.url}/api/v1/openapi.json", headers=headers, timeout=10)
+        answer = requests.get(f"{worker.url}/api/v1/openapi.json", headers=headers, timeout=60)
         return answer if answer.ok else None
 
     document = eventually_blocking(described, every=0.1, what="a worker that knows the token").json()

@@ -36,6 +36,9 @@ from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
 
+LOCK_TIMEOUT_S = 60
+"""For SQLite: whoever has its lock may stand still."""
+
 DYING = Path(__file__).parents[1] / "support" / "dying_relays.py"
 
 
@@ -61,7 +64,8 @@ class Shop:
         metadata = MetaData()
         self.name = f"outbox_{uuid.uuid4().hex[:8]}" if url.startswith("postgresql") else "light_scheduler_outbox"
         self.outbox = Outbox(metadata, name=self.name)
-        self.engine = create_engine(url, poolclass=NullPool)
+        patience = {"timeout": LOCK_TIMEOUT_S} if url.startswith("sqlite") else {}
+        self.engine = create_engine(url, poolclass=NullPool, connect_args=patience)
         metadata.create_all(self.engine)
         self.url = url
         self.kafka = settings.connection.bootstrap_servers
@@ -117,7 +121,7 @@ def shop(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> 
 
 def _shop(settings: Settings, driver: str, folder: Path, request: pytest.FixtureRequest) -> Shop:
     if driver.startswith("sqlite"):
-        place = f"/{folder}/shop.db"
+        place = f"/{folder}/shop.db?timeout={LOCK_TIMEOUT_S}"
         shop = Shop(settings, f"sqlite://{place}")
     else:
         place = request.getfixturevalue("postgres")

@@ -5,30 +5,28 @@ The workers' minute ends some seconds after the first refusal; what is tried aga
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
+from support.acls import grant
 from support.application import Application
-from support.clocks import MINUTE
+from support.clocks import MINUTE, end_of_minute
 from support.reading import Record, header, read_all, read_until
 
 from light_scheduler.devkit import EmbeddedBroker
-from light_scheduler.devkit.readiness import admin_client
+from light_scheduler.kafka.rights import Operation, Right
 from light_scheduler.model import EventType, HistoryEvent
+from light_scheduler.wire import decode_history
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 GOOD = 90
-EVERY_MS = 100
+EVERY_MS = 200
+AGAIN_AFTER_MS = 12_000
+"""How long after it is due the minute of what is refused ends: time to change what refuses it."""
 LARGE = 30_000
 
 
@@ -60,6 +58,17 @@ async def check_good(application: Application) -> None:
     assert sum(map(lateness, good)) / GOOD < 500
 
 
+async def retried(application: Application, ids: Iterable[str]) -> None:
+    """Wait until every one of these was refused, and waits for the next minute."""
+    wanted = set(ids)
+
+    def are_told(records: list[Record]) -> bool:
+        events = [decode_history(record.value) for record in records]
+        return {event.id for event in events if event.event is EventType.RETRIED} >= wanted
+
+    await read_until(application.bootstrap_servers, [application.settings.topics.history], are_told, timeout=90)
+
+
 async def dead_letters(application: Application, ids: Iterable[str]) -> dict[str, Record]:
     """Wait until every one of these is a dead letter; return them all, by id."""
     wanted = set(ids)
@@ -84,8 +93,8 @@ async def test_what_its_target_refuses_is_tried_again_in_the_next_minute_and_hol
     later = f"{application.target}-later"
     clock = application.drive_clock(behind=2 * MINUTE)
     worker = await application.start_worker()
-    again_at = clock.let_minute_end_in(8_000)
-    due = clock.now() + 3_000
+    again_at = end_of_minute(clock.now() + MINUTE)
+    due = again_at - AGAIN_AFTER_MS
     poison: dict[str, tuple[bytes, dict[str, object]]] = {
         "unknown topic": (b"x", {"target_topic": f"{application.target}-missing"}),
         "no such partition": (b"x", {"target_topic": application.target, "target_partition": 99}),
@@ -101,7 +110,8 @@ async def test_what_its_target_refuses_is_tried_again_in_the_next_minute_and_hol
         await send("same", b"fits", id="fits", at=due, target_topic=small)
         await send("same", b"series", id="series", every=2_000, start=due, max_firings=3, target_topic=later)
 
-    await clock.reaches(due + 1_500)
+    clock.advance_to(due - 4_000)
+    await retried(application, ["made in time", "series"])
     await application.create_topic(later, partitions=1)
     letters = await dead_letters(application, poison)
     await check_good(application)
@@ -147,17 +157,9 @@ def check_tries(history: list[HistoryEvent], reasons: dict[str, str], due: int, 
     ]
 
 
-def allow(topic: str, operation: AclOperation) -> AclBinding:
-    """Return a rule after which nobody may do anything else with the topic."""
-    everybody = "User:ANONYMOUS"
-    literally = ResourcePatternType.LITERAL
-    return AclBinding(ResourceType.TOPIC, topic, literally, everybody, "*", operation, AclPermissionType.ALLOW)
-
-
-def set_rules(bootstrap_servers: str, *rules: AclBinding) -> None:
-    admin = admin_client(bootstrap_servers)
-    for future in admin.create_acls(list(rules)).values():
-        future.result(30)
+async def allow_alone(broker: EmbeddedBroker, topic: str, operation: Operation) -> None:
+    """Have everybody do this with a topic, beside what was allowed before, and nothing else."""
+    await asyncio.to_thread(grant, broker.bootstrap_servers, "User:ANONYMOUS", [Right("topic", topic, (operation,))])
 
 
 async def test_a_topic_that_the_scheduler_may_not_write_to_holds_nothing_up(tmp_path: Path) -> None:
@@ -170,25 +172,22 @@ async def test_a_topic_that_the_scheduler_may_not_write_to_holds_nothing_up(tmp_
         topics = {id: f"{application.target}-{id}" for id in ("hidden", "read-only", "soon-allowed")}
         for topic in topics.values():
             await application.create_topic(topic, partitions=1)
-        set_rules(
-            broker.bootstrap_servers,
-            allow(topics["hidden"], AclOperation.ALTER),
-            allow(topics["read-only"], AclOperation.READ),
-            allow(topics["soon-allowed"], AclOperation.READ),
-        )
+        await allow_alone(broker, topics["hidden"], "Alter")
+        await allow_alone(broker, topics["read-only"], "Read")
+        await allow_alone(broker, topics["soon-allowed"], "Read")
         try:
             clock = application.drive_clock(behind=2 * MINUTE)
             await application.start_worker()
-            clock.let_minute_end_in(9_000)
-            due = clock.now() + 3_000
+            due = end_of_minute(clock.now() + MINUTE) - AGAIN_AFTER_MS
             await send_good(application, due - 5 * EVERY_MS)
             async with application.sender() as send:
                 for id, topic in topics.items():
                     for copy in range(3):
                         await send("same", b"x", id=f"{id} {copy}", at=due, target_topic=topic)
 
-            await clock.reaches(due + 2_500)
-            set_rules(broker.bootstrap_servers, allow(topics["soon-allowed"], AclOperation.WRITE))
+            clock.advance_to(due - 4_000)
+            await retried(application, (f"soon-allowed {copy}" for copy in range(3)))
+            await allow_alone(broker, topics["soon-allowed"], "Write")
             wanted = [f"{id} {copy}" for id in ("hidden", "read-only") for copy in range(3)]
             letters = await dead_letters(application, wanted)
             await check_good(application)

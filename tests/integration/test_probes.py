@@ -12,6 +12,7 @@ from support.reading import read_all, read_until
 from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
+from light_scheduler.model import HistoryEvent
 from light_scheduler.model.probe import PROBE_IDENTITY
 
 pytestmark = pytest.mark.integration
@@ -51,11 +52,20 @@ async def test_probes_pass_the_whole_path_and_only_their_results_show_until_a_cr
         await client.schedule("soon", b"x", topic=application.target, after="1s")
         await client.schedule("later", b"x", topic=application.target, at=now + HOUR)
         await read_until(application.bootstrap_servers, [application.target], lambda firings: len(firings) > 0)
-    probes = await probes_of(worker, settings.partitions, since=now)
+    samples: dict[str, float] = {}
+    probes: list[dict[str, Any]] = []
+
+    async def is_counted() -> bool:
+        """Return whether both commands and the firing are: what consumers see is counted a moment later."""
+        probes[:] = await probes_of(worker, settings.partitions, since=now)
+        samples.update(await metrics_of(worker))
+        found = [samples[f"light_scheduler_{name}_total"] for name in ("commands", "firings", "probe_failures")]
+        return found == [2, 1, sum(probe["failures"] for probe in probes)]
+
+    await eventually(is_counted, every=0.1, what="two commands and a firing in the metrics")
     assert [probe["partition"] for probe in probes] == list(range(settings.partitions))
     assert all(probe["latency_ms"] >= 0 for probe in probes)
 
-    samples = await metrics_of(worker)
     assert samples["light_scheduler_probe_successes_total"] >= settings.partitions
     assert samples["light_scheduler_probe_failures_total"] == sum(probe["failures"] for probe in probes)
     assert samples["light_scheduler_probe_latency_seconds"] >= 0
@@ -66,8 +76,9 @@ async def test_probes_pass_the_whole_path_and_only_their_results_show_until_a_cr
     info = await worker.get("/info")
     assert {lane["oldest_due"] for lane in info["lanes"]} <= {None, now + HOUR}
 
-    events = await application.history()
-    assert sorted((event.event, event.id) for event in events) == [
+    await read_until(application.bootstrap_servers, [settings.topics.history], lambda events: len(events) >= 3)
+    events = await history_of(application)
+    assert [(event.event, event.id) for event in events] == [
         ("fired", "soon"),
         ("scheduled", "later"),
         ("scheduled", "soon"),
@@ -79,8 +90,13 @@ async def test_probes_pass_the_whole_path_and_only_their_results_show_until_a_cr
     await second.shows(lambda info: all(lane["lag"] == 0 for lane in info["lanes"]))
     assert await second.get("/live") == {"status": "live"}
     await eventually(partial(no_probe_is_left, application), what="the state to have no probe")
-    assert await application.history() == events
+    assert await history_of(application) == events
     assert await read_all(application.bootstrap_servers, settings.topics.dead_letters) == []
+
+
+async def history_of(application: Application) -> list[HistoryEvent]:
+    """Return all that history tells, in an order that does not depend on which partition is read first."""
+    return sorted(await application.history(), key=lambda event: (event.event, str(event.id)))
 
 
 async def no_probe_is_left(application: Application) -> bool:

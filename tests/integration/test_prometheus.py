@@ -160,8 +160,6 @@ async def test_lateness_is_a_native_histogram_for_a_prometheus_that_takes_those(
         for count in range(number):
             await client.schedule(f"soon-{count}", b"x", topic=application.target, after="1s")
     await read_until(application.bootstrap_servers, [application.target], lambda firings: len(firings) == number)
-    async with aiohttp.ClientSession() as session, session.get(f"{worker.url}/metrics") as response:
-        in_text = names_of(await response.text())
     address = worker.url.removeprefix("http://")
     async with prometheus(tmp_path, [address], None, "--enable-feature=native-histograms") as server:
 
@@ -174,8 +172,15 @@ async def test_lateness_is_a_native_histogram_for_a_prometheus_that_takes_those(
         assert 0 < float(quantile["value"][1]) < 600
         (below,) = await server.query("histogram_fraction(0, 600, sum(light_scheduler_lateness_seconds))")
         assert float(below["value"][1]) == 1
-        scraped = {each["metric"]["__name__"] for each in await server.query('{job="light-scheduler"}')}
-        assert scraped - OF_PROMETHEUS == in_text
+
+        async def are_those_of_the_text() -> bool:
+            """Return whether all series are scraped that there are: some come when something is counted."""
+            async with aiohttp.ClientSession() as session, session.get(f"{worker.url}/metrics") as response:
+                in_text = names_of(await response.text())
+            scraped = {each["metric"]["__name__"] for each in await server.query('{job="light-scheduler"}')}
+            return scraped - OF_PROMETHEUS == in_text
+
+        await eventually(are_those_of_the_text, every=0.2, what="the series of the text format, and no other ones")
 
 
 OF_PROMETHEUS = {"up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_series_added"} | {

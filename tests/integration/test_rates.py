@@ -50,7 +50,7 @@ async def test_keys_of_one_partition_have_the_whole_rate_of_their_tenant(kafka: 
         await application.shared()
         await rule(application)
         for tenant in RULES:
-            await application.create_topic(tenant, 1)
+            await application.create_topic(topic_of(application, tenant), 1)
         await send(application, next(keys()), WINDOW_MS)
         await judge(application, WINDOW_MS)
     finally:
@@ -70,7 +70,7 @@ async def test_rates_are_used_up_and_not_passed_while_the_topic_gets_more_partit
         await application.shared()
         await rule(application)
         for tenant in RULES:
-            await application.create_topic(tenant, 1)
+            await application.create_topic(topic_of(application, tenant), 1)
         sending = asyncio.create_task(send(application, moves, GROWING_WINDOW_MS))
         await results_of(application, "delayed", 0)
         await asyncio.to_thread(grow, settings, topic, GROWN)
@@ -107,6 +107,11 @@ async def rule(application: Application) -> None:
     await eventually(are_known, every=0.05, what="the rules on all workers")
 
 
+def topic_of(application: Application, tenant: str) -> str:
+    """Return where the messages of a tenant, or the answers to its commands, go: no other test's do."""
+    return f"{application.settings.app_id}-{tenant}"
+
+
 def constant(rules: TenantRules, _before: TenantRules) -> TenantRules:
     return rules
 
@@ -117,17 +122,18 @@ async def send(application: Application, key: bytes, window_ms: int) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=application.bootstrap_servers)
     await producer.start()
     topic = application.settings.topics.commands
-    cancel = [("schedule-command", b"cancel")]
+    cancel, target = [("schedule-command", b"cancel")], topic_of(application, "fired").encode()
     try:
         for id in islice(keys(), RATE * lasts_s):
-            headers = [("schedule-after", b"2s"), ("schedule-tenant", b"fired"), ("schedule-target-topic", b"fired")]
+            headers = [("schedule-after", b"2s"), ("schedule-tenant", b"fired"), ("schedule-target-topic", target)]
             await producer.send(topic, b"", key=id, headers=headers)
         begun, sent = monotonic(), 0
         while sent < SENT_PER_S * lasts_s:
             await asyncio.sleep(0.1)
             before, sent = sent, int(SENT_PER_S * min(monotonic() - begun, lasts_s))  # however late that was
             for tenant in ("rejected", "delayed"):
-                answered = [("schedule-tenant", tenant.encode()), ("schedule-reply-topic", tenant.encode())]
+                reply_topic = topic_of(application, tenant).encode()
+                answered = [("schedule-tenant", tenant.encode()), ("schedule-reply-topic", reply_topic)]
                 for _ in range(before, sent):
                     await producer.send(topic, None, key=key, headers=cancel + answered)
     finally:
@@ -140,7 +146,7 @@ async def results_of(application: Application, tenant: str, window_ms: int) -> l
     def is_enough(records: list[Record]) -> bool:
         return bool(records) and records[-1].timestamp >= records[0].timestamp + SETTLED_MS + window_ms
 
-    found = await read_until(application.bootstrap_servers, [tenant], is_enough)
+    found = await read_until(application.bootstrap_servers, [topic_of(application, tenant)], is_enough)
     if tenant == "fired":
         return [record.timestamp for record in found]
     return [record.timestamp for record in found if decode_result(record.value).outcome.value == "not_found"]

@@ -100,8 +100,14 @@ async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_delete
     await eventually(lambda: is_empty(served), what="the schedules of the deleted tenant to be removed")
     status, problem = await put(served, "more", **later)
     assert (status, problem["result"]["reason"]) == (400, "tenant shop was deleted")
-    removed = [event for event in await served.history() if event.reason == "its tenant was deleted"]
-    assert sorted(str(event.id) for event in removed) == sorted(["0", "1", "2", *(f"delayed-{n}" for n in range(12))])
+    expected = sorted(["0", "1", "2", *(f"delayed-{n}" for n in range(12))])
+
+    async def removed() -> list[str] | None:
+        """Return what history tells to be removed once that is everything: it can be read a moment later."""
+        events = [event for event in await served.history() if event.reason == "its tenant was deleted"]
+        return sorted(str(event.id) for event in events) if len(events) >= len(expected) else None
+
+    assert await eventually(removed, every=0.1, what="the removals in the history") == expected
 
 
 async def is_empty(application: Application) -> bool:

@@ -182,10 +182,11 @@ class Application:
     def new_worker(self, **options: str) -> WorkerProcess:
         """Prepare a worker with a state folder of its own."""
         name = f"worker-{len(self.workers)}"
+        processes = int((self.options | options).get("processes", "1"))
         options = {
             **self.options,
             "data_dir": str(self.folder / name),
-            "web_port": str(free_port()),
+            "web_port": str(free_port() if processes == 1 else port_with_room(processes)),
             **options,
         }
         settings, log = load_settings(options, environment={}), self.folder / f"{name}.log"

@@ -58,7 +58,7 @@ class Home:
             yield
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(120)
 
     def walk_through(self, program: Path, folder: Path) -> int:
         """Run the commands of a program's docstring, compare what they print with what it shows; count those shown.

@@ -11,6 +11,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from light_scheduler.clock import SystemClock
+from light_scheduler.host.ports import free_port
 
 ROLE_CLAIM, TENANT_CLAIM = "realm.roles", "tenants"
 MINUTE_S = 60
@@ -25,8 +26,8 @@ class Provider:
     def __init__(self, audience: str) -> None:
         self.audience = audience
         self.keys: dict[str, rsa.RSAPrivateKey] = {}
-        self._server = _Server(("127.0.0.1", 0), self)
-        self._port = self._server.server_address[1]
+        self._port = free_port()  # which no outgoing connection takes while it is paused
+        self._server = _Server(("127.0.0.1", self._port), self)
         self.issuer = f"http://127.0.0.1:{self._port}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
 

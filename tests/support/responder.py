@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -14,18 +15,22 @@ from light_scheduler.model import Command, ControlCommand, Outcome, Result, Topi
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import dialect_named, encode_result, result_headers
 
+from .placing import is_known_everywhere
+from .waiting import eventually
+
 PARTITIONS = 3
 
 
 async def with_topics(kafka: Kafka) -> TopicNames:
-    """The names of an application that nobody else has, with its topics."""
+    """The names of an application that nobody else has, with its topics, which every broker knows."""
     names = TopicNames(f"client-{uuid.uuid4().hex[:8]}")
+    topics = names.commands, names.results, names.history
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
     await admin.start()
     try:
-        await admin.create_topics(
-            [NewTopic(topic, PARTITIONS, 1) for topic in (names.commands, names.results, names.history)]
-        )
+        await admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in topics])
+        for topic in topics:
+            await eventually(partial(is_known_everywhere, admin._client, topic), what=f"every broker to know {topic}")
     finally:
         await admin.close()
     return names

@@ -121,6 +121,7 @@ async def test_without_an_answer_the_time_out_names_the_id_and_later_calls_still
     kafka: Kafka, names: TopicNames, client: SchedulerClient
 ) -> None:
     async with responder(kafka, names):
+        await client.schedule("a", topic="t")  # opens what answers are read with
         with pytest.raises(ResultTimeout, match="default/silent-1"):
             await client.schedule("silent-1", topic="t", timeout=5)
         assert (await client.schedule("b", topic="t")).outcome is Outcome.SCHEDULED
@@ -194,6 +195,7 @@ async def test_what_is_not_answered_in_time_is_marked_among_the_results(
 ) -> None:
     requests: list[ScheduleRequest] = [{"id": id, "topic": "t"} for id in ("a", "silent-1", "b")]
     async with responder(kafka, names):
+        await client.schedule("opened", topic="t")  # what answers are read with
         first, missing, last = await client.schedule_many(requests, wait=True, timeout=10)
     assert (first.outcome, last.outcome) == (Outcome.SCHEDULED, Outcome.SCHEDULED)
     assert isinstance(missing, Unanswered)
@@ -281,7 +283,7 @@ async def test_when_the_broker_dies_calls_end_in_time_and_closing_leaves_nothing
         client = SchedulerClient(broker.bootstrap_servers, app_id=names.app_id)
         client._channel._close_timeout = 1.0
         await client.start()
-        waiting = asyncio.create_task(client.schedule("silent", topic="t", timeout=8))
+        waiting = asyncio.create_task(client.schedule("silent", topic="t", timeout=15))
         await records_of(broker, names.commands, 1)
         # Acknowledgements come in order: when this one is there, so is the one of the command that waits.
         await client.schedule("silent too", topic="t", wait=False)

@@ -105,7 +105,7 @@ def test_a_table_has_each_record_once_in_few_files_and_can_be_audited(
 def test_days_are_those_of_utc_in_a_session_of_any_time_zone(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
-    create_topic(kafka.bootstrap_servers, prefix, 1)
+    create_topic(kafka.bootstrap_servers, prefix, 1, configs={"retention.ms": "-1"})
     producer = ordered_producer(kafka.bootstrap_servers)
     for at in (M - 1, M, M + DAY - 1, M + DAY):
         producer.produce(prefix, b"x", timestamp=at)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 from support.application import Application
+from support.growing import grow as add_partitions
 from support.ledger import Ledger, Record
 from support.reading import marks_passed, read_until
 
@@ -268,8 +269,7 @@ def test_an_application_that_began_with_an_import_is_judged_by_the_table_that_wa
     assert set(audit(ledger).fault_counts) == kinds, "what nobody asked for"
     if grown > ledger.partitions:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-        for added in admin.create_partitions([NewPartitions(ledger.names.commands, grown)]).values():
-            added.result(30)
+        add_partitions(admin, ledger.names.commands, grown)
     summary = audit(ledger, imported=Imported(table, topics={old.target: ledger.target}))
 
     assert (list(summary.faults), summary.unjudged, summary.schedules) == ([], 0, 6)
@@ -334,7 +334,7 @@ async def test_schedules_that_moved_to_partitions_that_were_added_are_no_faults(
             ]
             await client.schedule_many(requests, wait=True)
             await asyncio.to_thread(grow, settings, names.commands, 5)
-            assert await asyncio.to_thread(moved, settings, names.commands, 5, 60.0, lambda _: None)
+            assert await asyncio.to_thread(moved, settings, names.commands, 5, 120.0, lambda _: None)
             for number in range(0, count, 4):
                 await client.cancel(f"s-{number}", wait=True)
             fired = [f"s-{number}" for number in range(count) if number % 4]

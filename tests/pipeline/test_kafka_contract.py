@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import Row
 from support.growing import grow
+from support.kafka_records import await_decided
 from support.ordering import ordered_producer
 from support.waiting import eventually_blocking
 
@@ -131,9 +132,10 @@ def records(kafka: Kafka, topic: str, partitions: int = PARTITIONS) -> list[Any]
     ended: set[int | None] = set()
     while len(ended) < partitions:
         for message in consumer.consume(1_000, 0.5):
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 found.append(message)
-            else:
+            elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(message.partition())
     consumer.close()
     return found
@@ -181,6 +183,7 @@ class TestRanges:
         read: Callable[..., DataFrame],
         produce: Callable[..., None],
         transaction: Callable[[str], Producer],
+        kafka: Kafka,
         topic: str,
     ) -> None:
         aborted = transaction("aborted")
@@ -191,7 +194,8 @@ class TestRanges:
         aborted.abort_transaction(TIMEOUT_S)  # partition 1 holds nothing that is read: an aborted record, a marker
         committed = transaction("committed")
         committed.produce(topic, b"5", partition=0)
-        committed.commit_transaction(TIMEOUT_S)  # the log ends in a marker
+        committed.commit_transaction(TIMEOUT_S)
+        await_decided(kafka, topic)  # the log ends in a marker
         unfinished = transaction("open")
         unfinished.produce(topic, b"-2", partition=2)
         unfinished.flush(TIMEOUT_S)

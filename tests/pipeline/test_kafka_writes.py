@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
+from support.kafka_records import await_decided
 from support.ordering import ordered_producer
 
 from light_scheduler.kafka.topic_admin import create_topic
@@ -30,6 +31,12 @@ def topic(kafka: Kafka, prefix: str) -> str:
 def session(spark: SparkSession) -> SparkSession:
     register(spark)
     return spark
+
+
+def decided(session: SparkSession, kafka: Kafka, topic: str) -> list[int]:
+    """Return what is committed once every transaction is decided."""
+    await_decided(kafka, topic)
+    return committed(session, kafka, topic)
 
 
 def committed(session: SparkSession, kafka: Kafka, topic: str) -> list[int]:
@@ -68,7 +75,7 @@ class TestMarks:
                 fail_inside(writer, topic)
         with MarkedProducer(client, f"{topic}-writer", topic) as again:
             assert again.mark == Mark(3, "three")
-        assert committed(session, kafka, topic) == [1]
+        assert decided(session, kafka, topic) == [1]
 
     def test_a_successor_ends_what_its_predecessor_left_open(
         self, session: SparkSession, kafka: Kafka, topic: str
@@ -82,7 +89,7 @@ class TestMarks:
             assert successor.mark == NOTHING_WRITTEN
             with successor.transaction(Mark(0, "")) as producer:
                 producer.produce(topic, b"1")
-        assert committed(session, kafka, topic) == [1]
+        assert decided(session, kafka, topic) == [1]
         frozen.__exit__(None, None, None)
 
 
@@ -93,9 +100,9 @@ class TestTables:
         once = {"topic": topic, "transactionalId": f"{topic}-writer", "writeId": "monday"}
         write(numbers(session, 100), kafka, **once)
         write(numbers(session, 100), kafka, **once)
-        assert committed(session, kafka, topic) == list(range(100))
+        assert decided(session, kafka, topic) == list(range(100))
         write(numbers(session, 1), kafka, **{**once, "writeId": "tuesday"})
-        assert committed(session, kafka, topic) == [0, *range(100)]
+        assert decided(session, kafka, topic) == [0, *range(100)]
 
     def test_a_task_that_fails_half_way_leaves_nothing(self, session: SparkSession, kafka: Kafka, topic: str) -> None:
         failing = numbers(session, 100).selectExpr("if(value = '60', raise_error('planted'), value) value")
@@ -127,7 +134,7 @@ def test_a_micro_batch_that_is_run_again_is_written_once(
     for path in (tmp_path / "commits").iterdir():
         path.unlink()
     run()
-    assert committed(session, kafka, topic) == list(range(40))
+    assert decided(session, kafka, topic) == list(range(40))
 
 
 def test_rows_are_written_from_a_thread_in_which_no_session_is_active_or_another_one_is(
@@ -142,7 +149,7 @@ def test_rows_are_written_from_a_thread_in_which_no_session_is_active_or_another
     for other in (None, spark.newSession()):
         with ThreadPoolExecutor(1) as threads:
             threads.submit(run, other).result()
-    assert committed(spark, kafka, topic) == sorted([*range(10)] * 2)
+    assert decided(spark, kafka, topic) == sorted([*range(10)] * 2)
 
 
 def test_committed_records_only_are_read_unless_asked_otherwise(

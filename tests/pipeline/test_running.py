@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
+from support.waiting import eventually_blocking
 
 from light_scheduler.cli.pipeline.progress import SparkProgress, tasks_of
 from light_scheduler.kafka.topic_admin import create_topic
@@ -31,5 +32,7 @@ def test_the_jobs_of_a_phase_bear_its_name_and_all_their_tasks_count(spark: Spar
         with progress.phase("Counting sheep"):
             assert context.getLocalProperty("spark.job.description") == "Counting sheep"
             assert context.parallelize(range(10), 5).map(lambda n: (n % 2, n)).groupByKey(3).count() == 2
-        assert tasks_of(context.statusTracker(), "Counting sheep") == (8, 8)
+        eventually_blocking(  # tasks are counted beside the work, a moment after their end
+            lambda: tasks_of(context.statusTracker(), "Counting sheep") == (8, 8), what="tasks that are all done"
+        )
         assert context.getLocalProperty("spark.job.description") is None

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.connected import END, M
 from support.jobs import quick_environment
-from support.kafka_records import committed_records
+from support.kafka_records import decided_records
 from support.ledger import Ledger
 
 from light_scheduler.kafka.topic_admin import create_topic
@@ -55,6 +55,6 @@ def test_jobs_forecast_export_load_and_audit_on_spark_connect(kafka: Kafka, pref
     assert (said["forecast"]["firings"], said["export"]["schedules"]) == (11, 1)
     assert "has no file _SUCCESS" in said["import"]
     assert (said["load"]["sent"], said["load"]["refused"]) == (2, 1)
-    assert len(committed_records(kafka, f"{prefix}-loaded")) == 2
+    assert len(decided_records(kafka, f"{prefix}-loaded")) == 2
     audited = said["audit"]
     assert (audited["firings"], audited["fault_counts"], audited["expanded_by_spark"]) == (firings, {}, 1)

@@ -82,7 +82,7 @@ class ClusterJob:
                 case Kill.DRIVER:
                     return None
             ran = self._ended(process)
-            assert _LOST in self._said(), "the job was over before it missed what was killed"
+            assert _LOST in self._all_said(), "the job was over before it missed what was killed"
             return ran
         finally:
             if process.poll() is None:
@@ -144,4 +144,7 @@ class ClusterJob:
             return list(json.load(answer))
 
     def _said(self) -> str:
-        return (self._folder / "err").read_text(errors="replace")[-6_000:]
+        return self._all_said()[-6_000:]
+
+    def _all_said(self) -> str:
+        return (self._folder / "err").read_text(errors="replace")

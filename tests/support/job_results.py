@@ -18,7 +18,7 @@ from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.settings import Settings
 from light_scheduler.testing import Kafka
 
-from .kafka_records import committed_records
+from .kafka_records import committed_records, decided_records
 from .ledger import Ledger
 
 MINUTE, HOUR = 60_000, 3_600_000
@@ -125,7 +125,7 @@ def _page(_: SparkSession, place: Place) -> bytes:
 
 
 def _loaded(_: SparkSession, place: Place) -> Any:
-    found = committed_records(place.kafka, place.settings.topics.commands)
+    found = decided_records(place.kafka, place.settings.topics.commands)
     return sorted((each.partition, each.key, each.value, each.headers) for each in found)
 
 

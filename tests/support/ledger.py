@@ -33,6 +33,7 @@ from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, encode_entr
 from light_scheduler.wire.tenant_changes import state_change
 
 from .ordering import ordered_producer
+from .waiting import eventually_blocking
 
 FLUSH_TIMEOUT_S = 120.0
 BEGUN, HOUR = 1_793_491_200_000, 3_600_000
@@ -265,6 +266,11 @@ class Ledger:
             admin = AdminClient({"bootstrap.servers": bootstrap_servers})
             for made in admin.create_topics(new).values():
                 made.result(FLUSH_TIMEOUT_S)
+
+            def are_known() -> bool:
+                return topics.keys() <= admin.list_topics(timeout=FLUSH_TIMEOUT_S).topics.keys()
+
+            eventually_blocking(are_known, within=FLUSH_TIMEOUT_S, what=f"the topics of {self.names.app_id}")
         producer = ordered_producer(bootstrap_servers)
         for place, log in ((place, log) for place, log in self.records.items() if place[0] in topics):
             before, self._produced[place] = self._produced[place], len(log)

@@ -20,7 +20,7 @@ from light_scheduler.pipeline.load.marks import Marks
 from light_scheduler.testing import Kafka
 from light_scheduler.wire.native import NATIVE
 
-from .kafka_records import committed_records
+from .kafka_records import decided_records
 
 PARTITIONS = 3
 AT, PASSED = 1_900_000_000_000, 1_700_000_000_000
@@ -34,7 +34,7 @@ def marks_of(topic: str) -> str:
 
 def commands(kafka: Kafka, topic: str) -> list[ScheduleCommand]:
     """Return the commands of the topic as a worker reads them, ordered by id."""
-    decoded = [NATIVE.decode(record) for record in committed_records(kafka, topic)]
+    decoded = [NATIVE.decode(record) for record in decided_records(kafka, topic)]
     assert all(isinstance(command, ScheduleCommand) for command in decoded)
     return sorted(decoded, key=lambda command: command.id)  # type: ignore[arg-type]
 
@@ -42,6 +42,13 @@ def commands(kafka: Kafka, topic: str) -> list[ScheduleCommand]:
 def parquet(path: Path, **columns: Any) -> Path:
     pq.write_table(pa.table(columns), path)
     return path
+
+
+def put(path: Path, content: str | bytes) -> None:
+    """Put a file into a folder when its content is complete: a load that goes on reads it as it finds it, and once."""
+    aside = path.parent.with_name("aside")
+    aside.write_bytes(content.encode() if isinstance(content, str) else content)
+    aside.rename(path)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from .secured import SHORT_LOGINS, SecuredKafka
 from .waiting import eventually_blocking
 
 STORES = ("keystore", "truststore")
+TIMEOUT_S = 60.0
 
 
 class Rotation:
@@ -106,10 +107,10 @@ class Rotation:
             for store, path in stores.items()
         ]
         admin = admin_client(self._kafka.servers)
-        (broker,) = admin.list_topics(timeout=10).brokers
+        (broker,) = admin.list_topics(timeout=TIMEOUT_S).brokers
         changes = [ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=entries)]
         for done in admin.incremental_alter_configs(changes).values():
-            done.result(10)
+            done.result(TIMEOUT_S)
 
 
 @contextmanager

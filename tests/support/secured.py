@@ -11,6 +11,8 @@ from light_scheduler.devkit import EmbeddedBroker, FurtherPorts, JavaStart
 from light_scheduler.devkit.listeners import ACCESS_RULES, SecuredListener, ServerTls
 from light_scheduler.devkit.logins import Scram, add_scram_users
 from light_scheduler.devkit.token_server import TokenServer
+from light_scheduler.kafka.topic_admin import admin_client
+from light_scheduler.settings import load_settings
 
 from . import planted
 from .authority import Authority, Pair
@@ -25,6 +27,7 @@ SHORT_LOGINS = "SHORT_LOGINS"
 """A listener that wants a certificate and a login, and closes connections that are used for longer than LOGIN_MS."""
 
 LOGIN_MS = 8_000
+LOGIN_TIMEOUT_S = 60.0
 
 
 @dataclass
@@ -104,4 +107,16 @@ def secured_kafka(folder: Path, *, login_ms: int = LOGIN_MS, token_life_s: int =
         with EmbeddedBroker(properties=ACCESS_RULES, further_ports=ports, java=java) as broker:
             add_scram_users(broker.bootstrap_servers, SCRAM_USERS, PASSWORD)
             client = authority.sign("tls-user", password=KEY_PASSWORD)
-            yield SecuredKafka(broker, authority, client, token_server, {each.name: each for each in listeners})
+            kafka = SecuredKafka(broker, authority, client, token_server, {each.name: each for each in listeners})
+            _await_logins(kafka)
+            yield kafka
+
+
+def _await_logins(kafka: SecuredKafka) -> None:
+    """Wait until users are let in who were added to a broker that runs: it knows of them a moment after it has said so.
+
+    librdkafka logs in again until it is let in.
+    """
+    for mechanism in SCRAM_USERS.values():
+        connection = load_settings(kafka.settings(mechanism), environment={}).connection
+        admin_client(connection).list_topics(timeout=LOGIN_TIMEOUT_S)

@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,7 +133,7 @@ class Watched:
                     self._seen[page].append(self._page(f"api/v1/applications/{each['id']}/{page}"))
 
     def _page(self, path: str) -> bytes:
-        with suppress(OSError), urllib.request.urlopen(self._ui + path, timeout=10) as response:
+        with suppress(OSError, HTTPException), urllib.request.urlopen(self._ui + path, timeout=10) as response:
             return bytes(response.read())
         return b""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from support.application import Application
+from support.clocks import HOUR
 from support.exporting import ALL, IMPORTED, NOW, PARTITIONS, TARGET, Write, defined, export_to, options_of, pending
 from support.kafka_records import committed_records
 from support.reading import read_until
@@ -93,10 +94,11 @@ async def test_schedules_of_a_real_worker_move_to_another_application_and_fire_o
         (tmp_path / name).mkdir()
         applications.append(await Application.create(kafka.bootstrap_servers, tmp_path / name))
     old, new = applications
+    old.drive_clock(behind=HOUR)  # so that nothing is due there, however long it takes
     count = 50
-    due = SystemClock().now() + 25_000
     try:
         worker = await old.start_worker()
+        due = SystemClock().now() + 25_000
         async with old.client() as client:
             requests: list[ScheduleRequest] = [
                 {"id": f"s-{number}", "payload": b"%d" % number, "topic": old.target, "at": due + number}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from support.loading import AT, Load, commands, going_on, meanwhile, parquet
+from support.loading import AT, Load, commands, going_on, meanwhile, parquet, put
 
 from light_scheduler.cli.pipeline.running import reason_of
 from light_scheduler.errors import JobError
@@ -54,7 +54,7 @@ def test_a_load_that_goes_on_stops_at_a_csv_file_with_another_header(
 
     def add() -> None:
         sent(1)
-        (folder / "b").write_text(TOPICS["b"])
+        put(folder / "b", TOPICS["b"])
 
     with pytest.raises((PySparkException, Py4JError)) as failed, meanwhile(add):
         load(folder, format="csv", constants={"at": str(AT)}, refused=str(tmp_path / "refused"), every_s=1.0)

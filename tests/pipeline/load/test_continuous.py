@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.loading import AT, Load, going_on
+from support.loading import AT, Load, going_on, put
 
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.job import Cluster
-from light_scheduler.pipeline.load import LoadOptions, LoadSummary, following, main
+from light_scheduler.pipeline.load import LoadOptions, LoadSummary, following, main, streaming
 from light_scheduler.pipeline.load.following import follow_files, stream_of
 from light_scheduler.testing import Kafka
 
@@ -43,8 +44,10 @@ def load(spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path) -> Load
 
 
 def rows(path: Path, *ids: str) -> None:
-    at = [str(AT) if id else "soon" for id in ids]
-    pq.write_table(pa.table({"id": ids, "at": at, "target_topic": ["t"] * len(ids), "payload": ids}), path)
+    """Put a file with rows into a folder when it is complete."""
+    at, aside = [str(AT) if id else "soon" for id in ids], path.parent.with_name("aside")
+    pq.write_table(pa.table({"id": ids, "at": at, "target_topic": ["t"] * len(ids), "payload": ids}), aside)
+    aside.rename(path)
 
 
 @pytest.mark.soak
@@ -115,9 +118,9 @@ def test_a_malformed_row_is_refused_and_the_load_goes_on(
     with going_on(load, folder, format=format) as summaries:
         if not is_there_at_the_start:
             sent(1)
-            (folder / "b").write_text(bad)
+            put(folder / "b", bad)
         sent(3)
-        (folder / "c").write_text(good.replace("a-1", "c-1"))
+        put(folder / "c", good.replace("a-1", "c-1"))
         sent(4)
     assert (summaries[0].sent, summaries[0].refused) == (4, 1)
     (refused,) = spark.read.parquet(str(tmp_path / "refused")).collect()
@@ -144,8 +147,7 @@ def test_lines_of_any_bytes_are_refused_and_the_load_goes_on(
     (folder / "a").write_bytes(good)
     with going_on(load, folder, format="json") as summaries:
         sent(1)
-        (tmp_path / "b").write_bytes(b"\n".join([*UNREADABLE, good.replace(b"a-1", b"b-1")]))
-        (tmp_path / "b").rename(folder / "b")
+        put(folder / "b", b"\n".join([*UNREADABLE, good.replace(b"a-1", b"b-1")]))
         sent(2)
     assert (summaries[0].sent, summaries[0].refused) == (2, len(UNREADABLE))
 
@@ -182,18 +184,40 @@ def test_a_load_that_goes_on_does_with_malformed_rows_what_it_is_told(
     assert (summaries[0].rows, summaries[0].refused) == (2, 0)
 
 
+@contextmanager
+def stopped_after_one_batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have a load in the block be told to stop while it loads its first micro-batch."""
+
+    def follow(
+        files: DataFrame,
+        load: Callable[[DataFrame, list[str]], None],
+        every_s: float,
+        checkpoint: str | None,
+        stop: threading.Event,
+    ) -> None:
+        def load_last(rows: DataFrame, names: list[str]) -> None:
+            load(rows, names)
+            stop.set()
+
+        follow_files(files, load_last, every_s, checkpoint, stop)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(streaming, "follow_files", follow)
+        yield
+
+
 @pytest.mark.soak
 def test_what_was_not_loaded_at_a_stop_is_loaded_by_the_next_one_however_old_the_files_are(
-    load: Load, sent: Callable[[int], None], tmp_path: Path
+    load: Load, sent: Callable[[int], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, options = tmp_path / "rows", {"checkpoint": str(tmp_path / "checkpoint")}
     folder.mkdir()
     for number in range(5):
         rows(folder / f"{number}.parquet", f"a-{number}")
     os.utime(folder / "4.parquet", (1_000_000_000, 1_000_000_000))
-    with going_on(load, folder, reading={"maxFilesPerTrigger": "1"}, **options) as first:
-        sent(1)
-    assert first[0].sent < 5
+    with stopped_after_one_batch(monkeypatch):
+        first = load(folder, reading={"maxFilesPerTrigger": "1"}, every_s=1.0, **options)
+    assert first.sent == 1
     with going_on(load, folder, **options):
         sent(5)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.loading import AT, Load, commands, going_on
+from support.loading import AT, Load, commands, going_on, put
 
 from light_scheduler.errors import JobError
 from light_scheduler.testing import Kafka
@@ -125,10 +125,9 @@ def test_a_load_that_goes_on_refuses_such_a_file_and_sends_the_others(
     with going_on(load, folder, **options) as summaries:
         sent(1)
         for name, text in (("b c", HEADER + 'b,t,"y\nc,t,z\n'), ("d", HEADER + 'd,t,"x\ny"\n'), ("f", OPEN_HEADER)):
-            (tmp_path / name).write_text(text)
-            (tmp_path / name).rename(folder / name)
+            put(folder / name, text)
         sent(2)
-        (folder / "e").write_text(HEADER + "e,t,x\n")
+        put(folder / "e", HEADER + "e,t,x\n")
         sent(3)
     assert (summaries[0].rows, summaries[0].sent, summaries[0].refused) == (5, 3, 2)
     found = spark.read.parquet(str(tmp_path / "refused")).orderBy("file").collect()

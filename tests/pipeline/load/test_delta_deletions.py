@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.kafka_records import committed_records
+from support.kafka_records import decided_records
 from support.loading import AT, PASSED, VECTORS, Load, killed_before_a_version_is_marked
 
 from light_scheduler.pipeline.load import LoadSummary
@@ -39,7 +39,7 @@ def test_schedules_whose_rows_were_deleted_from_a_delta_table_are_cancelled_once
 
     def changed() -> list[Any]:
         """Return all records after those of the first load."""
-        return [each for each in committed_records(kafka, topic) if (each.partition, each.offset) not in before]
+        return [each for each in decided_records(kafka, topic) if (each.partition, each.offset) not in before]
 
     options: dict[str, Any] = {"format": "delta", "cancels_deleted": True}
     append("x", "a", "b", "c", "d", "e")
@@ -47,8 +47,8 @@ def test_schedules_whose_rows_were_deleted_from_a_delta_table_are_cancelled_once
     property = f"'delta.enableDeletionVectors' = '{str(vectors).lower()}'"
     spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ({property})")
     assert load(table, **options).sent == 6
-    homes = {record.key: record.partition for record in committed_records(kafka, topic)}
-    before = {(record.partition, record.offset) for record in committed_records(kafka, topic)}
+    homes = {record.key: record.partition for record in decided_records(kafka, topic)}
+    before = {(record.partition, record.offset) for record in decided_records(kafka, topic)}
     spark.sql(f"DELETE FROM delta.`{table}` WHERE id IN ('a', 'b')")
     spark.sql(f"UPDATE delta.`{table}` SET target_topic = 'u' WHERE id = 'c'")
     spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 'e' AND payload = 'x'")

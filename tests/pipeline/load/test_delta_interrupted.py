@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.kafka_records import committed_records
+from support.kafka_records import decided_records
 from support.loading import AT, PASSED, Load, commands, killed_before_a_version_is_marked
 
 from light_scheduler.engine.limits import Limits
@@ -124,9 +124,9 @@ def test_rows_that_are_appended_again_are_sent_once_though_the_load_was_killed(
         killed_before_a_version_is_marked(monkeypatch),  # after the rows
     ):
         load(table, format="delta")
-    before = [record.key for record in committed_records(kafka, topic)]
+    before = [record.key for record in decided_records(kafka, topic)]
     assert len(before) == 200 + 50 + 101 + 81
     spark.sql(f"OPTIMIZE {name}")
     summary = load(table, format="delta")
     assert (summary.sent, summary.sent_before) == (0, 232)
-    assert [record.key for record in committed_records(kafka, topic)] == before
+    assert [record.key for record in decided_records(kafka, topic)] == before

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from support.loading import parquet
+from support.waiting import eventually_blocking
 
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.job import configured
@@ -27,6 +28,20 @@ MOST = 8
 """Tasks of a stage: four for each of the two cores."""
 
 
+def await_counted(spark: SparkSession) -> None:
+    """Wait until Spark tells of all jobs so far: it counts them beside their work, one after another."""
+    context, last = spark.sparkContext, uuid.uuid4().hex
+    context.setJobGroup(last, "counted last")
+    spark.range(1).collect()
+    tracker = context.statusTracker()
+
+    def is_told() -> bool:
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(last)]
+        return any(job is not None and job.status == "SUCCEEDED" for job in jobs)
+
+    eventually_blocking(is_told, what="the job that was counted last")
+
+
 @contextmanager
 def counted_tasks(spark: SparkSession) -> Iterator[list[int]]:
     """Give the numbers of the tasks of all stages within the block, when it has ended."""
@@ -35,6 +50,7 @@ def counted_tasks(spark: SparkSession) -> Iterator[list[int]]:
     try:
         yield tasks
     finally:
+        await_counted(spark)
         tracker = context.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]

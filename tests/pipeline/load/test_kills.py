@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.jobs import Job
-from support.kafka_records import committed_records
+from support.kafka_records import committed_records, decided_records
 
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.testing import Kafka
@@ -57,6 +57,6 @@ def test_a_load_that_is_killed_anywhere_and_run_again_sends_every_row_once(
     assert summary["refused"] == FILES
     assert summary["sent"] + summary["sent_before"] == rows
     assert summary["sent_before"] >= sent  # what lies behind an open transaction was not to be seen then
-    found = Counter(record.key for record in committed_records(kafka, prefix))
+    found = Counter(record.key for record in decided_records(kafka, prefix))
     assert len(found) == rows
     assert set(found.values()) == {1}

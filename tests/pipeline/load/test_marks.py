@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException, Producer
-from support.kafka_records import committed_records
+from support.kafka_records import decided_records
 from support.loading import AT, Load, marks_of, parquet
 from support.placing import delete_topic
 
@@ -70,7 +70,7 @@ def test_a_mark_is_there_with_its_records_and_an_aborted_one_is_not(kafka: Kafka
     for marks in (place.read(), producer.marks):
         assert marks.get(b"done", BatchMark) == BatchMark(1, 2)
         assert marks.get(b"failed", BatchMark) is None
-    assert [record.value for record in committed_records(kafka, place.commands)] == [b"v"]
+    assert [record.value for record in decided_records(kafka, place.commands)] == [b"v"]
 
 
 def test_marks_of_a_topic_that_was_made_again_are_those_of_the_new_one(kafka: Kafka, place: Place) -> None:
@@ -138,7 +138,7 @@ def test_a_task_that_is_run_again_counts_what_it_sent_and_a_later_run_does_not(k
     assert sent(task, "one", "a copy") == [2, 0]
     assert sent(task, "one", "a copy") == [2, 0], "tried again"
     assert sent(replace(task, run="later"), "one", "a copy") == [0, 0]
-    assert len(committed_records(kafka, place.commands)) == 2
+    assert len(decided_records(kafka, place.commands)) == 2
 
 
 def test_a_successor_ends_what_a_killed_producer_left_open(kafka: Kafka, place: Place) -> None:
@@ -153,7 +153,7 @@ def test_a_successor_ends_what_a_killed_producer_left_open(kafka: Kafka, place: 
     assert successor.marks.get(b"late", BatchMark) is None
     with successor.transaction({b"late": MARK}) as delivery:
         delivery.send(place.commands, b"k", b"v")
-    assert len(committed_records(kafka, place.commands)) == 1
+    assert len(decided_records(kafka, place.commands)) == 1
 
 
 def test_a_mark_behind_a_transaction_that_is_not_decided_is_waited_for(place: Place) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.loading import AT, Load, commands, going_on
+from support.loading import AT, Load, commands, going_on, put
 
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.load import one_value
@@ -107,7 +107,7 @@ def test_a_load_that_goes_on_sends_the_first_value_and_refuses_the_rest(
     (folder / "a b").write_text('{"id": "a"}\n')
     with going_on(load, folder, format="json", constants=SET, refused=str(tmp_path / "refused")) as summaries:
         sent(1)
-        (folder / "c d").write_text('{"id": "c"}\n{"id": "d"} {"id": "e"}\n{"id": "f"\n')
+        put(folder / "c d", '{"id": "c"}\n{"id": "d"} {"id": "e"}\n{"id": "f"\n')
         sent(3)
     assert (summaries[0].rows, summaries[0].sent, summaries[0].refused) == (5, 3, 2)
     found = {row.reason: row for row in spark.read.parquet(str(tmp_path / "refused")).collect()}
@@ -134,9 +134,9 @@ def test_a_file_of_which_no_row_is_read_is_refused_and_named(
     with going_on(load, folder, **options) as first:
         sent(1)
         for number, line in enumerate(NO_ROWS):
-            (folder / f"no row%{number}").write_text(f"{line}\n")
+            put(folder / f"no row%{number}", f"{line}\n")
     with going_on(load, folder, **options) as second:
-        (folder / "c").write_text('{"id": "c"}\n')
+        put(folder / "c", '{"id": "c"}\n')
         sent(2)
     found = spark.read.parquet(str(tmp_path / "refused")).collect()
     lines = {Path(row.file).name: row.reason.split(": ", 1)[1] for row in found}
@@ -155,7 +155,7 @@ def test_a_line_that_is_malformed_and_has_more_than_one_value_is_refused_once(
     line = '{"id": "b", "priority": {"x": 1}} {"id": "c"}'
     with going_on(load, folder, format="json", constants=SET, refused=str(tmp_path / "refused")) as summaries:
         sent(1)
-        (folder / "b").write_text(f'{line}  \n{{"id": "d", "priority": 1}}\n')
+        put(folder / "b", f'{line}  \n{{"id": "d", "priority": 1}}\n')
         sent(2)
     (refused,) = spark.read.parquet(str(tmp_path / "refused")).collect()
     assert refused.reason.rstrip() == f"is malformed: {line}"

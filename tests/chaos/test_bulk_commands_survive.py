@@ -13,7 +13,7 @@ from support.application import Application, WorkerProcess
 from support.reading import header, read_all, read_until
 
 from light_scheduler.client import ScheduleRequest
-from light_scheduler.model import EventType, HistoryEvent, Outcome, Result
+from light_scheduler.model import EventType, Outcome, Result
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import decode_history, decode_result
 
@@ -31,11 +31,6 @@ TEAMS = {id_of(number): f"t{number % 4}" for number in range(SCHEDULES)}
 DROPPED = {id for id in TEAMS if id.startswith("drop-")}
 PAUSED = {id for id in TEAMS if id not in DROPPED and TEAMS[id] == "t0"}
 RESUMED = {id for id in PAUSED if id.startswith("keep-1")}
-
-
-async def history_of(application: Application) -> list[HistoryEvent]:
-    records = await read_all(application.bootstrap_servers, application.settings.topics.history)
-    return [decode_history(record.value) for record in records]
 
 
 async def send(application: Application, number: int, command: str, id: str, **fields: str) -> None:
@@ -123,7 +118,9 @@ async def play(application: Application, workers: list[WorkerProcess]) -> None:
 
     records = await read_all(application.bootstrap_servers, application.target)
     assert Counter(header(record, "schedule-id") for record in records) == Counter(fired)
-    history = await history_of(application)
+    history = await application.whole_history(
+        lambda history: sum(event.event is EventType.FIRED for event in history) >= len(fired)
+    )
     assert {e.id: e.count for e in history if e.event is EventType.CANCELLED and e.count} == {"drop-*": len(DROPPED)}
     for event, ids in (
         (EventType.CANCELLED, DROPPED),

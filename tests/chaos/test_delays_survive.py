@@ -75,9 +75,9 @@ async def test_a_frozen_worker_that_wakes_after_another_took_over_forwards_nothi
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(produce(servers, source, range(count), 4, per_second=800))
-            await sightings.until(count // 4, timeout=60)
+            await sightings.until(count // 4, timeout=120)
             frozen.send_signal(signal.SIGSTOP)
-        await sightings.until(count, timeout=60)  # the other has taken the partitions over
+        await sightings.until(count, timeout=120)  # the other has taken the partitions over
         frozen.send_signal(signal.SIGCONT)
 
         async def each_has_one_owner() -> bool:
@@ -85,7 +85,7 @@ async def test_a_frozen_worker_that_wakes_after_another_took_over_forwards_nothi
 
         await eventually(each_has_one_owner, every=0.1)
         await produce(servers, source, range(count, count + 400), 4, per_second=4_000)
-        await sightings.until(count + 400, timeout=60)
+        await sightings.until(count + 400, timeout=120)
     finally:
         await sightings.close()
     check(sightings.records, count + 400)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
 from support.application import Application, WorkerProcess
 from support.reading import header, read_all, read_until
+from support.waiting import eventually
 
 from light_scheduler.cli.growing import grow, moved, partitioning_of
 from light_scheduler.client import ScheduleRequest
@@ -87,9 +88,16 @@ async def cancel(application: Application, numbers: range) -> Counter[Outcome]:
 
 
 async def killed_again_and_again(application: Application, workers: list[WorkerProcess], kills: int) -> int:
-    """Kill workers in turn, while schedules move; return how many were."""
+    """Kill workers in turn, while schedules move; return how many were.
+
+    The first one is killed at once. Each other one is as soon as it runs added partitions, and whether or not the one
+    before is back: all schedules could have moved by then.
+    """
     for number in range(kills):
         worker = workers[number % len(workers)]
+        if number:
+            await worker.ready()
+            await worker.shows(lambda info: any(lane["partition"] >= BEFORE for lane in running(info["lanes"])))
         worker.kill()
         partitioning = await asyncio.to_thread(
             partitioning_of, application.settings, application.settings.topics.commands
@@ -97,12 +105,24 @@ async def killed_again_and_again(application: Application, workers: list[WorkerP
         if partitioning is not None and partitioning.partitions == AFTER and partitioning.is_settled:
             return number
         worker.start()
-        await worker.ready()
     return kills
 
 
-async def lanes_of(workers: list[WorkerProcess]) -> list[Any]:
-    return [lane for worker in workers for lane in (await worker.get("/info"))["lanes"]]
+def running(lanes: list[Any]) -> list[Any]:
+    return [lane for lane in lanes if lane["state"] == "running"]
+
+
+async def lanes_of(workers: list[WorkerProcess], pending: Callable[[int], bool]) -> list[Any]:
+    """Return the lanes as soon as every partition runs, each worker has some, and so many schedules are pending."""
+
+    async def shared() -> list[Any] | None:
+        owned = [(await worker.get("/info"))["lanes"] for worker in workers]
+        lanes = [lane for each in owned for lane in each]
+        partitions = [lane["partition"] for lane in running(lanes)]
+        is_so = all(owned) and len(lanes) == AFTER and sorted(partitions) == list(range(AFTER))
+        return lanes if is_so and pending(sum(lane["pending"] for lane in lanes)) else None
+
+    return await eventually(shared, within=120, every=0.05, what="all partitions with what is pending")
 
 
 async def test_schedules_move_to_partitions_that_are_added_while_workers_are_killed(
@@ -132,7 +152,8 @@ async def test_schedules_move_to_partitions_that_are_added_while_workers_are_kil
     assert await asyncio.to_thread(moved, settings, topic, AFTER, MOVED_WITHIN_S, lambda _: None)
 
     await asyncio.gather(*(worker.ready() for worker in workers))
-    assert sum(lane["pending"] for lane in await lanes_of(workers) if lane["partition"] >= BEFORE) > scale.pending // 3
+    lanes = await lanes_of(workers, lambda pending: pending >= scale.pending - len(some))
+    assert sum(lane["pending"] for lane in lanes if lane["partition"] >= BEFORE) > scale.pending // 3
     rest = [range(first, scale.pending, 10) for first in range(1, 10)]
     for numbers in rest:
         assert await cancel(application, numbers) == {Outcome.CANCELLED: len(numbers)}
@@ -141,6 +162,6 @@ async def test_schedules_move_to_partitions_that_are_added_while_workers_are_kil
     records = await read_all(application.bootstrap_servers, application.target)
     ids = {f"{name}-{number}" for name in ("old", "new") for number in range(scale.firing)}
     assert Counter(header(record, "schedule-id") for record in records) == Counter(ids)
-    lanes = await lanes_of(workers)
+    lanes = await lanes_of(workers, lambda pending: pending == 0)
     assert sorted(lane["partition"] for lane in lanes) == list(range(AFTER))
     assert {(lane["partitions"], lane["settled"], lane["pending"]) for lane in lanes} == {(AFTER, True, 0)}

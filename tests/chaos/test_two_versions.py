@@ -74,12 +74,19 @@ async def schedule_over_http(workers: Sequence[WorkerProcess], target: str, name
     """Have each worker take a command over HTTP, and wait until each reads in the history that it was carried out."""
     paths = [f"/api/v1/tenants/default/schedules/http-{name}-{number}" for number in range(len(workers))]
     for worker, path in zip(workers, paths, strict=True):
-        body = {"trigger": {"after": "1h"}, "target": {"topic": target}}
-        async with (
-            aiohttp.ClientSession() as session,
-            session.put(f"{worker.url}{path}?timeout=60s", json=body) as response,
-        ):
-            assert response.status == 201, await response.text()
+
+        async def is_scheduled(worker: WorkerProcess = worker, path: str = path) -> bool:
+            body = {"trigger": {"after": "1h"}, "target": {"topic": target}}
+            async with (
+                aiohttp.ClientSession() as session,
+                session.put(f"{worker.url}{path}?timeout=60s", json=body) as response,
+            ):
+                if response.status == 503:  # another worker is too slow to say whether it has this id
+                    return False
+                assert response.status == 201, await response.text()
+                return True
+
+        await eventually(is_scheduled, within=WITHIN_S, every=0.1, what=f"PUT {worker.url}{path}")
     for worker, path in product(workers, paths):
 
         async def reads_history(worker: WorkerProcess = worker, path: str = path) -> bool:
@@ -90,7 +97,7 @@ async def schedule_over_http(workers: Sequence[WorkerProcess], target: str, name
 
 
 async def cancel_in_bulk(client: SchedulerClient) -> None:
-    result = await client.cancel_many(id_prefix="bulk-")
+    result = await client.cancel_many(id_prefix="bulk-", timeout=120.0)
     assert (result.outcome, result.count) == (Outcome.CANCELLED, BULK)
 
 

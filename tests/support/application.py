@@ -232,6 +232,18 @@ class Application:
         records = await read_all(self.bootstrap_servers, self.settings.topics.history)
         return [decode_history(record.value) for record in records]
 
+    async def whole_history(self, is_whole: Callable[[list[HistoryEvent]], bool]) -> list[HistoryEvent]:
+        """Return all that history tells as soon as it is whole.
+
+        What one transaction has written to several topics can be read in one of them before it can in another.
+        """
+
+        async def told() -> list[HistoryEvent] | None:
+            events = await self.history()
+            return events if is_whole(events) else None
+
+        return await eventually(told, every=0.2, what="the whole history")
+
     def client(self, **options: Any) -> SchedulerClient:
         return SchedulerClient(self.bootstrap_servers, app_id=self.settings.app_id, **options)
 

@@ -31,6 +31,7 @@ PURE = (CAMPAIGN, SIMULATION, "tests/unit/", "tests/contract/", "tests/fuzz/")
 MEASURE_TIMES = (
     "tests/chaos/test_failure_domains.py",
     "tests/chaos/test_target_away.py",
+    "tests/chaos/test_targets_in_trouble.py",
     "tests/integration/test_poison.py",
     "tests/integration/test_standby.py",
 )

@@ -152,7 +152,7 @@ async def play(cluster: EmbeddedCluster, application: Application, frail: str, c
         await arrivals.await_count(frail, FRAIL + SERIES * SERIES_LENGTH, 90)
         for worker in application.workers:
             await no_target_is_away(worker)
-        await asker.await_answers(30)
+        await asker.await_answers(90)
         seen.healthy, seen.frail, seen.asked = arrivals.seen[application.target], arrivals.seen[frail], asker.asked
     return seen
 
@@ -184,7 +184,7 @@ async def metrics_of(workers: Iterable[WorkerProcess]) -> str:
 
 async def no_target_is_away(worker: WorkerProcess) -> None:
     """Return when a worker says that every target takes records."""
-    await worker.shows(lambda info: not info.get("targets"), within=15)
+    await worker.shows(lambda info: not info.get("targets"), within=60)
 
 
 def p99(latenesses: list[int]) -> int:

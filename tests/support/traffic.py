@@ -22,7 +22,7 @@ PERIOD_MS = 1_000
 PAUSE_S = 0.05
 KINDS = ("once", "moved", "dropped", "triggered")
 SERIES = [f"every-{number}" for number in range(12)]
-ANSWER_S = 60.0
+ANSWER_S = 120.0
 
 
 class Sent(NamedTuple):

@@ -16,7 +16,7 @@ from support.dashboard import Dashboard
 from light_scheduler.testing import Kafka
 
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 60_000
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

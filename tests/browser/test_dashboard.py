@@ -395,6 +395,7 @@ async def test_an_action_ends_the_search_of_the_history_from_before_it(dashboard
     await page.route("**/slow-history/history?*", hold_first)
     await open_view(page, "schedule?tenant=shop&id=slow-history")
     await expect(page.get_by_text("Searching the history…")).to_be_visible()
+    await eventually(lambda: held, what="the request that is held")
     async with page.expect_event("requestfailed", lambda request: request == held[0].request):
         await confirm(page, "Pause", "Pause")
     history = page.get_by_role("region", name="History")

@@ -77,7 +77,9 @@ async def stopped_rebuilder(worker: WorkerProcess) -> AsyncIterator[Any]:
 async def warm(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Application]:
     """Return an application with two workers, each of which keeps copies of the other's partitions."""
     folder = tmp_path_factory.mktemp("warm")
-    application = await Application.create(kafka.bootstrap_servers, folder, standby_replicas="1", probe_interval="2s")
+    # One that stands still for a while stays a member: who does not answer is told of for as long as it is one.
+    options = {"standby_replicas": "1", "probe_interval": "2s", "session_timeout": "60s"}
+    application = await Application.create(kafka.bootstrap_servers, folder, **options)
     with contextlib.closing(application):
         for _ in range(2):
             await application.start_worker()
@@ -106,7 +108,7 @@ async def send(application: Application, topic: str, number: int) -> None:
     producer = await started_producer({"bootstrap_servers": application.bootstrap_servers})
     try:
         for value in range(number):
-            await producer.send(topic, b"%d" % value, key=b"k")
+            await producer.send_and_wait(topic, b"%d" % value, key=b"k")
     finally:
         await stop_producer(producer)
 

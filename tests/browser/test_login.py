@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -52,10 +51,11 @@ async def test_a_page_whose_token_is_revoked_asks_for_another_one_and_comes_back
     guarded: Dashboard, page: Page, view: str
 ) -> None:
     await guarded.put("shop", "guarded")
-    admin = await asyncio.to_thread(guarded.new_token, "boss", "--role", "admin", "--all-tenants")
-    token = await asyncio.to_thread(guarded.new_token, "clerk", "--role", "write", "--all-tenants")
+    admin = await guarded.new_token("boss", "--role", "admin", "--all-tenants")
+    token = await guarded.new_token("clerk", "--role", "write", "--all-tenants")
     await page.goto(f"{guarded.worker.url}/login")
     await log_in(page, token)
+    await expect(page.get_by_role("navigation")).to_be_visible()
     await page.goto(f"{guarded.worker.url}/#/{view}")
     await expect(page.get_by_role("row").nth(1)).to_be_visible()
     await revoke(guarded, admin, "clerk")
@@ -70,7 +70,7 @@ async def test_a_page_whose_token_is_revoked_asks_for_another_one_and_comes_back
 
 async def test_a_writer_logs_in_changes_a_schedule_and_logs_out(guarded: Dashboard, page: Page) -> None:
     await guarded.put("shop", "guarded")
-    token = await asyncio.to_thread(guarded.new_token, "clerk", "--role", "write", "--tenant", "shop")
+    token = await guarded.new_token("clerk", "--role", "write", "--tenant", "shop")
     start = f"{guarded.worker.url}/"
 
     async def is_asked_for_a_token() -> bool:

@@ -169,14 +169,21 @@ async def test_all_dead_letters_of_a_page_are_sent_again_until_they_are_stopped(
     await dialog.get_by_role("button", name="Send all again").click()
     await expect(page.get_by_text("Sending 3 letters again…")).to_be_visible()
     await expect(page.get_by_role("progressbar")).to_have_attribute("max", "3")
+    await eventually(lambda: held, what="the first request")
     await page.keyboard.press("Enter")  # on Stop, which has the focus
     await held[0].continue_()
     await expect(page.locator(".notice")).to_contain_text(
         "1 of 3 letters sent again, 0 failed. Stopped: 2 were not sent."
     )
     await page.unroute("**/redrive")
-    await page.reload()
+
+    async def has_come_back() -> bool:
+        found = await dashboard.worker.get("/api/v1/dead-letters?tenant=letters")
+        return len(found["dead_letters"]) == 4
+
     # Each letter that was sent again came back as one more: its command is still too late.
+    await eventually(has_come_back, every=0.1, what="the letter that was sent again")
+    await page.reload()
     await expect(page.get_by_role("row")).to_have_count(5)
     await page.get_by_role("button", name="Send all 4 again").click()
     await dialog.get_by_role("button", name="Send all again").click()

@@ -157,7 +157,10 @@ async def settled(application: Application) -> Topics:
         is_through = len(found.due) == len(
             found.pending | found.delivered.keys() | found.refused.keys() | found.cancelled
         )
-        return is_through and all(id.startswith("far-") for _, id in found.pending | found.kept)
+        is_told = found.pending <= found.kept and found.pending <= found.open
+        return (
+            is_through and is_told and all(id.startswith("far-") for _, id in found.pending | found.kept | found.open)
+        )
 
     await eventually(is_settled, within=SETTLED_S, every=1.0, what="the end of all that was sent")
     assert found is not None

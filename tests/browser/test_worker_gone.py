@@ -15,13 +15,15 @@ from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
-NOTICED_MS, TAKEN_OVER_MS = 30_000, 120_000
+NOTICED_MS, TAKEN_OVER_MS = 60_000, 120_000
+SESSION_TIMEOUT = "20s"
+"""Until another worker has the partitions of one that was killed: so long the page has to notice it and to be read."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def two_workers(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application]:
     """Return an application with two workers that share the partitions."""
-    application = await Application.create(kafka.bootstrap_servers, tmp_path)
+    application = await Application.create(kafka.bootstrap_servers, tmp_path, session_timeout=SESSION_TIMEOUT)
     with contextlib.closing(application):
         for _ in range(2):
             await application.start_worker()

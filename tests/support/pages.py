@@ -7,6 +7,8 @@ from typing import Any, Literal
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, Route
 
+from .waiting import eventually
+
 HOSTILE = '<img src=x onerror="document.title=1">\u202egnp\u200b'
 SHOWN = '<img src=x onerror="document.title=1">U+202EgnpU+200B'
 
@@ -57,7 +59,11 @@ async def assert_fits(page: Page, width: int = 360) -> None:
     before = page.viewport_size
     assert before is not None
     await page.set_viewport_size({"width": width, "height": 640})
-    assert await page.evaluate("document.documentElement.scrollWidth") <= width, page.url
+
+    async def fits() -> bool:  # once what is drawn to measure is drawn anew
+        return bool(await page.evaluate("document.documentElement.scrollWidth") <= width)
+
+    await eventually(fits, what=f"{page.url} in {width} pixels")
     await page.set_viewport_size(before)
 
 

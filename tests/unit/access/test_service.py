@@ -74,8 +74,11 @@ async def access(clock: SettableClock, monkeypatch: pytest.MonkeyPatch) -> Async
     await access.stop()
 
 
-async def test_a_service_that_is_stopped_in_a_pause_writes_nothing_any_more(clock: SettableClock) -> None:
+async def test_a_service_that_is_stopped_in_a_pause_writes_nothing_any_more(
+    clock: SettableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody would read what it writes, and a write waits for that."""
+    monkeypatch.setattr(service, "RETRY_S", 120.0)
     topic = Topic()
     access = AccessService("127.0.0.1:1", TopicNames("app"), clock)
     access.store = TokenStore(topic, clock)

@@ -127,7 +127,7 @@ async def test_an_id_that_gets_free_is_fenced_though_another_one_stays_stuck(mon
     fencing = Fencing(IDS[0], fence)
     assert await fencing.take_over() == IDS[2]
     ids.stuck = {IDS[0]}
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await freed.wait()
     await fencing.close()
 
@@ -193,7 +193,7 @@ async def test_an_id_is_free_again_however_its_probe_ends(ends: str) -> None:
     marks.at_work.clear()
     marks.error = None
     marks.go.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await probe(("t", 0))
 
 

@@ -159,12 +159,25 @@ async def test_tries_are_ever_longer_apart_and_their_failure_is_logged_once(
 async def test_a_connection_is_tried_again_before_the_login_ends_however_many_tries_have_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    now, tried_at = 0.0, list[float]()
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    async def connected(_: object) -> Any:
+        tried_at.append(now)
+        raise KafkaConnectionError("not just now")
+
+    monkeypatch.setattr(module, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
     monkeypatch.setattr(module, "RETRY_S", 0.02)
     monkeypatch.setattr(module, "LONGEST_RETRY_S", 60.0)
-    client = logged_in_for(1.0, *[None] * 100)
-    await eventually(lambda: client.tries and not client.renewals._tasks, every=0.005)
-    ends_at = client.first.made_at + 1.0
-    assert any(ends_at - 0.25 <= at < ends_at for at in client.tried_at)
+    client = Client()
+    client.first.left_s = lambda: 1.0 - now
+    renewals = Renewals(client, connected)
+    renewals.follow(PLACE, client.first)
+    await eventually(lambda: tried_at and not renewals._tasks, every=0.005)
+    assert any(0.75 <= at < 1.0 for at in tried_at)
 
 
 async def test_what_a_broker_says_about_waiting_counts_for_the_connection_that_takes_the_place_too() -> None:

@@ -98,7 +98,7 @@ async def test_a_broker_that_did_not_answer_is_not_connected_to_at_once(monkeypa
     async with hanging() as address, bound_client(promptness, address) as client:
         await client._get_conn(SILENT)
         monkeypatch.setattr(module, "CONNECT_S", 1_000.0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await client._get_conn(SILENT) is None
 
 

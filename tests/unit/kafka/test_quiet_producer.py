@@ -15,7 +15,7 @@ from support.waiting import eventually
 
 from light_scheduler.kafka.quiet_producer import QuietProducer
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 async def fail(kind: type[AIOKafkaProducer], *, aborting: bool, is_given_up: bool = False) -> list[dict[str, Any]]:

@@ -64,7 +64,7 @@ async def told(registry: SchemaRegistry, *ids: int) -> None:
     for id in ids:
         answered = asyncio.Event()
         registry.ask_for(id, answered.set)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await answered.wait()
 
 

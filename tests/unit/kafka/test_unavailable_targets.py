@@ -21,7 +21,7 @@ from light_scheduler.model.place import Place
 
 OWN = "app-history"
 MISSING = 3
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class Cluster:

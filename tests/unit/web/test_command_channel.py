@@ -135,7 +135,7 @@ async def test_results_are_read_no_longer_when_nobody_waits(monkeypatch: pytest.
     commands = CommandChannel(Settings())
     for _ in range(2):
         channel: Any = await commands.ask(make, 1)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await channel.rests.wait()
         channel.rests.clear()
         await asyncio.sleep(0)

@@ -10,7 +10,7 @@ import pytest
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Outcome, Result
-from light_scheduler.web import idempotency_claims
+from light_scheduler.web import idempotency, idempotency_claims
 from light_scheduler.web.command_channel import MOST_WAITING
 from light_scheduler.wire import encode_result, result_headers
 from light_scheduler.wire.idempotency import CLAIM, SENT
@@ -112,7 +112,10 @@ async def test_a_command_without_an_answer_yet_is_not_sent_twice(cluster: Any, w
         assert (await send(worker, ONCE, 201))["id"] == id
 
 
-async def test_a_worker_that_has_not_read_the_answer_of_another_yet_waits_for_it(cluster: Any, workers: Any) -> None:
+async def test_a_worker_that_has_not_read_the_answer_of_another_yet_waits_for_it(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "BEHIND_S", 60.0)
     workers[0].commands.is_held = True
     id = (await send(workers[0], ONCE, 504, query="?timeout=50ms"))["sent"]["id"]
     asked = asyncio.create_task(send(workers[1], ONCE, 201))
@@ -195,6 +198,7 @@ async def test_a_request_is_not_refused_once_it_has_begun_to_send(
 async def test_a_worker_that_has_not_read_that_a_command_was_sent_waits_for_it(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(idempotency, "BEHIND_S", 60.0)
     commands = workers[0].commands
     write, commands.is_held, lost = commands.write, True, list[Any]()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from light_scheduler.kafka import batches as module
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
 from light_scheduler.model import Entry, Outcome, Result
@@ -274,15 +276,22 @@ async def test_partitions_of_ours_are_waited_for_and_all_are_if_nobody_is_impati
     assert await sending == {T0: 1}
 
 
-async def test_a_partition_that_keeps_answering_may_take_longer_for_all_of_it(producer: Any) -> None:
+async def test_a_partition_that_keeps_answering_may_take_longer_for_all_of_it(
+    producer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time that counts goes on before each of its answers only, by less than the patience."""
+    now = 0.0
+    loop = SimpleNamespace(time=lambda: now)
+    monkeypatch.setattr(module, "asyncio", SimpleNamespace(**{**vars(asyncio), "get_running_loop": lambda: loop}))
     producer.holds = True
-    patience_s = 0.4
     batches = RecordBatches(AT, one_by_one={"t"})
     for number in range(8):
         batches.add(T0, None, b"%d" % number, origin=entry("a"))
-    sending = asyncio.create_task(batches.send(producer, patience_s))
+    sending = asyncio.create_task(batches.send(producer, PATIENCE_S))
     for _ in range(8):
-        await asyncio.wait([sending], timeout=patience_s / 5)
+        await everything_else()
+        now += PATIENCE_S / 5
+        await asyncio.wait([sending], timeout=PATIENCE_S)
         producer.answer()
     assert await sending == {T0: 8}
 

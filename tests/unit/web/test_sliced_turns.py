@@ -152,7 +152,7 @@ async def test_a_request_that_turns_out_long_waits_until_the_one_at_work_is_done
 
 
 async def test_between_slices_a_request_loses_its_patience_too_and_leaves_the_turn_to_others() -> None:
-    requests = Requests(turns := SlicedTurns("requests", waiting=64, patience_s=0.05))
+    requests = Requests(turns := SlicedTurns("requests", waiting=64, patience_s=1.0))
     goes_on = asyncio.Event()
 
     async def hold() -> None:

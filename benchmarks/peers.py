@@ -96,6 +96,13 @@ class Meeting:
         }
 
 
+def measured(stage: Stage, progress: Progress, scale: float) -> dict[str, Any]:
+    """Play one round with all contestants, and return what is known of each."""
+    meeting = Meeting(tuple(CONTESTANTS), Workspace(Path(), Toolbox(CACHE.absolute()), stage, progress), scale)
+    meeting.play(1, 1)
+    return meeting.results()
+
+
 def contestant_named(name: str) -> type[Contestant]:
     """Return a contestant of CONTESTANTS."""
     kind: type[Contestant] = getattr(import_module(f"benchmarks.contestants.{name}"), CONTESTANTS[name])

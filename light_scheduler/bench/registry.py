@@ -23,6 +23,7 @@ SCENARIOS = {
         "How accepting and replacing schedules depend on how many others are pending.",
     ),
     "recovery": ("recovery", "How soon a worker fires after a restart, and how fast it rebuilds lost state."),
+    "peers": ("peers", "How other schedulers compare with this one. In a clone only; installs them, which takes long."),
     "memory": ("memory", "How much memory and disk pending schedules take, and how much an idle worker."),
 }
 

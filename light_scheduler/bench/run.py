@@ -29,7 +29,8 @@ def run(name: str, options: Options, progress: Progress) -> Document:
             of_round = msgspec.structs.replace(options, seed=options.seed + number - 1)
             figures = scenario.play(stage, of_round, progress)
             rounds.append(compared(figures, ceiling, limit) if ceiling and limit else figures)
-    return Document(scenario=name, settings=options, machine=found_on, versions=versions(), figures=summarised(rounds))
+    figures_of_all = summarised(rounds, scenario.units)
+    return Document(scenario=name, settings=options, machine=found_on, versions=versions(), figures=figures_of_all)
 
 
 def compared(figures: dict[str, float], ceiling: Ceiling, limit_per_s: float) -> dict[str, float]:

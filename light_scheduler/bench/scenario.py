@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from .figures import UNITS
 from .options import Options
 from .progress import Progress
 from .records import Shape
 from .stage import Stage
 
 Round = Callable[[Stage, Options, Progress], dict[str, float]]
-"""Plays one round and returns its figures, by the names in `figures.UNITS`."""
+"""Plays one round and returns its figures."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,11 @@ class Ceiling:
 class Scenario:
     """Something to measure. Without `ceiling` nothing of it is a rate of the client's.
 
-    `defaults` are the options that apply to it, besides those of every scenario.
+    `defaults` are the options that apply to it, besides those of every scenario. `units` are those of all figures that
+    a round can have.
     """
 
     play: Round
     ceiling: Ceiling | None = None
     defaults: Mapping[str, int | str] = field(default_factory=lambda: {"messages": 200_000})
+    units: Mapping[str, str] = field(default_factory=lambda: UNITS)

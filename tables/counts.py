@@ -124,6 +124,14 @@ class Counts:
         """Return how many schedules a tenant has."""
         return self._tenants[tenant]
 
+    def number_of(self, tenant: str, topic: str | None, state: State | None) -> int:
+        """Return how many schedules a tenant has for a topic (None: any topic) in a state (None: any state)."""
+        if topic is None:
+            return self._tenants[tenant] if state is None else self._states[tenant, state]
+        states = get_args(State) if state is None else (state,)
+        keys = (self.numbers.get(Group(tenant, topic, each)) for each in states)
+        return sum(self._totals[GROUP_NUMBER.unpack(key)[0]] for key in keys if key is not None)
+
     def has_any(self, tenant: str, topic: str | None, state: State | None) -> bool:
         """Return whether a tenant has any schedule for a topic (None: whichever) in a state (None: whichever)."""
         if topic is None:

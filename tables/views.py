@@ -141,6 +141,13 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         """Return the mark after which this query's page begins; None is the very beginning."""
         return None if self.cursor is None else _decode_cursor(self.cursor, self.sort)
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether the counts that tables keep say how many schedules match: they know tenant, target topic and state
+        of the schedules of a lane."""
+        texts = self.id_prefix, self.id_contains, self.labels, self.label_contains
+        return not any(texts) and self.due_from is None and self.due_to is None
+
     def traits(self) -> Traits | None:
         """Return what is stored of each match; None: a stored schedule has to be decoded to tell."""
         texts = [*self.labels.keys(), *self.labels.values()]
@@ -217,6 +224,17 @@ def scan(
             if query.matches(entry):
                 rows.append((mark, entry))
     return Slice(rows, None, spent, number)
+
+
+def counted(tables: Mapping[Lane, ReadableTable], query: Query) -> dict[Lane, int]:
+    """Return how many schedules of each table match, as its counts have it; empty if they do not know (see
+    `Query.is_counted`)."""
+    if not query.is_counted:
+        return {}
+    return {
+        lane: table.counts.number_of(query.tenant, query.target_topic, query.state) if query.lane in (None, lane) else 0
+        for lane, table in tables.items()
+    }
 
 
 def encode_cursor(sort: Sort, mark: Mark) -> str:

@@ -116,6 +116,8 @@ def _show(page: SchedulePage) -> None:
             shown(",".join(f"{name}={value}" for name, value in schedule.labels.items())),
         )
     print_whole(table)
-    count = f"{len(page.schedules)} schedule{'' if len(page.schedules) == 1 else 's'}"
+    shown_of = "" if page.total in (None, len(page.schedules)) else f"{len(page.schedules)} of "
+    number = len(page.schedules) if page.total is None else page.total
+    count = f"{shown_of}{number} schedule{'' if number == 1 else 's'}"
     more = "" if page.next_cursor is None else f"; there may be more: use --all, or --cursor {page.next_cursor}"
     note(count + more)

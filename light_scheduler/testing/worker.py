@@ -16,7 +16,7 @@ from light_scheduler.engine.why import Facts
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.model import EventType, HistoryEvent, ScheduleCommand
-from light_scheduler.tables.views import QueryError, encode_cursor, scan
+from light_scheduler.tables.views import QueryError, counted, encode_cursor, scan
 from light_scheduler.web.documents import PreviewDocument, SchedulePage, detail, summary
 from light_scheduler.web.history import DAY_MS
 from light_scheduler.web.history_page import HistoryPage
@@ -69,11 +69,14 @@ def _page(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
     except QueryError as error:
         raise InvalidCommand(error.field, error.reason) from None
     found = scan(scheduler.tables, query, after=query.start(), limit=query.limit, budget=_ALL)
+    total = sum(counted(scheduler.tables, query).values()) if query.is_counted else None
+    if found.reached is None and query.cursor is None:
+        total = len(found.rows)
     return msgspec.json.encode(
         SchedulePage(
             schedules=[summary(entry, scheduler.commands_topic) for _, entry in found.rows],
             next_cursor=None if found.reached is None else encode_cursor(query.sort, found.reached),
-            total=None,
+            total=total,
         )
     )
 

@@ -208,8 +208,16 @@ def merged(pages: list[OwnPage], query: Query) -> EncodedPage:
     return EncodedPage(
         schedules=schedules,
         next_cursor=None if frontier is None else encode_cursor(query.sort, frontier),
-        total=len(schedules) if frontier is None and query.cursor is None else None,
+        total=len(schedules) if frontier is None and query.cursor is None else _total(pages),
     )
+
+
+def _total(pages: list[OwnPage]) -> int | None:
+    """Return how many schedules match in all lanes; None: the counts of one do not say."""
+    counts = {lane: count for page in pages for lane, count in page.counts}
+    if not all(lane in counts for page in pages for lane in page.lanes):
+        return None
+    return sum(counts.values())
 
 
 def _missing(
@@ -256,6 +264,11 @@ def _claims(owners: Mapping[Lane, str | None], shares: Mapping[str, Share]) -> d
 def _claimed(whole: Whole[OwnPage]) -> list[OwnPage]:
     """Return the pages with each lane in one of them only."""
     return [
-        msgspec.structs.replace(share, rows=[row for row in share.rows if whole.claims.get(row[0].lane) == url])
+        msgspec.structs.replace(
+            share,
+            lanes=[lane for lane in share.lanes if whole.claims.get(lane) == url],
+            rows=[row for row in share.rows if whole.claims.get(row[0].lane) == url],
+            counts=[each for each in share.counts if whole.claims.get(each[0]) == url],
+        )
         for url, share in whole.shares.items()
     ]

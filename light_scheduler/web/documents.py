@@ -317,7 +317,13 @@ class SchedulePage(msgspec.Struct, frozen=True, kw_only=True):
 
     schedules: list[ScheduleSummary]
     next_cursor: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]
-    total: Annotated[int | None, Meta(description="Number of all matches, if it is known without reading further.")]
+    total: Annotated[
+        int | None,
+        Meta(
+            description="Number of all matches. Null if the list has more than one page and is filtered by more than "
+            "target topic, partition and state."
+        ),
+    ]
 
 
 class PreviewDocument(msgspec.Struct, frozen=True):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
-from light_scheduler.tables.views import Lane, Mark, Query, scan
+from light_scheduler.tables.views import Lane, Mark, Query, ReadableTable, counted, scan
 
 from .cluster import Tables
 from .documents import ScheduleDetail, detail, summary
@@ -24,7 +26,8 @@ PAGE_BYTES = 1 << 20
 
 
 class OwnPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Matching rows of some lanes, in order. `reached` is where reading stopped; None: at the end.
+    """Matching rows of some lanes, in order. `reached` is where reading stopped; None: at the end. `counts` says how
+    many schedules match in each lane, whatever page is read; lanes are missing of which that is not known.
 
     Each row is a `ScheduleSummary` in JSON. It is encoded slice by slice here, so the worker that merges pages need not
     decode and encode all rows at once.
@@ -33,6 +36,7 @@ class OwnPage(msgspec.Struct, frozen=True, kw_only=True):
     lanes: list[Lane]
     rows: list[tuple[Mark, bytes]]
     reached: Mark | None
+    counts: list[tuple[Lane, int]] = []  # an earlier worker does not send them
 
 
 class OwnMatches(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,11 +67,18 @@ async def _page(lanes: Tables, query: Query, time: LoopTime) -> OwnPage:
             rows.append((mark, row))
             size += len(row)
             if size >= PAGE_BYTES:
-                return OwnPage(lanes=sorted(kept), rows=rows, reached=mark)
+                return _own(tables, query, rows, mark)
         is_over = time.is_used_up() or (read > 2 * len(rows) and time.has_taken(SEARCH_TIME_S))
         if after is None or len(rows) >= query.limit or spent >= REQUEST_BUDGET or is_over:
-            return OwnPage(lanes=sorted(kept), rows=rows, reached=after)
+            return _own(tables, query, rows, after)
         await time.rest()
+
+
+def _own(
+    tables: Mapping[Lane, ReadableTable], query: Query, rows: list[tuple[Mark, bytes]], reached: Mark | None
+) -> OwnPage:
+    counts = sorted(counted(tables, query).items())
+    return OwnPage(lanes=sorted(tables), rows=rows, reached=reached, counts=counts)
 
 
 _encode = msgspec.json.Encoder().encode

@@ -72,12 +72,13 @@ class ScheduleReader(WorkerHttp):
         `parameters` are those of the API; a cursor among them is where to begin.
         """
         schedules: list[ScheduleSummary] = []
-        cursor = None
+        cursor, total = None, None
         async for page in self.pages(tenant, parameters, limit):
             schedules += page.schedules
-            cursor = page.next_cursor
-        complete = cursor is None and "cursor" not in parameters
-        return SchedulePage(schedules=schedules, next_cursor=cursor, total=len(schedules) if complete else None)
+            cursor, total = page.next_cursor, page.total
+        if cursor is None and "cursor" not in parameters:
+            total = len(schedules)
+        return SchedulePage(schedules=schedules, next_cursor=cursor, total=total)
 
     def pages(self, tenant: str, parameters: Parameters, limit: int | None) -> AsyncIterator[SchedulePage]:
         """Yield the same, page by page."""

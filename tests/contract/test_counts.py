@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from unittest.mock import patch
 
@@ -17,7 +18,7 @@ from support.counting import added_up, check_counts, count_by_hand, miscounted
 from support.tries import tries
 
 from light_scheduler.errors import FormatTooOld, StateError
-from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
+from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, State, Target
 from light_scheduler.tables import Checkpoint, MemoryStore, Overlay, ScheduleTable, Store, count_rows, counts, layout
 from light_scheduler.tables import table as table_module
 from light_scheduler.tables.cell_changes import CellChanges, Group
@@ -172,6 +173,13 @@ def test_totals_and_minutes_are_told_by_tenant_target_and_state() -> None:
     apply(overlay)
     found = table.counts
     assert found.totals() == {Group("acme", "t", "pending"): 3, Group("b", "t", "awaiting"): 1}
+    states: tuple[State | None, ...] = (None, "pending", "paused", "awaiting")
+    for tenant, topic, state in product(("acme", "b", "c"), (None, "t", "u"), states):
+        assert found.number_of(tenant, topic, state) == sum(
+            count
+            for group, count in found.totals().items()
+            if group.tenant == tenant and topic in (None, group.topic) and state in (None, group.state)
+        )
     assert (found.pending_of("acme"), found.pending_of("b"), found.pending_of("c")) == (3, 1, 0)
     cells = added_up(found.each_by_minute(AT // DAY))
     minutes = {(found.group(cell >> 32), cell & 0xFFFFFFFF): n for cell, n in cells.items()}

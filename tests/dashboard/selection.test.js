@@ -91,6 +91,8 @@ Deno.test("others are counted page by page", async () => {
   const { found, asked } = await count(answer, { id_prefix: "x" });
   assert.deepEqual([found, asked], [{ number: 12, isAll: true }, [["schedules", null], ["schedules", "a"]]]);
   assert.deepEqual((await count(() => page(3, null, 3), { label: "x=y" })).found, { number: 3, isAll: true });
+  const paused = await count(() => page(1_000, "more", 70_000), { state: "paused" });
+  assert.deepEqual([paused.found, paused.asked.length], [{ number: 70_000, isAll: true }, 1]);
 });
 
 Deno.test("where there are too many to count, the number is the least", async () => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import re
 import subprocess
 import sys
@@ -21,10 +22,13 @@ import pytest
 from croniter import croniter
 
 from light_scheduler.client import CommandRefused
+from light_scheduler.client.questions import Question
+from light_scheduler.client.views import Page
 from light_scheduler.errors import BrokerError, ClientError, InvalidCommand
 from light_scheduler.model import EventType, Outcome, Requester
 from light_scheduler.settings import Settings
 from light_scheduler.testing import InMemoryScheduler
+from light_scheduler.testing.worker import answer_to
 from light_scheduler.wire import change_record
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -314,3 +318,23 @@ def test_the_examples_of_the_documentation_run(tmp_path: Path) -> None:
     )
     count = sum(len(re.findall(r"^(?:async )?def test_", block, re.MULTILINE)) for block in blocks)
     assert f" {count} passed" in ran.stdout, ran.stdout
+
+
+async def test_a_list_has_the_total_that_a_worker_gives(scheduler: InMemoryScheduler) -> None:
+    for number in range(5):
+        await scheduler.schedule(f"id-{number}", topic="mail" if number % 2 else "sms", after="1h")
+    assert _totals(scheduler, {"limit": "2"}) == [5, 5, 5]
+    assert _totals(scheduler, {"limit": "1", "target_topic": "mail"}) == [2, 2]
+    assert _totals(scheduler, {"limit": "2", "id_contains": "id"}) == [None, None, None]
+    assert _totals(scheduler, {"limit": "5", "id_contains": "id"}) == [5]
+
+
+def _totals(scheduler: InMemoryScheduler, parameters: dict[str, str]) -> list[int | None]:
+    totals = []
+    while True:
+        question = Question("list", Page, "default", parameters=parameters)
+        page = json.loads(answer_to(question, scheduler._scheduler) or b"")
+        totals.append(page["total"])
+        if page["next_cursor"] is None:
+            return totals
+        parameters["cursor"] = page["next_cursor"]

@@ -20,9 +20,9 @@ export async function* filling(ask, limit, begin) {
   const schedules = [];
   let cursor = begin;
   for (let requests = 1;; requests += 1) {
-    const { next_cursor: next, schedules: found } = await ask({ limit: limit - schedules.length, cursor });
+    const { next_cursor: next, schedules: found, total: all } = await ask({ limit: limit - schedules.length, cursor });
     schedules.push(...found);
-    const total = begin === null && next === null ? schedules.length : null;
+    const total = begin === null && next === null ? schedules.length : all;
     const isFull = next === null || schedules.length >= limit || requests === MOST_REQUESTS;
     yield { page: { schedules, next_cursor: next, total }, requests, isFull };
     if (isFull) return;

@@ -99,7 +99,7 @@ async def test_list_goes_on_from_a_cursor(cluster: Any, workers: Any, run: Any) 
     _, out, _ = await run("list", "--url", workers[0].url, "--all", "--json", "--cursor", cursor)
     page = json.loads(out)
     assert [schedule["id"] for schedule in page["schedules"]] == ["id-2", "id-3", "id-4"]
-    assert (page["next_cursor"], page["total"]) == (None, None)
+    assert (page["next_cursor"], page["total"]) == (None, 5)
 
 
 async def test_list_all_goes_beyond_the_longest_page(cluster: Any, workers: Any, run: Any) -> None:
@@ -131,7 +131,13 @@ async def test_list_shows_a_table(cluster: Any, workers: Any, run: Any) -> None:
     assert header.split() == ["id", "state", "next", "due", "(UTC)", "due", "trigger", "version", "target", "labels"]
     assert row.split()[:3] == ["a", "pending", "2027-01-15T08:00:00.000Z"]
     assert row.split()[-3:] == ["1", "out", "team=x"]
+    assert err.startswith("1 of 2 schedules; there may be more")
+    _, _, err = await run("list", "--url", workers[0].url, "--limit", "1", "--id-prefix", "")
+    assert err.startswith("1 of 2 schedules; there may be more")
+    _, _, err = await run("list", "--url", workers[0].url, "--limit", "1", "--due-from", str(NOW))
     assert err.startswith("1 schedule; there may be more")
+    _, _, err = await run("list", "--url", workers[0].url)
+    assert err == "2 schedules\n"
 
 
 async def test_list_keeps_each_schedule_on_one_line(cluster: Any, workers: Any, run: Any) -> None:

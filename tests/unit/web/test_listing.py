@@ -6,16 +6,25 @@ import asyncio
 import re
 from typing import Any
 
+import msgspec
 import pytest
 
-from light_scheduler.tables.views import Query
-from light_scheduler.web import cluster_answers, own_answers
-from light_scheduler.web.own_answers import own_page
+from light_scheduler.tables.views import Lane, Mark, Query
+from light_scheduler.web import cluster_answers, handlers, own_answers
+from light_scheduler.web.own_answers import OwnPage, own_page
 from light_scheduler.web.peer_client import LOCAL_SCOPE, SCOPE_HEADER
 
 LIST = "/api/v1/tenants/default/schedules"
 NOW = 1_800_000_000_000
 TOPIC = "light-scheduler-commands"
+
+
+class EarlierPage(msgspec.Struct):
+    """A share of a list as workers send it that send no counts."""
+
+    lanes: list[Lane]
+    rows: list[tuple[Mark, bytes]]
+    reached: Mark | None
 
 
 async def all_pages(worker: Any, **parameters: str) -> list[list[str]]:
@@ -143,9 +152,88 @@ async def test_total_is_known_when_one_page_holds_everything(cluster: Any, worke
     cluster.put("a")
     cluster.put("b", partition=1)
     assert (await workers[0].json(LIST))["total"] == 2
-    first = await workers[0].json(LIST, limit="1")
-    assert first["total"] is None
-    assert (await workers[0].json(LIST, limit="1", cursor=first["next_cursor"]))["total"] is None
+    assert (await workers[0].json(LIST, id_prefix="a"))["total"] == 1
+
+
+@pytest.mark.parametrize("sort", ["id", "due"])
+@pytest.mark.parametrize(
+    ("filters", "total"),
+    [
+        ({}, 5),
+        ({"target_topic": "mail"}, 3),
+        ({"state": "paused"}, 2),
+        ({"state": "paused", "target_topic": "mail"}, 1),
+        ({"state": "awaiting"}, 0),
+        ({"partition": f"{TOPIC}[1]"}, 2),
+        ({"partition": f"{TOPIC}[1]", "state": "pending"}, 1),
+        ({"target_topic": "none"}, 0),
+    ],
+)
+async def test_total_is_exact_on_every_page_of_what_counts_know(
+    cluster: Any, workers: Any, sort: str, filters: dict[str, str], total: int
+) -> None:
+    cluster.put("a", partition=0, target="mail")
+    cluster.put("b", partition=1, target="mail", progress={"paused": True})
+    cluster.put("c", partition=1, target="sms")
+    cluster.put("d", partition=2, target="mail")
+    cluster.put("e", partition=3, target="sms", progress={"paused": True})
+    cluster.put("theirs", partition=3, tenant="other", target="mail")
+    for worker in workers:
+        parameters, seen = {**filters, "sort": sort, "limit": "1"}, 0
+        while True:
+            page = await worker.json(LIST, **parameters)
+            seen += len(page["schedules"])
+            assert page["total"] == total
+            if page["next_cursor"] is None:
+                break
+            parameters["cursor"] = page["next_cursor"]
+        assert seen == total
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"id_prefix": "i"},
+        {"id_contains": "d"},
+        {"label": "team=x"},
+        {"label_contains": "x"},
+        {"due_from": str(NOW)},
+        {"due_to": str(NOW + 9), "state": "pending"},
+    ],
+)
+async def test_total_is_null_on_several_pages_of_what_counts_do_not_know(
+    cluster: Any, workers: Any, filters: dict[str, str]
+) -> None:
+    for number in range(3):
+        cluster.put(f"id-{number}", partition=number, due=NOW, labels={"team": "x"})
+    first = await workers[0].json(LIST, **filters, limit="1")
+    last = await workers[0].json(LIST, **filters, cursor=first["next_cursor"])
+    assert (first["total"], last["total"], last["next_cursor"]) == (None, None, None)
+    assert (await workers[0].json(LIST, **filters))["total"] == 3
+
+
+async def test_total_is_null_on_several_pages_while_an_earlier_worker_has_partitions(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_counts(share: OwnPage) -> Any:
+        return cluster_answers.share_response(EarlierPage(share.lanes, share.rows, share.reached))
+
+    monkeypatch.setattr(handlers, "share_response", without_counts)
+    for number in range(4):
+        cluster.put(f"id-{number}", partition=number)
+    page = await workers[0].json(LIST, limit="1")
+    assert ([each["id"] for each in page["schedules"]], page["total"]) == (["id-0"], None)
+    assert (await workers[0].json(LIST))["total"] == 4
+    of_a_lane = await workers[0].json(LIST, limit="1", partition=f"{TOPIC}[2]")
+    assert of_a_lane["total"] == 1
+
+
+async def test_total_counts_a_partition_once_that_two_workers_speak_for(cluster: Any) -> None:
+    first, _ = await cluster.start([0, 1, 2], [2, 3])
+    for number in range(4):
+        cluster.put(f"id-{number}", partition=number)
+    page = await first.json(LIST, limit="1")
+    assert page["total"] == 4
 
 
 @pytest.mark.parametrize("sort", ["id", "due"])

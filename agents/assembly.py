@@ -94,7 +94,11 @@ class Assembly:
         self._dialects = {source.name: dialect_named(source.dialect, schemas) for source in settings.inputs}
         self._exchange = host.exchange
         self._limits = Limits(
-            settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
+            settings.max_payload_bytes,
+            settings.max_id_bytes,
+            settings.internal_topics,
+            settings.answers_only,
+            settings.max_pending_per_partition,
         )
         self._rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
         self._staging = Staging(settings.stage_ahead)

@@ -78,7 +78,7 @@ class DryRun:
         """Prepare to take commands, one from each line that is not blank. A wrong one is answered like others."""
         settings = settings or Settings()
         source = CommandsTopic(settings.topics.commands, "json")
-        settings = replace(settings, commands_topics=(source,), partitions=1)
+        settings = replace(settings, commands_topics=(source,), partitions=1, max_pending_per_partition=0)
         self._scheduler = MemoryScheduler(settings, start, target_partitions=ANY_PARTITION, most=most_per_cycle)
         self._results = settings.topics.results
         self._run = secrets.token_hex(16)

@@ -400,6 +400,13 @@ class Settings:
     max_id_bytes: int = _setting(
         512, read.integer(1, 10_000), "Maximum length of a schedule id, in bytes of UTF-8.", "BYTES"
     )
+    max_pending_per_partition: int = _setting(
+        0,
+        read.integer(0, 10**12),
+        "Maximum number of pending schedules of a partition of a commands topic. Above it, new schedules are rejected; "
+        "those that are pending can still be updated. 0: no limit.",
+        "N",
+    )
     delays: tuple[DelayRule, ...] = _setting(
         (),
         read.delays,

@@ -7,19 +7,22 @@ from functools import cached_property
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, ScheduleCommand
+from light_scheduler.model.tenant_rules import QUOTA
 
 
 @dataclass(frozen=True)
 class Limits:
     """Bounds of a command. `internal_topics` are written by workers only: no schedule may aim at them.
 
-    `answers_only` are topics that take results of commands, and no firings.
+    `answers_only` are topics that take results of commands, and no firings. `max_pending_per_partition` is for new
+    schedules alone; 0: there is no such limit.
     """
 
     max_payload_bytes: int
     max_id_bytes: int
     internal_topics: frozenset[str] = frozenset()
     answers_only: frozenset[str] = frozenset()
+    max_pending_per_partition: int = 0
 
     def may_aim_at(self, topic: str) -> bool:
         """Return whether firings may go to a topic."""
@@ -50,6 +53,16 @@ class Limits:
                     "schedule-target-topic",
                     f"{command.target.topic} is an internal topic: only the scheduler and Kafka write to it",
                 )
+
+    def check_room(self, pending: int) -> None:
+        """Raise InvalidCommand if a partition with so many pending schedules takes no new one."""
+        most = self.max_pending_per_partition
+        if most and pending >= most:
+            raise InvalidCommand(
+                f"{QUOTA}max_pending_per_partition",
+                f"the partition may have {most} pending schedules (max_pending_per_partition), and has reached that: "
+                "cancel some, or wait until some have fired",
+            )
 
 
 NO_LIMITS = Limits(max_payload_bytes=1 << 62, max_id_bytes=1 << 62)

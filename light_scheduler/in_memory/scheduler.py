@@ -47,7 +47,11 @@ class MemoryScheduler:
         self._looked_at = 0  # so many of all records
         self._internal = settings.internal_topics
         self.limits = limits = Limits(
-            settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
+            settings.max_payload_bytes,
+            settings.max_id_bytes,
+            settings.internal_topics,
+            settings.answers_only,
+            settings.max_pending_per_partition,
         )
         rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
         self.dialect = dialect = dialect_named(source.dialect)

@@ -262,6 +262,8 @@ class Commands:
         decision = decide(command, current, self._now, self._limits)
         if origin is None and self._routing.pass_on(record, command, name, current):
             return
+        if current is None and decision.entry is not None:
+            self._limits.check_room(self._overlay.pending)
         limited = None
         if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
             if current is None and decision.entry is not None and tenant.rules.max_pending is not None:

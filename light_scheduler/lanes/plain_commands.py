@@ -34,6 +34,8 @@ class PlainCommands:
     @property
     def is_possible(self) -> bool:
         """Whether anything may be carried out here."""
+        if self._transaction.context.limits.max_pending_per_partition:  # is asked for each command
+            return False
         return may_be_short(self._transaction) and DEFAULT_TENANT not in self._delaying.tenants
 
     def take_run(self, records: list[CommandRecord]) -> None:

@@ -36,7 +36,8 @@ class PlainTasks:
     @property
     def is_possible(self) -> bool:
         """Whether anything may be carried out here."""
-        return self._transaction.context.plain_paths
+        context = self._transaction.context
+        return context.plain_paths and not context.limits.max_pending_per_partition  # which is asked for each command
 
     def take_run(self, records: list[CommandRecord]) -> None:
         """Carry out the plain tasks at the end of a list, the last one first, and remove them from it."""

@@ -165,7 +165,13 @@ def with_small_limits(partition: Partition) -> None:
     partition.limits = replace(partition.limits, max_payload_bytes=100, max_id_bytes=3)
 
 
-@pytest.mark.parametrize("prepare", [lambda _: None, of_a_tenant_with_rules, with_little_room, with_small_limits])
+def with_room_for_few(partition: Partition) -> None:
+    partition.limits = replace(partition.limits, max_pending_per_partition=2)
+
+
+@pytest.mark.parametrize(
+    "prepare", [lambda _: None, of_a_tenant_with_rules, with_little_room, with_small_limits, with_room_for_few]
+)
 @given(commands())
 @settings(max_examples=tries(25))
 def test_whatever_comes_the_short_way_leaves_what_the_general_one_does(

@@ -173,6 +173,10 @@ def with_little_room(partition: Partition) -> None:
     partition.topics[NAMES.history] = topic(1, 200)
 
 
+def with_room_for_few(partition: Partition) -> None:
+    partition.limits = replace(partition.limits, max_pending_per_partition=2)
+
+
 def of_three(partition: Partition) -> None:
     partition.topics[NAMES.commands] = topic(3)
 
@@ -185,7 +189,7 @@ def test_whatever_series_do_the_short_way_leaves_what_the_general_one_does(steps
     event(f"delivers: {any(delivered for _, _, delivered, _, _ in general[1])}")
 
 
-@pytest.mark.parametrize("prepare", [with_rules, with_lookback, with_little_room, of_three])
+@pytest.mark.parametrize("prepare", [with_rules, with_lookback, with_little_room, with_room_for_few, of_three])
 @given(st.one_of(steps(), steps_of_series()))
 @settings(max_examples=tries(60))
 def test_it_does_under_other_circumstances_too(prepare: Callable[[Partition], None], steps: list[Step]) -> None:

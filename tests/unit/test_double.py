@@ -320,6 +320,17 @@ def test_the_examples_of_the_documentation_run(tmp_path: Path) -> None:
     assert f" {count} passed" in ran.stdout, ran.stdout
 
 
+async def test_a_full_partition_refuses_new_schedules_as_a_worker_does() -> None:
+    scheduler = InMemoryScheduler(now=START, settings=Settings(partitions=1, max_pending_per_partition=1))
+    await scheduler.schedule("a", topic="t", after="1h")
+    with pytest.raises(CommandRefused) as refused:
+        await scheduler.schedule("b", topic="t", after="1h")
+    assert refused.value.result.field == "quota.max_pending_per_partition"
+    await scheduler.schedule("a", topic="t", after="2h")
+    await scheduler.advance(hours=2)
+    await scheduler.schedule("b", topic="t", after="1h")
+
+
 async def test_a_list_has_the_total_that_a_worker_gives(scheduler: InMemoryScheduler) -> None:
     for number in range(5):
         await scheduler.schedule(f"id-{number}", topic="mail" if number % 2 else "sms", after="1h")

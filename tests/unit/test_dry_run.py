@@ -149,6 +149,12 @@ def test_settings_of_the_workers_hold() -> None:
     assert [answer.field for answer in run.answers if answer.is_refused] == ["payload"]
 
 
+def test_the_room_of_partitions_is_left_out() -> None:
+    """A dry run has one partition, and nothing else is pending there."""
+    _, run = ran(line(id="a"), line(id="b"), settings=Settings(max_pending_per_partition=1))
+    assert not [answer for answer in run.answers if answer.is_refused]
+
+
 def test_no_more_is_computed_than_is_read() -> None:
     run = DryRun([line(id="a", trigger={"every": "1ms"})], START)
     assert len([*islice(run.deliveries(START + 365 * DAY), 2_000)]) == 2_000

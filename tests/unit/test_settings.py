@@ -158,6 +158,8 @@ class TestMistakesAreNamed:
             ("tenant_weights", "*:2"),
             ("tenant_weights", {"a b": 1}),
             ("tenant_weights", {"acme": 1.5}),
+            ("max_pending_per_partition", "-1"),
+            ("max_pending_per_partition", "none"),
             ("firing_rate", "0"),
             ("firing_rate", "-1"),
             ("firing_rate", "nan"),

@@ -162,6 +162,20 @@ async def test_a_probe_takes_nothing_of_a_quota() -> None:
     assert not partition.dead_letters
 
 
+async def test_a_probe_takes_no_room_in_its_partition_and_needs_none() -> None:
+    partition = Partition(FakeProducer())
+    partition.limits = dataclasses.replace(partition.limits, max_pending_per_partition=1)
+    await partition.run(sent(partition), command(due_at(AT + HOUR), *TO_REMINDERS, key=b"a"))
+    assert partition.table.pending == 1
+    assert not partition.dead_letters
+    full = Partition(FakeProducer())
+    await full.run(command(due_at(AT + HOUR), *TO_REMINDERS, key=b"a"))
+    full.limits = partition.limits
+    await full.run(sent(full))
+    assert Overlay(full.table).due(AT, 10, 1_000).probe_due is not None
+    assert not full.dead_letters
+
+
 async def test_a_probe_waits_beside_the_schedules_of_users() -> None:
     partition = Partition(FakeProducer())
     soon = AT + HOLD_MS + 100

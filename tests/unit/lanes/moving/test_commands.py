@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -212,3 +213,23 @@ async def test_a_topic_that_has_settled_passes_nothing_on(home: Partition) -> No
     await home.run(record(5, *ONCE, *ANSWER))
     assert [result.outcome for result in home.results] == [Outcome.SCHEDULED]
     assert home.sent(NAMES.commands) == []
+
+
+async def test_what_moves_to_a_full_partition_is_taken_over_and_only_new_schedules_are_rejected_there(
+    former: Partition, home: Partition
+) -> None:
+    ids = "a", "b"
+    await former.run(*(record(1, *ONCE, ("schedule-id", id.encode()), offset=7 + n) for n, id in enumerate(ids)))
+    grown(former)
+    for partition in (former, home):
+        partition.limits = replace(partition.limits, max_pending_per_partition=1)
+    pauses = [record(5, ("schedule-command", b"pause"), ("schedule-id", id.encode()), offset=42) for id in ids]
+    new = record(5, *ONCE, *ANSWER, ("schedule-id", b"c"), offset=44)
+    await home.run(*pauses, new)
+    await former.run(*passed(home, 1))
+    assert former.dead_letters == []
+    cycle = await home.run(*passed(former, 5))
+    assert cycle.outcomes == {Outcome.PAUSED: 2, Outcome.REJECTED: 1}
+    assert (former.table.pending, home.table.pending) == (0, 2)
+    (result,) = home.results
+    assert (result.id, result.field) == ("c", "quota.max_pending_per_partition")

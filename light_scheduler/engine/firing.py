@@ -127,10 +127,8 @@ def _deliver_planned(entry: Entry, conditions: _Conditions) -> Turn:
     skipped = None
     if caught_up.skipped:
         policy = (schedule.bounds or NO_BOUNDS).misfire
-        at_least = "" if caught_up.is_exact else "; there were more than are counted"
-        skipped = Skipped(
-            entry.progress, caught_up.skipped, f"missed, and not delivered because of misfire policy {policy}{at_least}"
-        )
+        reason = f"missed, and not delivered because of misfire policy {policy}"
+        skipped = Skipped(entry.progress, caught_up.skipped, reason)
     if release_of(schedule, progress) > now:
         turn = _turn(entry, progress, event=None)
     elif (why := may_not_overlap(schedule, progress)) is not None:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from light_scheduler.model import NO_BOUNDS, Backoff, FixedDelay, FixedRate, Once, Progress, Schedule
+from light_scheduler.model import NO_BOUNDS, Backoff, Cron, FixedDelay, FixedRate, Once, Progress, Schedule
 
 from .progress import is_misfire, planned_at, planned_for
-from .recurrence import next_planned
+from .recurrence import next_of, next_planned, times_between
 
 MOST_STEPS = 5_000
-"""Missed firings that are passed over one by one, at up to 0.1 ms each, before the search jumps ahead."""
+"""Firings that jitter may have moved that are looked at one by one, at up to 0.1 ms each.
+
+Of a series with n firings within its jitter, about the square root of 2 n are looked at before one is not missed.
+"""
+
+_FEW = 50
+"""Missed times of a cron expression that are passed over one by one: counting them costs as much."""
 
 
 class CaughtUp(NamedTuple):
     """Where a series goes on after an outage: its progress with the firing that is next, and how many before that are
-    not delivered. `steps` is what finding out took; with many, `skipped` is the least that it can be.
+    not delivered. `steps` is what finding out took.
     """
 
     progress: Progress
     skipped: int = 0
     steps: int = 0
-    is_exact: bool = True
 
 
 class _Passed(NamedTuple):
@@ -30,7 +35,6 @@ class _Passed(NamedTuple):
     planned: int
     skipped: int = 0
     steps: int = 0
-    is_exact: bool = True
 
 
 def catch_up(schedule: Schedule, progress: Progress, now: int) -> CaughtUp:
@@ -63,18 +67,19 @@ def _first_on_time_or_latest(schedule: Schedule, progress: Progress, passed: _Pa
         step += 1
         if not is_misfire(schedule, progress, now):
             break
-    return CaughtUp(progress, passed.skipped + step, passed.steps + step, passed.is_exact)
+    return CaughtUp(progress, passed.skipped + step, passed.steps + step)
 
 
 def _first_on_time(schedule: Schedule, progress: Progress, passed: _Passed, now: int) -> CaughtUp:
-    step = 0
+    step, more = 0, 0
     while is_misfire(schedule, progress, now):
+        planned = planned_at(progress)
         if step == MOST_STEPS:
-            progress = _after(schedule, progress, now)
-            return CaughtUp(progress, passed.skipped + step, passed.steps + step, is_exact=False)
-        progress = _after(schedule, progress, planned_at(progress))
+            last = _last_until(schedule, planned, now)
+            planned, more = last.planned, last.skipped
+        progress = _after(schedule, progress, planned)
         step += 1
-    return CaughtUp(progress, passed.skipped + step, passed.steps + step, passed.is_exact)
+    return CaughtUp(progress, passed.skipped + step + more, passed.steps + step)
 
 
 def _after(schedule: Schedule, progress: Progress, planned: int) -> Progress:
@@ -84,29 +89,31 @@ def _after(schedule: Schedule, progress: Progress, planned: int) -> Progress:
 def _last_until(schedule: Schedule, planned: int, until: int) -> _Passed:
     """Find the last firing at or before an instant, and how many lie between `planned` and it."""
     trigger = schedule.trigger
+    end = (schedule.bounds or NO_BOUNDS).end
+    until = until if end is None else min(until, end)
     if isinstance(trigger, FixedRate):
-        end = (schedule.bounds or NO_BOUNDS).end
-        count = max(0, (until if end is None else min(until, end)) - planned) // trigger.interval
+        count = max(0, until - planned) // trigger.interval
         return _Passed(planned + count * trigger.interval, count)
+    assert isinstance(trigger, Cron), "no other trigger has more than one firing waiting"
     steps = 0
-    while (following := next_planned(schedule, planned, attempt=1)) is not None and following <= until:
+    while (following := next_of(trigger, planned)) is not None and following <= until:
+        if steps == _FEW:
+            last = _last_of_many(trigger, following, until)
+            return _Passed(last.planned, steps + 1 + last.skipped, steps + 1 + last.steps)
         planned = following
         steps += 1
-        if steps == MOST_STEPS:
-            return _last_of_many(schedule, planned, until, steps)
     return _Passed(planned, steps, steps)
 
 
-def _last_of_many(schedule: Schedule, planned: int, until: int, steps: int) -> _Passed:
-    """Halve the distance to the last firing at or before `until`; the firings passed over count as one each time."""
-    low, high, count = planned, until, steps
+def _last_of_many(trigger: Cron, planned: int, until: int) -> _Passed:
+    """Find the last time of an expression by halving the distance to it, and count those before it by days."""
+    low, high, steps = planned, until, 0
     while low < high:
         middle = (low + high + 1) // 2
-        following = next_planned(schedule, middle - 1, attempt=1)
+        following = next_of(trigger, middle - 1)
         steps += 1
         if following is not None and following <= until:
             low = following
-            count += 1
         else:
             high = middle - 1
-    return _Passed(low, count, steps, is_exact=False)
+    return _Passed(low, times_between(trigger, planned, low), steps)

@@ -73,6 +73,11 @@ def next_of(trigger: FixedRate | Cron, after: int) -> int | None:
     return _at_rate(trigger, after) if isinstance(trigger, FixedRate) else _matching(trigger, after)
 
 
+def times_between(trigger: Cron, after: int, until: int) -> int:
+    """Return how many times of an expression are after an instant, and at or before another one."""
+    return compile_cron(trigger.expression, trigger.dialect, trigger.timezone).count_between(after, until)
+
+
 def is_planned(trigger: Trigger, instant: int) -> bool:
     """Return whether a trigger has an occurrence at an instant, as far as it alone says; one of every ms never does."""
     if isinstance(trigger, Cron):

@@ -1,4 +1,4 @@
-"""Compiled expressions: when they fire next in their time zone."""
+"""Compiled expressions: when they fire next in their time zone, and how often between two instants."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import lru_cache
 from light_scheduler.model import LATEST_INSTANT
 
 from . import cron4j, quartz, spring, unix
+from .counting import count_between
 from .daylight_saving import next_of
 from .errors import CronDialect, CronError
 from .rule import CronRule
@@ -36,6 +37,10 @@ class CompiledCron:
             candidates = [next_of(rule, self._zone, after) for rule in self._rules]
             first = min((candidate for candidate in candidates if candidate is not None), default=None)
         return None if first is None or first * 1000 > LATEST_INSTANT else first * 1000
+
+    def count_between(self, after_ms: int, until_ms: int) -> int:
+        """Return the number of firings strictly after an instant, and at or before another one (UTC epoch ms)."""
+        return count_between(self._rules, self._zone, after_ms // 1000, min(until_ms, LATEST_INSTANT) // 1000)
 
 
 def compile_cron(expression: str, dialect: CronDialect = "unix", timezone: str = "UTC") -> CompiledCron:

@@ -16,9 +16,10 @@ ALL_YEARS = (1 << 10_000) - 2
 ONCE_A_MINUTE = 1
 """The seconds of a dialect that has none: 0."""
 
-_DAY = 86_400
-_EPOCH = date(1970, 1, 1).toordinal()
-_LAST_DAY = date.max.toordinal() - _EPOCH
+DAY = 86_400
+EPOCH = date(1970, 1, 1).toordinal()
+LAST_DAY = date.max.toordinal() - EPOCH
+"""Of the year 9999, in days since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class CronRule:
 
     def next_wall(self, wall: int) -> int | None:
         """Return the first wall second at or after one that fits, or None if there is none up to the year 9999."""
-        day, second = divmod(wall, _DAY)
+        day, second = divmod(wall, DAY)
         time = self._first_time(second)
         found = self._first_day(day + 1 if time is None else day)
         if found is None:
@@ -45,7 +46,17 @@ class CronRule:
         if found != day:
             time = self._first_time(0)
         assert time is not None
-        return found * _DAY + time
+        return found * DAY + time
+
+    def days_of(self, year: int, month: int) -> int:
+        """Return the days of a month that fit."""
+        fits = self.years >> year & self.months >> month & 1
+        return self.days[days.shape_index(year, month)] if fits else 0
+
+    def times_of_day(self) -> int:
+        """Return the seconds of a day that fit, if the day does: a set."""
+        hour = _at_each(self.minutes, self.seconds, 60)
+        return _at_each(self.hours, hour, 3600)
 
     def _first_time(self, second_of_day: int) -> int | None:
         minute_of_day, second = divmod(second_of_day, 60)
@@ -65,9 +76,9 @@ class CronRule:
 
     def _first_day(self, day: int) -> int | None:
         """Return the first day at or after one (days since 1970) that fits."""
-        if day > _LAST_DAY or not self.months:
+        if day > LAST_DAY or not self.months:
             return None
-        start = date.fromordinal(day + _EPOCH)
+        start = date.fromordinal(day + EPOCH)
         year, month, day_of_month = start.year, start.month, start.day
         while (fitting := _first(self.years, year)) >= 0:
             if fitting != year:
@@ -77,7 +88,7 @@ class CronRule:
                     month, day_of_month = fitting, 1
                 found = _first(self.days[days.shape_index(year, month)], day_of_month)
                 if found >= 0:
-                    return date(year, month, found).toordinal() - _EPOCH
+                    return date(year, month, found).toordinal() - EPOCH
                 month, day_of_month = month + 1, 1
             year, month, day_of_month = year + 1, 1, 1
         return None
@@ -109,3 +120,12 @@ def _first(values: int, least: int) -> int:
     """Return the first value of a set that is not below another, or -1."""
     rest = values >> least
     return least + (rest & -rest).bit_length() - 1 if rest else -1
+
+
+def _at_each(values: int, repeated: int, length: int) -> int:
+    """Return a set with another one in it at each of some values, each of which has a length."""
+    union, value = 0, _first(values, 0)
+    while value >= 0:
+        union |= repeated << value * length
+        value = _first(values, value + 1)
+    return union

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from .errors import CronError
@@ -14,6 +16,17 @@ _EPOCH = datetime(1970, 1, 1)
 _SECOND = timedelta(seconds=1)
 _LAST = int((datetime.max - _EPOCH) / _SECOND) - 2 * 86_400
 """Later times are taken for it: in another zone they may be past what a datetime can hold."""
+
+_NEAR = 5 * 86_400
+"""No zone has had two transitions as close to each other."""
+
+
+class Transition(NamedTuple):
+    """The instant (epoch s) from which a zone has another offset (s)."""
+
+    instant: int
+    before: int
+    after: int
 
 
 class Zone:
@@ -51,10 +64,23 @@ class Zone:
     def transition(self, wall: int) -> int:
         """Return the instant at which the clock skips or goes back over a wall time that does not come just once."""
         first, second = self.offsets_of(wall)
-        before, after = wall - max(first, second) - 1, wall - min(first, second)
+        return self._change(wall - max(first, second) - 1, wall - min(first, second), first)
+
+    def transitions(self, after: int, before: int) -> Iterator[Transition]:
+        """Yield the transitions after an instant and before another one, in order."""
+        offset = self.offset_at(after)
+        while after < before - 1:
+            looked_at = min(after + _NEAR, before - 1)
+            following = self.offset_at(looked_at)
+            if following != offset:
+                yield Transition(self._change(after, looked_at, offset), offset, following)
+            after, offset = looked_at, following
+
+    def _change(self, before: int, after: int, offset: int) -> int:
+        """Return the first instant without an offset that one instant has and a later one has not."""
         while after - before > 1:
             middle = (before + after) // 2
-            if self.offset_at(middle) == first:
+            if self.offset_at(middle) == offset:
                 before = middle
             else:
                 after = middle

@@ -10,8 +10,11 @@ from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, Delivered, Life, Told
 from support.tries import tries
 
 from light_scheduler.engine import misfire
+from light_scheduler.engine.progress import planned_at
+from light_scheduler.engine.recurrence import next_of
 from light_scheduler.model import Backoff, Cron, EventType, FixedDelay, FixedRate, Misfire, Once, Timing
 
+DAY = 24 * HOUR
 NOON = MIDNIGHT + 12 * HOUR
 """When the outage of three hours begins."""
 BACK = NOON + 3 * HOUR + 20 * SECOND
@@ -242,31 +245,86 @@ def test_centuries_of_a_fixed_rate_are_counted_exactly(policy: Misfire) -> None:
     assert skipped == Told(EventType.SKIPPED, MIDNIGHT + 1, 1, 1, 10**13 - 1)
 
 
-@pytest.mark.parametrize("policy", ["coalesce", "skip"])
-def test_missed_cron_firings_are_counted_one_by_one_up_to_a_bound(
-    policy: Misfire, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(misfire, "MOST_STEPS", 500)
-    life = Life()
-    life.schedule(Cron("* * * * *"), misfire=policy, misfire_grace=0)
-    turn = life.turn(MIDNIGHT + 400 * MINUTE + 1)
-    assert turn.skipped is not None
-    assert turn.skipped.count == (399 if policy == "coalesce" else 400)
-    assert "more" not in turn.skipped.reason
-    assert turn.steps >= 399
+CRONS = [
+    (Cron("* * * * *"), 7 * DAY, 7 * 1_440),
+    (Cron("* * * * *", "cron4j", "Europe/Berlin"), 365 * DAY, 365 * 1_440),
+    (Cron("* * * * * *", "spring", "America/New_York"), 365 * DAY, 365 * 86_400),
+    (Cron("*/5 1-3 * * *|*/10 2 * * *|7 12 * * *", "cron4j", "Europe/Berlin"), 365 * DAY, 365 * 37),
+    (Cron("0 30 2 * * ?", "quartz", "Europe/Berlin"), 365 * DAY, 365),
+    (Cron("* * * * * *", "spring"), 50 * 365 * DAY, 50 * 365 * 86_400),
+]
 
-    now = MIDNIGHT + 50 * 365 * 24 * HOUR + 1
+
+@pytest.mark.parametrize("policy", ["coalesce", "skip"])
+@pytest.mark.parametrize(("cron", "outage", "missed"), CRONS)
+def test_missed_cron_firings_are_counted_exactly_however_many_there_are(
+    policy: Misfire, cron: Cron, outage: int, missed: int
+) -> None:
+    life = Life()
+    life.schedule(cron, misfire=policy, misfire_grace=0)
+    assert life.entry is not None
+    now = MIDNIGHT + outage + 1
     started = time.process_time()
     turn = life.turn(now)
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 0.1
     assert turn.skipped is not None
-    assert turn.skipped.count > 500
-    assert "more than are counted" in turn.skipped.reason
-    assert turn.steps < 600
-    if policy == "coalesce":
-        assert turn.subject.progress.due == now - 1
+    assert turn.skipped.count == missed - (policy == "coalesce")
+    assert turn.skipped.reason == f"missed, and not delivered because of misfire policy {policy}"
+    assert turn.steps < 150
     assert turn.entry is not None
-    assert turn.entry.progress.due == now - 1 + MINUTE
+    following = turn.entry.progress.due
+    assert following == next_of(cron, now)
+    if policy == "coalesce":
+        assert next_of(cron, turn.subject.progress.due) == following
+
+
+@settings(max_examples=tries(60))
+@given(
+    st.sampled_from(["coalesce", "skip"]),
+    st.sampled_from(["* * * * *", "*/7 1-4 * * *", "30 2 * * *", "0,15,30,45 1,2,3 * * 0,6"]),
+    st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe"]),
+    st.integers(0, 100 * DAY),
+    st.one_of(st.none(), st.integers(8 * DAY, 100 * DAY)),
+)
+def test_as_many_cron_firings_are_skipped_as_there_are(
+    policy: Misfire, expression: str, zone: str, outage: int, ends_after: int | None
+) -> None:
+    life, cron, begin = Life(), Cron(expression, "unix", zone), MIDNIGHT + 60 * DAY
+    now, end = begin + outage, None if ends_after is None else begin + ends_after
+    life.schedule(cron, begin, misfire=policy, misfire_grace=0, end=end)
+    missed, at = 0, begin
+    while (following := next_of(cron, at)) is not None and following < now and (end is None or following <= end):
+        missed, at = missed + 1, following
+    if life.entry is not None:
+        life.tick(now)
+    skipped = sum(line.stands_for for line in life.told if line.event is EventType.SKIPPED)
+    assert skipped + len(life.delivered) == missed + (following == now and (end is None or now <= end))
+    assert len(life.delivered) <= 1
+
+
+@pytest.mark.parametrize("trigger", [FixedRate(SECOND), Cron("* * * * * *", "spring")])
+def test_with_more_than_enough_firings_within_the_jitter_the_count_is_exact_and_the_next_is_to_come(
+    trigger: Timing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(misfire, "MOST_STEPS", 3)
+    life = Life()
+    life.schedule(trigger, misfire="skip", misfire_grace=0, jitter=HOUR)
+    now = MIDNIGHT + 5 * HOUR
+    turn = life.turn(now)
+    assert turn.skipped is not None
+    assert turn.skipped.count == 5 * 3_600
+    assert turn.entry is not None
+    assert planned_at(turn.entry.progress) == now + SECOND
+
+
+def test_a_firing_of_every_ms_is_found_among_millions_within_its_jitter_before_the_bound() -> None:
+    life = Life()
+    life.schedule(FixedRate(1), misfire="skip", misfire_grace=0, jitter=HOUR)
+    turn = life.turn(MIDNIGHT + 5 * HOUR)
+    assert turn.steps < misfire.MOST_STEPS
+    assert turn.entry is not None
+    assert turn.skipped is not None
+    assert planned_at(turn.entry.progress) == MIDNIGHT + turn.skipped.count + 1 < MIDNIGHT + 5 * HOUR
 
 
 def test_an_outage_past_the_end_of_a_series_leaves_its_last_firing_or_none() -> None:

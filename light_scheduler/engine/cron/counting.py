@@ -1,0 +1,110 @@
+"""How many times rules fire between two instants, by their sets: nothing goes from one time to the next.
+
+Between two transitions of a zone its walls run evenly, so that the times in a stretch of walls are those of its days.
+What `daylight_saving` says of skipped and repeated local time is added at the transitions.
+"""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import cache
+
+from .rule import DAY, EPOCH, LAST_DAY, CronRule
+from .zones import Transition, Zone
+
+_LONGEST_PASS = 2 * DAY
+"""Longer than a local time that is repeated: for how long a transition matters after it."""
+
+
+def count_between(rules: Sequence[CronRule], zone: Zone, after: int, until: int) -> int:
+    """Return at how many instants after one, and at or before another, any of the rules fires (epoch s)."""
+    if until <= after:
+        return 0
+    every = _Walls(rules)
+    fixed, elapsed = ([rule for rule in rules if rule.fixed is kind] for kind in (True, False))
+    skipped, repeated = _Walls(fixed), _Walls(elapsed)
+    number = 0
+    for begin, stop in _stretches(zone, after + 1 - _LONGEST_PASS, until + 1):
+        first = max(begin.instant, after + 1)
+        if first >= stop:
+            continue
+        low, high = first + begin.after, stop + begin.after
+        passed_again = min(high, max(low, begin.instant + begin.before))  # before it, walls come for the second time
+        number += repeated.number(low, passed_again) + every.number(passed_again, high)
+        if (
+            first == begin.instant
+            and skipped.number(begin.instant + begin.before, low)
+            and not every.number(low, low + 1)
+        ):
+            number += 1
+    return number
+
+
+def _stretches(zone: Zone, begin: int, stop: int) -> Iterator[tuple[Transition, int]]:
+    """Yield the stretches of one offset: the transition that each begins with, and the instant at which it ends."""
+    offset = zone.offset_at(begin)
+    last = Transition(begin, offset, offset)
+    for transition in zone.transitions(begin, stop):
+        yield last, transition.instant
+        last = transition
+    yield last, stop
+
+
+class _Walls:
+    """Counts the wall seconds at which any of some rules fits."""
+
+    def __init__(self, rules: Sequence[CronRule]) -> None:
+        self._rules = rules
+        self._times = cache(self._times_of)
+        self._number = cache(lambda fitting: self._times(fitting).bit_count())
+
+    def number(self, low: int, high: int) -> int:
+        """Return how many there are from a wall second on, and before another one."""
+        high = min(high, (LAST_DAY + 1) * DAY)
+        if high <= low or not self._rules:
+            return 0
+        (first, begin), (last, end) = divmod(low, DAY), divmod(high, DAY)
+        if first == last:
+            return (self._on(first) >> begin & (1 << end - begin) - 1).bit_count()
+        number = (self._on(first) >> begin).bit_count() + self._on_days(first + 1, last)
+        return number + (self._on(last) & (1 << end) - 1).bit_count() if end else number
+
+    def _on(self, day: int) -> int:
+        """Return the set of the seconds of a day (days since 1970)."""
+        of = date.fromordinal(day + EPOCH)
+        days = 1 << of.day
+        return self._times(sum(1 << n for n, rule in enumerate(self._rules) if rule.days_of(of.year, of.month) & days))
+
+    def _on_days(self, day: int, stop: int) -> int:
+        """Return how many there are on days, the last one not included: month by month."""
+        number = 0
+        while day < stop:
+            of = date.fromordinal(day + EPOCH)
+            left = calendar.monthrange(of.year, of.month)[1] - of.day + 1
+            length = min(left, stop - day)
+            number += self._in_month(of.year, of.month, (1 << length) - 1 << of.day)
+            day += length
+        return number
+
+    def _in_month(self, year: int, month: int, days: int) -> int:
+        """Return how many there are on some days of a month. Days with the same rules are alike."""
+        alike = {0: days}
+        for number, rule in enumerate(self._rules):
+            if picked := rule.days_of(year, month) & days:
+                alike = {
+                    fitting | is_picked << number: part
+                    for fitting, of in alike.items()
+                    for is_picked, part in ((0, of & ~picked), (1, of & picked))
+                    if part
+                }
+        return sum(part.bit_count() * self._number(fitting) for fitting, part in alike.items() if fitting)
+
+    def _times_of(self, fitting: int) -> int:
+        """Return the set of the seconds of a day with the rules whose numbers are in a set."""
+        times = 0
+        for number, rule in enumerate(self._rules):
+            if fitting >> number & 1:
+                times |= rule.times_of_day()
+        return times

@@ -53,7 +53,7 @@ class MemoryScheduler:
             settings.answers_only,
             settings.max_pending_per_partition,
         )
-        rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
+        self.rules = rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
         self.dialect = dialect = dialect_named(source.dialect)
         targets = targets_of(self.broker)
         self._partitions = [

@@ -103,6 +103,7 @@ def _why(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
         now=scheduler.clock.now(),
         searched_from=since,
         standing=max(standing, key=lambda each: each.entry.schedule.accepted_at, default=None),
+        rules=scheduler.rules,
     )
     return msgspec.json.encode(why_document(question.tenant, question.id, events, facts, complete=True))
 

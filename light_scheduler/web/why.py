@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, UnsetType
 
-from light_scheduler.engine import shares_under
+from light_scheduler.engine import FiringRules, shares_under
 from light_scheduler.engine.why import Facts, Outage, Standing, Stopped
 from light_scheduler.lanes.status import RUNNING, LaneStatus, TargetStatus
 from light_scheduler.model import Entry, HistoryEvent
@@ -87,8 +87,8 @@ class WhyHandlers:
             earlier, pending = pending, await self._pending(request, tenant, id)
             if earlier.standing is not None and pending.standing is None:  # the history has its end by now
                 history = await self._history(tenant, id, place)
-        book = self._worker.tenants.book
-        rates = shares_under(self._worker.settings.shares, book)
+        book, settings = self._worker.tenants.book, self._worker.settings
+        rates = shares_under(settings.shares, book)
         facts = Facts(
             now=pending.at,
             searched_from=history.searched_from,
@@ -96,6 +96,7 @@ class WhyHandlers:
             stopped=pending.stopped,
             tenant=book.get(tenant),
             rate=min((rate for rate in (rates.rate, rates.rate_of(tenant)) if rate is not None), default=None),
+            rules=FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries),
         )
         document = why_document(tenant, id, history.events, facts, complete=history.complete)
         return web.Response(body=msgspec.json.encode(document), content_type="application/json")

@@ -6,6 +6,7 @@ lateness   why a delivery was late, as far as the history says
 sentences  one event, one sentence
 outlook    the state in one sentence: the next firing, or why there is none
 waiting    what a pending schedule waits for
+resuming   what a paused schedule would do if it were resumed
 ending     how a schedule that is not pending ended
 
 A sentence says no more than the history and the facts do.

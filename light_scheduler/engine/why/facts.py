@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
+from light_scheduler.engine.firing_rules import FiringRules
 from light_scheduler.model import Entry
 from light_scheduler.model.tenant_rules import Tenant
 
@@ -45,7 +46,8 @@ class Stopped(msgspec.Struct, frozen=True):
 class Facts:
     """All facts at the time of the question.
 
-    The history was searched back to `searched_from`. `rate` is the lowest cap on firings a second.
+    The history was searched back to `searched_from`. `rate` is the lowest cap on firings a second. `rules` are those
+    of the workers.
     """
 
     now: int
@@ -54,3 +56,4 @@ class Facts:
     stopped: Sequence[Stopped] = ()
     tenant: Tenant | None = None
     rate: float | None = None
+    rules: FiringRules = field(default_factory=FiringRules)

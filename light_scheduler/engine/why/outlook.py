@@ -11,6 +11,7 @@ from light_scheduler.wire import format_instant
 
 from .ending import Outlook, ending, is_final
 from .facts import Facts, Standing
+from .resuming import if_resumed
 from .sentences import by
 from .updates import defines
 from .waiting import hindrance, tried_again, unfinished
@@ -48,7 +49,7 @@ def _standing(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) 
     entry, now = standing.entry, facts.now
     state, due = entry.progress.state, entry.progress.next_due
     if due is None:
-        summary = _paused(events, entry) if state == "paused" else unfinished(entry, now)
+        summary = _paused(events, standing, facts) if state == "paused" else unfinished(entry, now)
     elif entry.progress.retry_at is not None:
         summary = tried_again(events, entry, entry.progress.retry_at, now)
     elif due > now:
@@ -69,12 +70,22 @@ def _accepted_before(events: Sequence[HistoryEvent], schedule: Schedule) -> str:
     return f" Version {schedule.version} was accepted at {format_instant(schedule.accepted_at)}."
 
 
-def _paused(events: Sequence[HistoryEvent], entry: Entry) -> str:
-    planned = entry.progress.due
-    would = "" if planned == NEVER else f" It would fire at {format_instant(planned)}."
+def _paused(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) -> str:
     paused = next((each for each in reversed(events) if each.event is EventType.PAUSED), None)
     since = "" if paused is None else f" since {format_instant(paused.at)}{by(paused)}"
-    return f"It is paused{since}, and does not fire until it is resumed.{would}"
+    return f"It is paused{since}, and does not fire until it is resumed.{_resumed(standing, facts)}"
+
+
+def _resumed(standing: Standing, facts: Facts) -> str:
+    """Say what follows when a paused schedule is resumed, if it has a firing left."""
+    planned, now = standing.entry.progress.due, facts.now
+    if planned == NEVER:
+        return ""
+    if planned > now:
+        return f" It would fire at {format_instant(planned)}."
+    resumed = if_resumed(standing.entry, now, facts.rules)
+    hindered = hindrance(standing, facts, now) if resumed.is_now else None
+    return f" If it is resumed now, {resumed.told}{hindered or '.'}"
 
 
 def _released(entry: Entry, due: int, now: int) -> str:

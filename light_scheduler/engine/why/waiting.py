@@ -24,7 +24,7 @@ def hindrance(standing: Standing, facts: Facts, due: int) -> str | None:
     reasons = list(_reasons(standing, facts, is_due=due <= now))
     ttl = entry.schedule.ttl
     if ttl is not None and now > due + ttl and due == entry.progress.due:
-        reasons.append(f"{_time_to_live(entry.schedule, due, now)}, so it will not be delivered")
+        reasons.append(f"{time_to_live(entry.schedule, due, now)}, so it will not be delivered")
     skew = standing.clock_skew
     if skew is not None and abs(skew) > LATE_MS and (is_late or due > now):
         side = "ahead of" if skew > 0 else "behind"
@@ -73,7 +73,7 @@ def _after_time_out(entry: Entry, awaited: Awaited, now: int) -> str:
     schedule = entry.schedule
     looked_at = max(awaited.until, entry.progress.retry_at or 0)
     if why_expired(schedule, awaited.due, looked_at) is not None:
-        return f"expires: {_time_to_live(schedule, awaited.due, now)}"
+        return f"expires: {time_to_live(schedule, awaited.due, now)}"
     waits = acknowledgement_of(schedule)
     if waits is None or awaited.attempt >= waits.max_attempts:
         return "becomes a dead letter"
@@ -87,12 +87,12 @@ def tried_again(events: Sequence[HistoryEvent], entry: Entry, retry_at: int, now
     when = f"at {format_instant(retry_at)} (in {distance(retry_at - now)})" if retry_at > now else "now"
     turn = take_turn(entry, max(retry_at, now), FiringRules())
     if turn.event is EventType.EXPIRED:
-        ends = _time_to_live(entry.schedule, turn.subject.progress.due, now)
+        ends = time_to_live(entry.schedule, turn.subject.progress.due, now)
         return f"Its target refused it{why}. It expires {when}, and is not tried again: {ends}."
     return f"Its target refused it{why}. It is tried again {when}."
 
 
-def _time_to_live(schedule: Schedule, due: int, now: int) -> str:
+def time_to_live(schedule: Schedule, due: int, now: int) -> str:
     """Say when the time to live of a firing ends, or has ended."""
     end = due + (schedule.ttl or 0)
     return f"its time to live {'ended' if end <= now else 'ends'} at {format_instant(end)}"

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from support.why import ACCEPTED, DUE, HOUR, MIDNIGHT, MINUTE, ONE, SECOND, event, facts, pending
 
+from light_scheduler.engine.firing_rules import FiringRules
+from light_scheduler.engine.progress import release_of
 from light_scheduler.engine.why import Facts, Outage, outlook
 from light_scheduler.model import NEVER, Acknowledgement, Awaited, Bounds, FixedRate, Target
 from light_scheduler.model.tenant_rules import Tenant, TenantState
+from light_scheduler.wire import format_instant
 
 SERIES: dict[str, Any] = {"trigger": FixedRate(HOUR, DUE)}
 ACKNOWLEDGED: dict[str, Any] = {"acknowledgement": Acknowledgement(HOUR, 2)}
@@ -17,6 +20,7 @@ DELIVERED = {"due": NEVER, "awaited": (Awaited(DUE, 1, 1, DUE + HOUR, DUE + 5),)
 OUTAGE = Outage("out", [], DUE - HOUR, "no leader")
 NEXT = f"It fires next at {MIDNIGHT} (in 1m)"
 OVERDUE = f"It has been due since {MIDNIGHT} (1m ago)"
+THREE = "2026-01-01T03:00:00.000Z"
 BEFORE, AFTER = DUE - MINUTE, DUE + MINUTE
 
 PENDING: dict[str, tuple[Facts, str, int | None, str]] = {
@@ -194,6 +198,84 @@ PENDING: dict[str, tuple[Facts, str, int | None, str]] = {
 def test_what_is_pending_fires_next_or_waits_for_something(case: str) -> None:
     known, *expected = PENDING[case]
     assert [*outlook([ACCEPTED], known)] == expected
+
+
+EVERY_HOUR: dict[str, Any] = {"trigger": FixedRate(HOUR, DUE)}
+TEN_MINUTES, HALF_PAST_TWO = DUE + 10 * MINUTE, DUE + 2 * HOUR + HOUR // 2
+LOOKBACK = FiringRules(lookback_minutes=5)
+PAUSED: dict[str, tuple[Facts, str]] = {
+    "a one-shot fires": (facts(TEN_MINUTES, pending({"paused": True})), "it fires at once."),
+    "a one-shot expires": (
+        facts(TEN_MINUTES, pending({"paused": True}, ttl=30 * SECOND)),
+        "it expires (its time to live ended at 2026-01-01T00:00:30.000Z).",
+    ),
+    "a one-shot within its time to live fires": (
+        facts(DUE + 30 * SECOND, pending({"paused": True}, ttl=30 * SECOND)),
+        "it fires at once.",
+    ),
+    "a one-shot from before the lookback": (
+        facts(TEN_MINUTES, pending({"paused": True}), rules=LOOKBACK),
+        "it becomes a dead letter (due 600000 ms ago, before the lookback of 5 minutes).",
+    ),
+    "a series skips what it has missed": (
+        facts(HALF_PAST_TWO, pending({"paused": True}, **EVERY_HOUR, bounds=Bounds(misfire="skip"))),
+        f"it fires next at {THREE} (in 30m).",
+    ),
+    "a series delivers the latest": (
+        facts(HALF_PAST_TWO, pending({"paused": True}, **EVERY_HOUR)),
+        "it fires at once.",
+    ),
+    "a series that skips has ended": (
+        facts(HALF_PAST_TWO, pending({"paused": True}, **EVERY_HOUR, bounds=Bounds(misfire="skip", end=DUE + HOUR))),
+        "it ends: no firing is left before its end.",
+    ),
+    "the last firing of a series has expired": (
+        facts(HALF_PAST_TWO, pending({"paused": True}, **EVERY_HOUR, bounds=Bounds(end=DUE + HOUR), ttl=MINUTE)),
+        "its last firing expires (its time to live ended at 2026-01-01T01:01:00.000Z), and it ends: no firing is left "
+        "before its end.",
+    ),
+    "all that a series has missed has expired": (
+        facts(HALF_PAST_TWO, pending({"paused": True}, **EVERY_HOUR, bounds=Bounds(misfire="all"), ttl=MINUTE)),
+        f"it fires next at {THREE} (in 30m).",
+    ),
+    "more has expired than is looked at": (
+        facts(
+            HALF_PAST_TWO,
+            pending({"paused": True}, trigger=FixedRate(1, DUE), bounds=Bounds(misfire="all"), ttl=MINUTE),
+        ),
+        "it first gives up the firings that are too late to be delivered.",
+    ),
+    "a firing waits for the one before": (
+        facts(
+            TEN_MINUTES,
+            pending(
+                {"paused": True, "awaited": (Awaited(DUE - HOUR, 1, 1, DUE + HOUR, DUE - HOUR),)},
+                **EVERY_HOUR,
+                bounds=Bounds(end=DUE),
+                acknowledgement=Acknowledgement(2 * HOUR, 2, "queue"),
+            ),
+        ),
+        "its firing waits for the completion of the one before.",
+    ),
+    "something is in the way": (
+        facts(TEN_MINUTES, pending({"paused": True}), tenant=Tenant(name="acme", state=TenantState.PAUSED)),
+        "it fires at once: the tenant acme is paused, so it does not fire until the tenant is resumed.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PAUSED)
+def test_what_is_paused_past_its_time_tells_what_the_engine_would_do_if_it_were_resumed(case: str) -> None:
+    known, told = PAUSED[case]
+    said = outlook([ACCEPTED], known).summary
+    assert said == f"It is paused, and does not fire until it is resumed. If it is resumed now, {told}"
+
+
+def test_what_is_paused_in_its_window_tells_when_in_it() -> None:
+    window = pending({"paused": True}, bounds=Bounds(window=HOUR))
+    said = outlook([ACCEPTED], facts(DUE, window)).summary
+    release = release_of(window.schedule, window.progress)
+    assert said.endswith(f" If it is resumed now, it fires within its window, at {format_instant(release)}.")
 
 
 def test_a_window_says_when_within_it() -> None:

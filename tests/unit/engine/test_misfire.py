@@ -266,7 +266,7 @@ def test_missed_cron_firings_are_counted_exactly_however_many_there_are(
     now = MIDNIGHT + outage + 1
     started = time.process_time()
     turn = life.turn(now)
-    assert time.process_time() - started < 0.1
+    assert time.process_time() - started < 1, "going from one to the next takes many times as long"
     assert turn.skipped is not None
     assert turn.skipped.count == missed - (policy == "coalesce")
     assert turn.skipped.reason == f"missed, and not delivered because of misfire policy {policy}"

@@ -140,19 +140,19 @@ def test_times_end_with_the_year_9999() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "dialect", "years", "most_s"),
+    ("expression", "dialect", "years"),
     [
-        ("* * * * * *", "spring", 1, 0.05),
-        ("*/7 * * * * ?", "quartz", 50, 0.3),
-        ("|".join(f"{n} * {n % 28 + 1} * *" for n in range(60)), "cron4j", 1, 0.1),
+        ("* * * * * *", "spring", 1),
+        ("*/7 * * * * ?", "quartz", 50),
+        ("|".join(f"{n} * {n % 28 + 1} * *" for n in range(60)), "cron4j", 10),
     ],
 )
-def test_years_are_counted_at_once(expression: str, dialect: CronDialect, years: int, most_s: float) -> None:
+def test_years_are_counted_at_once(expression: str, dialect: CronDialect, years: int) -> None:
     cron = compile_cron(expression, dialect, "America/New_York")
     after = ms("2026-01-01")
     started = time.process_time()
     number = cron.count_between(after, after + years * 365 * DAY)
-    assert time.process_time() - started < most_s
+    assert time.process_time() - started < 1, "going from one to the next takes many times as long"
     assert number > 365
     if expression == "* * * * * *":
         assert number == 365 * 86_400

@@ -7,9 +7,13 @@ from fractions import Fraction
 
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIMPLE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_NUMBER = r"\d+(?:[.,]\d+(?=[WDHMS]\Z))?"  # as in ISO 8601, only the last part can have a fraction
 _ISO = re.compile(
-    r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:[.,]\d{1,3})?)S)?)?", re.ASCII
+    rf"P(?:(?P<w>{_NUMBER})W)?(?:(?P<d>{_NUMBER})D)?"
+    rf"(?:T(?:(?P<h>{_NUMBER})H)?(?:(?P<m>{_NUMBER})M)?(?:(?P<s>{_NUMBER})S)?)?",
+    re.ASCII,
 )
+_ISO_UNITS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 _MAX_CHARACTERS = 64
 
 
@@ -44,9 +48,8 @@ def _with_unit(text: str, also: str = "") -> int:
         if match := _SIMPLE.fullmatch(text):
             return _whole_ms(Fraction(match[1]) * _UNITS[match[2]], text)
         if text[-1:] not in ("P", "T") and (match := _ISO.fullmatch(text)):
-            weeks, days, hours, minutes = (int(match[unit] or 0) for unit in "wdhm")
-            seconds = Fraction((match["s"] or "0").replace(",", "."))
-            return _whole_ms(((weeks * 7 + days) * 24 + hours) * 3_600_000 + minutes * 60_000 + seconds * 1_000, text)
+            parts = (Fraction((match[unit] or "0").replace(",", ".")) * size for unit, size in _ISO_UNITS.items())
+            return _whole_ms(sum(parts, Fraction()), text)
     raise ValueError(f"{text[:_MAX_CHARACTERS]!r} is not a duration: use {also}250ms, 90s, 15m, 2h, 7d or PT15M")
 
 

@@ -34,6 +34,15 @@ SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
         ("P1DT2H3M4.005S", DAY + 2 * HOUR + 3 * MINUTE + 4_005),
         ("PT0,5S", 500),
         ("PT0S", 0),
+        ("PT0.5H", 30 * MINUTE),
+        ("PT1.5M", 90 * SECOND),
+        ("PT1,5M", 90 * SECOND),
+        ("P0.5D", 12 * HOUR),
+        ("P1.5W", 10 * DAY + 12 * HOUR),
+        ("P1DT2H0.1M", DAY + 2 * HOUR + 6 * SECOND),
+        ("PT0.0010S", 1),
+        ("PT0.00001H", 36),
+        ("PT9007199254740.993S", 9_007_199_254_740_993),
         ("9007199254740993ms", 9_007_199_254_740_993),
     ],
 )
@@ -70,6 +79,10 @@ def test_a_duration_is_understood_to_the_millisecond(text: str, ms: int) -> None
         "P1M",
         "P1Y",
         "P1H",
+        "PT0.5H30M",
+        "P0.5DT1H",
+        "PT.5H",
+        "PT1.H",
         "-PT1S",
         "pt15m",
         "inf",
@@ -100,7 +113,9 @@ def test_a_person_who_types_no_duration_is_not_told_to_leave_out_the_unit(text: 
         parse_typed_duration(text)
 
 
-@pytest.mark.parametrize("text", ["0.5ms", "1.0005s", "PT0.0001S", "0.00000000001ms", "0.0000001h"])
+@pytest.mark.parametrize(
+    "text", ["0.5ms", "1.0005s", "PT0.0001S", "PT0.0000001H", "P0.000000001D", "0.00000000001ms", "0.0000001h"]
+)
 def test_a_part_of_a_millisecond_is_refused_and_not_rounded(text: str) -> None:
     with pytest.raises(ValueError, match=r"finer than a millisecond|is not a duration"):
         parse_duration(text)
@@ -132,6 +147,12 @@ def test_what_is_written_reads_back_the_same(ms: int) -> None:
 def test_every_spelling_of_a_duration_means_the_same(ms: int) -> None:
     seconds = f"{ms // 1_000}.{ms % 1_000:03}"
     assert {parse_duration(text) for text in (str(ms), f"{ms}ms", f"{seconds}s", f"PT{seconds}S")} == {ms}
+
+
+@given(st.integers(min_value=0, max_value=10**15))
+def test_a_fraction_of_an_hour_is_exact(count: int) -> None:
+    microhours = 5 * count
+    assert parse_duration(f"PT{microhours // 10**6}.{microhours % 10**6:06}H") == 18 * count
 
 
 @given(st.text(max_size=80))

@@ -18,6 +18,7 @@ from light_scheduler.model.tenant import TENANT_NAME
 from light_scheduler.wire import command_schema
 from light_scheduler.wire.build import FIELDS_OF
 from light_scheduler.wire.fields import ID_PATTERN, ONE_ID_PATTERN, SELECTION_PATTERN
+from light_scheduler.wire.time_rule import TRIGGERS
 
 from .documents import ScheduleDetail
 from .links import links_of
@@ -43,7 +44,6 @@ _PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
 """Description and schema of each path parameter."""
 
 _REQUIRED = {
-    "reschedule": ["trigger"],
     "complete": ["firing_id", "attempt"],
     "extend": ["firing_id", "attempt"],
 }
@@ -187,8 +187,15 @@ def _command(body: CommandBody) -> dict[str, Any]:
         schema["properties"]["id"]["pattern"] = SELECTION_PATTERN if body.is_bulk else ONE_ID_PATTERN
     for name in (required := [*_REQUIRED.get(body.command, ()), *(["id"] if body.is_bulk else ())]):
         schema["properties"][name] = _given(schema["properties"][name])
+    if body.command == "reschedule":
+        schema["anyOf"] = [_with(schema, name) for name in ("trigger", *sorted(TRIGGERS))]
     described = {name: value for name, value in schema.items() if name not in ("$schema", "$id", "title")}
     return described | ({"required": required} if required else {})
+
+
+def _with(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the schema of an object that has a member."""
+    return {"required": [name], "properties": {name: _given(schema["properties"][name])}}
 
 
 def _given(schema: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from light_scheduler.engine import first_due_times
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, Command, ScheduleCommand
 from light_scheduler.wire import UnsentRecord, json_command
-from light_scheduler.wire.build import TIME_RULE, command_from
+from light_scheduler.wire.build import TIME_RULE, TargetMissing, command_from
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
 from light_scheduler.wire.instants import parse_instant
 from light_scheduler.wire.json_commands import JSON, json_name
@@ -129,8 +129,12 @@ class PreviewHandlers:
 
 def command_of(body: bytes, accepted: int) -> Command:
     """Return the schedule command of a preview's body, recorded at an instant. Raises InvalidCommand."""
-    value = json_command(body, {"command": "schedule"}, {"id": _ASSUMED_ID, "target": _ASSUMED_TARGET})
-    return JSON.decode(UnsentRecord(None, value, (), accepted))
+    value = json_command(body, {"command": "schedule"}, {"id": _ASSUMED_ID})
+    try:
+        return JSON.decode(UnsentRecord(None, value, (), accepted))
+    except TargetMissing:
+        targeted = json_command(value, {}, {"target": _ASSUMED_TARGET})
+        return JSON.decode(UnsentRecord(None, targeted, (), accepted))
 
 
 async def _reckoned(decode: Callable[[], Command], count: int) -> list[int]:

@@ -7,6 +7,7 @@
      "ttl": "10m", "labels": {"team": "billing"}, ...}
 
 The names are those of the native headers less their prefix, in snake_case: `schedule-on-conflict` is `on_conflict`.
+So what is in `trigger` or `target` can also be next to them: `target_topic` is `target.topic`.
 The rules are the same: every value is turned into the text that its header would have. An optional field that is null
 counts as absent, except `target.key` and `payload`. Without `payload` the value is empty; only `"payload": null` is a
 null value. `json` payloads are delivered with the very bytes they have here.
@@ -46,6 +47,7 @@ from .plain_json_commands import plain_json
 from .record import CommandRecord
 from .requester import REQUESTED_BY
 from .signatures import not_ours
+from .time_rule import TRIGGERS
 
 JSON_COMMAND = b"application/vnd.light-scheduler.command+json"
 
@@ -54,8 +56,8 @@ _USER_HEADERS = "target.headers"
 _PAYLOADS = ("text", "json", "base64")
 
 _FIELDS: dict[str, str] = {rule.json_path: field for field, rule in RULES.items()}
-_FIELDS |= {field: field for field in ("start", "end", "jitter", "window")}  # at the top as well
-_FIELDS["max_firings"] = "max-firings"
+_FIELDS |= {field.replace("-", "_"): field for field in RULES}  # at the top as well
+_FIELDS |= {f"trigger.{name}": _FIELDS[name] for name in ("misfire", "misfire_grace")}
 _GROUPS = ("trigger", "target")
 _PATHS = (*_FIELDS, _ENTITY_KEY, _USER_HEADERS, "payload")
 _WITHIN = frozenset({*(path for path in _PATHS if "." in path), *(f"payload.{form}" for form in _PAYLOADS)})
@@ -137,16 +139,24 @@ class JsonDialect:
             return command_from({"command": "cancel"}, record, record.key, None, headers, json_path)
         members = _members(record.value, "value")
         given: dict[str, Any] = {}
+        paths: dict[str, str] = {}
         for path, raw in _flattened(members):
             if path == _USER_HEADERS:
                 headers = _user_headers(raw) + headers
             elif path in _FIELDS:
-                _read(given, _FIELDS[path], path, raw)
+                field = _FIELDS[path]
+                _read(given, field, path, raw)
+                if field in given:
+                    paths[field] = path
             elif path not in (_ENTITY_KEY, "payload"):
                 raise _not_known(path)
         payload = _payload(members.get("payload"))
         key = _entity_key(members, record)
-        return command_from(given, record, key, payload, headers, json_path, may_end_in_any=self._may_end_in_any)
+
+        def path_of(field: str) -> str:
+            return paths.get(field) or json_path(field)
+
+        return command_from(given, record, key, payload, headers, path_of, may_end_in_any=self._may_end_in_any)
 
     def field_name(self, record: CommandRecord, field: str) -> str:  # noqa: ARG002 - the same for every record
         """Return the path of a field that is named as a header."""
@@ -162,7 +172,8 @@ class JsonDialect:
             for path, field in _FIELDS.items()
             if _is_text_or_integer(value := _at_path(members, path), RULES[field])
         }
-        if members.get("trigger") and texts.get("command") not in COMMANDS:
+        has_trigger = members.get("trigger") or any(members.get(field) is not None for field in TRIGGERS)
+        if has_trigger and texts.get("command") not in COMMANDS:
             texts["command"] = "schedule"  # only a schedule has a trigger, whatever is wrong with this one
         key = members.get(_ENTITY_KEY)
         correlation_id = texts.get("correlation-id")
@@ -245,7 +256,7 @@ def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
     for path, field in _FIELDS.items():
         if field in fields:
             group, _, name = path.rpartition(".")
-            (groups[group] if group else top)[name] = _schema_of(RULES[field])
+            (groups[group] if group else top)[name] = _schema_of(RULES[field], path)
     for group, properties in groups.items():
         if not properties:
             continue
@@ -260,8 +271,9 @@ def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
     }
 
 
-def _schema_of(rule: FieldRule) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": sorted({*rule.types, "null"}), "description": rule.summary}
+def _schema_of(rule: FieldRule, path: str) -> dict[str, Any]:
+    also = "" if path == rule.json_path else f" The same as {rule.json_path}: give one of them."
+    schema: dict[str, Any] = {"type": sorted({*rule.types, "null"}), "description": rule.summary + also}
     if "object" in rule.types:
         schema["additionalProperties"] = {"type": ["string", "number"] if "array" in rule.types else "string"}
     if "array" in rule.types:
@@ -306,17 +318,17 @@ def _not_known(path: str) -> InvalidCommand:
 
 def _read(given: dict[str, Any], field: str, path: str, raw: msgspec.Raw) -> None:
     rule = RULES[field]
-    if field in given:
-        raise InvalidCommand(path, "is given twice")
     if (kind := _kind_of_many(raw)) is not None and kind not in rule.types:  # before their objects are made
         raise InvalidCommand(path, f"must be {' or '.join(rule.types)}")
     value = _value(raw, path)
-    if value is None:
-        if "null" in rule.types:
-            given[field] = None
+    if value is None and "null" not in rule.types:
         return
+    if field in given:
+        raise InvalidCommand(path, "is given twice")
     try:
-        if isinstance(value, dict) and field == "labels":
+        if value is None:
+            given[field] = None
+        elif isinstance(value, dict) and field == "labels":
             given[field] = labels_of((name, _text(text)) for name, text in value.items())
         elif isinstance(value, dict) and "object" in rule.types:
             given[field] = rule.parse(" ".join(f"{name}={part}" for name, part in value.items()))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import validate
 
 from light_scheduler.errors import InvalidCommand
@@ -168,3 +170,24 @@ def test_milliseconds_have_the_pattern_that_workers_hold_them_to(edge: int, dist
         assert not re.search(pattern, text)
     else:
         assert re.search(pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_legal"),
+    [
+        ({"trigger": {"after": "1h"}}, True),
+        ({"after": "1h"}, True),
+        ({"cron": "@daily", "timezone": "Europe/Prague"}, True),
+        ({"trigger": None, "at": 1_893_456_000_000}, True),
+        ({}, False),
+        ({"trigger": None}, False),
+        ({"at": None}, False),
+        ({"jitter": "1s"}, False),
+    ],
+)
+def test_a_reschedule_needs_a_trigger_wherever_it_is(body: dict[str, Any], is_legal: bool) -> None:
+    schema = openapi_document("1")["components"]["schemas"]["RescheduleBody"]
+    assert Draft202012Validator(schema).is_valid(body) == is_legal
+    given = {"command": "reschedule", "tenant": "shop", "id": "a"}
+    with nullcontext() if is_legal else pytest.raises(InvalidCommand):
+        requested(json.dumps(body).encode(), given, lambda _: [])

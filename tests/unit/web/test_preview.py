@@ -48,6 +48,9 @@ async def test_it_begins_where_it_is_told_to(workers: Any) -> None:
     assert found["next"] == [1_893_456_000_000 + number * HOUR for number in range(1, 11)]
     body = {"trigger": {"every": "1h"}, "target": {"topic": "out"}, "id": "preview"}
     assert await workers[0].ask("POST", f"{PREVIEW}?from=2030-01-01T00:00:00Z", 200, body) == found
+    for flat in ({"target_topic": "out"}, {"target_key": "k"}):
+        body = {"every": "1h", "id": "preview", **flat}
+        assert await workers[0].ask("POST", f"{PREVIEW}?from=2030-01-01T00:00:00Z", 200, body) == found
 
 
 @pytest.mark.parametrize(

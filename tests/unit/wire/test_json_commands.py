@@ -12,7 +12,7 @@ from aiokafka.structs import ConsumerRecord
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import NOW, After, ControlCommand, Once, ReplyTo, ScheduleCommand, Target
 from light_scheduler.wire import command_schema, dialect_named, json_command
-from light_scheduler.wire.fields import OF_WORKERS
+from light_scheduler.wire.fields import OF_WORKERS, RULES
 from light_scheduler.wire.plain_json_commands import plain_json
 from light_scheduler.wire.requester import REQUESTED_BY
 from light_scheduler.wire.signatures import not_ours
@@ -309,6 +309,15 @@ def test_a_refused_null_payload_is_a_schedule_if_it_has_a_trigger(dialect: str, 
     assert dialect_named(dialect).salvage(refused).command == command
 
 
+@pytest.mark.parametrize("dialect", ["native", "json"])
+@pytest.mark.parametrize(("at", "command"), [(5, "schedule"), (1.5, "schedule"), ({}, "schedule"), (None, "cancel")])
+def test_a_refused_null_payload_is_a_schedule_if_its_trigger_is_at_the_top(dialect: str, at: Any, command: str) -> None:
+    refused = record({"id": "a", "at": at, "payload": None, "target_topic": "a b"}, JSON_TYPE)
+    with pytest.raises(InvalidCommand):
+        dialect_named(dialect).decode(refused)
+    assert dialect_named(dialect).salvage(refused).command == command
+
+
 # What the schema calls each field, with a value of each type that it claims to take.
 _EXAMPLES: dict[str, Any] = {
     "command": ["schedule"],
@@ -328,11 +337,6 @@ _EXAMPLES: dict[str, Any] = {
     "trigger.max_firings": [3, "3"],
     "trigger.jitter": [5, "5s"],
     "trigger.window": [5, "5s"],
-    "start": [AT],
-    "end": [AT],
-    "max_firings": [3],
-    "jitter": ["5s"],
-    "window": ["5s"],
     "misfire": ["skip"],
     "misfire_grace": [5, "5s"],
     "paused": [True, "true"],
@@ -359,14 +363,18 @@ _EXAMPLES: dict[str, Any] = {
     "reply_partition": [0, "3"],
     "correlation_id": ["c"],
 }
+_TWINS = {path: rule.json_path for field, rule in RULES.items() if (path := field.replace("-", "_")) != rule.json_path}
+_TWINS |= {f"trigger.{path}": path for path in ("misfire", "misfire_grace")}
+_EXAMPLES |= {path: _EXAMPLES[twin] for path, twin in _TWINS.items()}
 
 
 # What some fields cannot be without.
 _SERIES = {"trigger": {"every": "1m"}}
 _COMPANIONS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("trigger.mode", "start", "end", "max_firings", "overlap"), _SERIES),
+    **dict.fromkeys(("mode", "start", "end", "max_firings", "overlap"), _SERIES),
     **{f"trigger.{name}": _SERIES for name in ("mode", "start", "end", "max_firings")},
     **{f"trigger.{name}": {"trigger": {"cron": "* * * * *"}} for name in ("cron_dialect", "timezone")},
+    **{path: {"trigger": {"cron": "* * * * *"}} for path in ("cron_dialect", "timezone")},
     "max_attempts": {"ack_timeout": "5s"},
     "overlap": {**_SERIES, "ack_timeout": "5s"},
 }
@@ -376,19 +384,64 @@ def test_the_published_schema_lists_exactly_the_fields_that_are_accepted() -> No
     properties = command_schema()["properties"]
     listed = set()
     for name, schema in properties.items():
-        if "properties" in schema:
+        if name in ("trigger", "target"):
             listed |= {f"{name}.{inner}" for inner in schema["properties"]}
         else:
             listed.add(name)
     assert listed == set(_EXAMPLES)
     for path, examples in _EXAMPLES.items():
         for example in examples:
-            value = copy.deepcopy({"target": {"topic": "t"}, "reply_topic": "r", **_COMPANIONS.get(path, {})})
+            target = {} if path == "target_topic" else {"target": {"topic": "t"}}
+            value = copy.deepcopy({**target, "reply_topic": "r", **_COMPANIONS.get(path, {})})
             if path in ("firing_id", "attempt", "completion"):
                 value = {"command": "complete", "firing_id": f"a@{AT}", "attempt": 1}
             group, _, name = path.rpartition(".")
             (value.setdefault(group, {}) if group else value)[name] = example
-            decode(value)
+            command = decode(value)
+            assert path not in _TWINS or command == decode(_moved(value, path, _TWINS[path]))
+
+
+def _moved(value: dict[str, Any], path: str, to: str) -> dict[str, Any]:
+    """Return a command with a member in another place."""
+    moved = copy.deepcopy(value)
+    group, _, name = path.rpartition(".")
+    member = (moved[group] if group else moved).pop(name)
+    group, _, name = to.rpartition(".")
+    (moved.setdefault(group, {}) if group else moved)[name] = member
+    return moved
+
+
+@pytest.mark.parametrize("path", _TWINS)
+def test_a_member_that_is_given_in_both_places_is_refused(path: str) -> None:
+    twin = _TWINS[path]
+    target = {} if path == "target_topic" else {"target": {"topic": "t"}}
+    both = copy.deepcopy({**target, **_COMPANIONS.get(path, {})})
+    for place in (path, twin):
+        group, _, name = place.rpartition(".")
+        (both.setdefault(group, {}) if group else both)[name] = _EXAMPLES[path][0]
+    error = refusal(both)
+    assert error.field in (path, twin)
+    assert error.reason == "is given twice"
+    assert plain_json(record(both)) is None
+
+
+@pytest.mark.parametrize("path", _TWINS)
+def test_null_in_one_of_both_places_counts_as_absent(path: str) -> None:
+    if path == "target_key":
+        assert decode({"target_topic": "t", path: None}).target == Target("t", None)
+        return
+    group, _, name = path.rpartition(".")
+    value: dict[str, Any] = {"trigger": {"every": "5m"}, "target": {"topic": "t"}}
+    expected = decode(value)
+    (value[group] if group else value)[name] = None
+    assert decode(value) == expected
+
+
+def test_a_member_that_is_wrong_is_named_where_it_is() -> None:
+    assert refusal({"target_topic": "t", "target_partition": -1}).field == "target_partition"
+    assert refusal({"command": "pause", "target_topic": "t"}).field == "target_topic"
+    assert refusal({"target": {"topic": "t"}, "at": AT, "trigger": {"after": 1}}).field in ("trigger.after", "at")
+    assert refusal({"target_topic": "t", "mode": "fixed-rate", "trigger": {"at": AT}}).field == "mode"
 
 
 @pytest.mark.parametrize("dialect", ["native", "json", "etf1", "light4j"])
@@ -443,7 +496,7 @@ class TestWhatIsToldElsewhere:
 
 def test_a_schema_can_be_of_one_command() -> None:
     schema = command_schema({"id", "expected-version", "at"})
-    assert schema["properties"].keys() == {"id", "key", "expected_version", "trigger"}
+    assert schema["properties"].keys() == {"id", "key", "expected_version", "trigger", "at"}
     assert schema["properties"]["trigger"]["properties"].keys() == {"at"}
 
 

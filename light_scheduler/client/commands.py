@@ -19,10 +19,10 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import ControlName, Headers, ReplyTo, Timing
 from light_scheduler.wire import UnsentRecord, derived_id, instant_of, time_ordered_id, trigger_fields
 from light_scheduler.wire.build import ANY
+from light_scheduler.wire.content_type import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.durations import parse_span
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.ids import FREE_BITS
-from light_scheduler.wire.json_commands import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.native import NATIVE, header_name
 
 from .options import (

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from light_scheduler.errors import JobError
 from light_scheduler.model import DEFAULT_TENANT, TENANT_NAME
-from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON_COMMAND
+from light_scheduler.wire.content_type import CONTENT_TYPE, JSON_COMMAND
 
 from .job import SILENT, Cluster, Progress
 from .losses import LossWatch, noting_losses, position, position_in

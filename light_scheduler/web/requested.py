@@ -14,7 +14,8 @@ from light_scheduler.model import Command, Headers, ReplyTo, ScheduleCommand
 from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import UnsentRecord, json_command
 from light_scheduler.wire.build import ANY, TargetMissing
-from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON, JSON_COMMAND, JSON_OF_OTHERS, JsonDialect
+from light_scheduler.wire.content_type import CONTENT_TYPE, JSON_COMMAND
+from light_scheduler.wire.json_commands import JSON, JSON_OF_OTHERS, JsonDialect
 from light_scheduler.wire.json_values import is_null
 
 MakeHeaders = Callable[[bytes], Headers]

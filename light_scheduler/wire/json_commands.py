@@ -26,6 +26,7 @@ from light_scheduler.model import Command, Entry, Headers
 
 from .backoff import intervals_text
 from .build import command_from, envelope_from
+from .content_type import CONTENT_TYPE, is_json_command
 from .dialect import Envelope, Plain, PlainTask
 from .durations import shown
 from .fields import (
@@ -42,14 +43,11 @@ from .fields import (
 from .fired_headers import fired_headers
 from .firing import firing_headers
 from .json_values import UNREADABLE, is_null, read
-from .plain_json_commands import CONTENT_TYPE as CONTENT_TYPE
 from .plain_json_commands import plain_json
 from .record import CommandRecord
 from .requester import REQUESTED_BY
 from .signatures import not_ours
 from .time_rule import TRIGGERS
-
-JSON_COMMAND = b"application/vnd.light-scheduler.command+json"
 
 _ENTITY_KEY = "key"
 _USER_HEADERS = "target.headers"
@@ -68,14 +66,6 @@ _AT_TOP = frozenset({*(path for path in _PATHS if "." not in path), *_GROUPS})
 
 _Members = dict[str, msgspec.Raw]
 _MEMBERS = msgspec.json.Decoder(_Members)
-
-
-def is_json_command(content_type: bytes | None) -> bool:
-    """Return whether a content type, parameters aside, is the one of JSON commands."""
-    if content_type is None or len(content_type) < len(JSON_COMMAND):
-        return False
-    lower = content_type.lower()
-    return JSON_COMMAND in lower and lower.split(b";", 1)[0].strip() == JSON_COMMAND
 
 
 def is_json_record(record: CommandRecord) -> bool:
@@ -410,7 +400,7 @@ def _record_headers(record: CommandRecord) -> Headers:
                 header[0],
                 "is a control header, but this command is in the JSON form: put the field into the JSON object",
             )
-        if header[0] != CONTENT_TYPE:
+        if header[0] != CONTENT_TYPE or not is_json_command(header[1]):
             headers.append(header)
     return headers
 

@@ -15,11 +15,12 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, Entry, Headers, Target
 
 from .build import command_from, envelope_from
+from .content_type import CONTENT_TYPE, is_json_command
 from .dialect import Envelope, Plain, PlainTask
 from .fields import CONTROL_PREFIX, OF_WORKERS, RULES, Parse, may_mean, parse_topic, why_unknown
 from .fired_headers import fired_headers
 from .firing import firing_headers
-from .json_commands import CONTENT_TYPE, JSON, is_json_command, is_json_record
+from .json_commands import JSON, is_json_record
 from .record import CommandRecord
 from .signatures import not_ours
 

@@ -17,12 +17,11 @@ from msgspec import UNSET, Raw, UnsetType
 
 from light_scheduler.model import Headers, Target
 
+from .content_type import CONTENT_TYPE, is_json_command
 from .dialect import Plain
 from .fields import CONTROL_PREFIX, parse_base64, parse_topic
 from .json_values import check
 from .record import CommandRecord
-
-CONTENT_TYPE = "content-type"
 
 _DIGITS = 13
 """Digits of an instant in ms from the years 2001 to 2286: every number with this many digits is legal."""
@@ -89,7 +88,7 @@ def _headers(given: dict[str, str | None] | None, record: CommandRecord) -> Head
     for header in record.headers:
         if header[0].startswith(CONTROL_PREFIX):
             return None
-        if header[0] != CONTENT_TYPE:
+        if header[0] != CONTENT_TYPE or not is_json_command(header[1]):
             headers.append(header)
     return headers
 

@@ -24,7 +24,7 @@ from light_scheduler.pipeline.views import VIEWS, ViewsOptions
 from light_scheduler.pipeline.views import main as create_views
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import encode_history
-from light_scheduler.wire.json_commands import JSON_COMMAND
+from light_scheduler.wire.content_type import JSON_COMMAND
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
 

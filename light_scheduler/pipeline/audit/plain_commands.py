@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from light_scheduler.engine import Limits
 from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.wire.build import ANY
+from light_scheduler.wire.content_type import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES, parse_tenant, parse_topic
-from light_scheduler.wire.json_commands import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.native import header_name
 
 from .canonical import PlainCommands, after_delays, at_instants, digits, headers_digests, packed

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers
+from light_scheduler.wire.content_type import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.dialect import Envelope, Plain, PlainTask
 from light_scheduler.wire.fields import CONTROL_PREFIX
-from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON, JSON_OF_OTHERS, is_json_command
+from light_scheduler.wire.json_commands import JSON, JSON_OF_OTHERS
 from light_scheduler.wire.record import CommandRecord
 
 from .reading import Given, first_headers, id_of

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, LATEST_INSTANT, ControlCommand
+from light_scheduler.wire.content_type import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.durations import shown
 from light_scheduler.wire.fields import parse_id, parse_topic
-from light_scheduler.wire.json_commands import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.record import CommandRecord
 
 SECOND_MS = 1_000

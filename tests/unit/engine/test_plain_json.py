@@ -66,6 +66,8 @@ headers = st.lists(
             ("trace", b"1"),
             ("trace", None),
             ("content-type", b"application/json"),
+            ("content-type", b"application/vnd.light-scheduler.command+json; charset=utf-8"),
+            ("content-type", None),
             ("schedule-requested-by", b"{}"),
             ("schedule-ttl", b"5m"),
         ]

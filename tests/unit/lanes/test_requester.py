@@ -11,7 +11,7 @@ from msgspec import UNSET
 from support.partition import AT, SECRET, Partition, command
 
 from light_scheduler.model import Requester
-from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON_COMMAND
+from light_scheduler.wire.content_type import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.requester import REQUESTED_BY, requester_header
 
 HOUR = 3_600_000

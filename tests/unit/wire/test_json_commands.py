@@ -214,6 +214,18 @@ def test_a_native_topic_takes_the_json_form_where_the_content_type_says_so(conte
     assert native == decode(value, ("h", b"1"))
 
 
+@pytest.mark.parametrize("value", [{"payload": {"text": "x"}}, {"trigger": {"at": AT}}])
+def test_only_the_content_type_of_commands_is_not_of_the_message(value: dict[str, Any]) -> None:
+    """The short way reads the second one."""
+    own = [("content-type", b"application/json"), ("content-type", None), ("h", b"1")]
+    parameters = ("content-type", JSON_TYPE[1] + b"; charset=utf-8")
+    sent = record({"target": {"topic": "t"}, **value}, own[0], JSON_TYPE, own[1], parameters, own[2])
+    assert dialect_named("json").decode(sent).headers == own
+    plain = plain_json(sent)
+    assert plain is None or plain[3] == own
+    assert (plain is None) == ("trigger" not in value)
+
+
 @pytest.mark.parametrize("dialect", ["native", "json"])
 def test_a_refused_record_still_tells_whom_to_answer(dialect: str) -> None:
     value = {"command": "pause", "id": "a", "tenant": "acme", "reply_topic": "r", "correlation_id": "c", "target": 5}

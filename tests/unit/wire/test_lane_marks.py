@@ -8,8 +8,8 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.wire import record_id
+from light_scheduler.wire.content_type import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.fields import CONTROL_PREFIX
-from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.lane_marks import (
     BULK_COUNT,
     BULK_MISSING,

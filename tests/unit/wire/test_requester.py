@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Headers, Requester
 from light_scheduler.wire import UnsentRecord
-from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON_COMMAND
+from light_scheduler.wire.content_type import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.requester import REQUESTED_BY, requester_header, requester_of
 

@@ -23,8 +23,8 @@ from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import CommandRecord, partition_for
+from light_scheduler.wire.content_type import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.handover import ADOPTED_FROM
-from light_scheduler.wire.json_commands import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.lane_marks import FORWARDED_FROM
 from light_scheduler.wire.native import NativeDialect
 from light_scheduler.wire.requester import requester_header

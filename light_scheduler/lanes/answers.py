@@ -43,7 +43,10 @@ class Answers:
     def add_decision(
         self, record: CommandRecord, command: Command, decision: Decision, sent: Origin | CommandRecord
     ) -> None:
-        """Answer a command, if that was asked for; `sent` says where its sender has put it."""
+        """Answer a command, if that was asked for; `sent` says where its sender has put it.
+
+        The key is the record's; of a record without one, it is the one that its value names.
+        """
         if command.reply_to is None:
             return
         subject, entry = decision.subject, decision.entry
@@ -60,7 +63,7 @@ class Answers:
         )
         aims = entry is not None and decision.outcome in (Outcome.SCHEDULED, Outcome.UPDATED)
         aim = entry.schedule.target.topic if entry is not None and aims else None
-        self.add(command.reply_to, record.key, result, aim)
+        self.add(command.reply_to, command.key if record.key is None else record.key, result, aim)
 
     def add_bulk(self, total: BulkTotal) -> None:
         """Record and answer a bulk command that all partitions have carried out."""

@@ -38,7 +38,7 @@ def reject(
             partition=sent.partition,
             offset=sent.offset,
         )
-        answers.add(envelope.reply_to, record.key, result)
+        answers.add(envelope.reply_to, envelope.key if record.key is None else record.key, result)
 
 
 def reject_silently(

@@ -37,6 +37,8 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
     reply_to: ReplyTo | None
     is_tenant_known: bool = True
     """Whether the command is of this tenant. If not, it may be any other one's: what names the tenant is unreadable."""
+    key: bytes | None = None
+    """The entity key, if the command names one beside the key of its record."""
 
 
 class Dialect(Protocol):

@@ -165,17 +165,18 @@ class JsonDialect:
         has_trigger = members.get("trigger") or any(members.get(field) is not None for field in TRIGGERS)
         if has_trigger and texts.get("command") not in COMMANDS:
             texts["command"] = "schedule"  # only a schedule has a trigger, whatever is wrong with this one
-        key = members.get(_ENTITY_KEY)
+        named = members.get(_ENTITY_KEY)
+        key = named.encode() if isinstance(named, str) else None
         correlation_id = texts.get("correlation-id")
         envelope = envelope_from(
             texts,
             None if correlation_id is None else correlation_id.encode(),
-            key.encode() if isinstance(key, str) else record.key,
+            record.key if key is None else key,
             None if "payload" in members and members["payload"] is None else b"",
         )
         is_known = envelope.is_tenant_known and isinstance(members.get("tenant", ""), str)
         is_known = is_known and not _names_a_tenant_elsewhere(record, members)
-        return msgspec.structs.replace(envelope, is_tenant_known=is_known)
+        return msgspec.structs.replace(envelope, is_tenant_known=is_known, key=key)
 
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
         return entry.schedule.payload, firing_headers(entry, fired_at, source_topic)

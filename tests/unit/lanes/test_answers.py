@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from aiokafka.structs import ConsumerRecord
 from support.partition import (
@@ -23,6 +25,7 @@ from light_scheduler.model import (
 from light_scheduler.wire import (
     partition_for,
 )
+from light_scheduler.wire.content_type import JSON_COMMAND
 
 
 async def test_a_result_goes_where_the_commands_key_belongs_with_its_correlation_id(partition: Partition) -> None:
@@ -47,6 +50,22 @@ async def test_a_result_without_a_key_stays_without_one(partition: Partition) ->
     await partition.run(command(due_at(AT + HOUR), *TO_REMINDERS, *ANSWER, ("schedule-id", b"a"), key=None))
     (answer,) = partition.sent("answers")
     assert (answer.key, answer.partition) == (None, PARTITION)
+
+
+@pytest.mark.parametrize("target", ["reminders", "a b"], ids=["scheduled", "rejected"])
+@pytest.mark.parametrize(
+    ("record_key", "key"),
+    [(None, "a"), (b"a", "other"), (b"a", None)],
+    ids=["of the value", "of both", "of the record"],
+)
+async def test_a_result_has_the_key_of_a_json_command_whose_record_has_none(
+    partition: Partition, record_key: bytes | None, key: str | None, target: str
+) -> None:
+    value = {"id": "a", "key": key, "trigger": {"at": AT + HOUR}, "target": {"topic": target}, "reply_topic": "answers"}
+    content_type = ("content-type", JSON_COMMAND)
+    await partition.run(command(content_type, key=record_key, value=json.dumps(value).encode()))
+    (answer,) = partition.sent("answers")
+    assert (answer.key, answer.partition) == (b"a", partition_for(b"a", 7))
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,8 @@ def test_only_the_content_type_of_commands_is_not_of_the_message(value: dict[str
     own = [("content-type", b"application/json"), ("content-type", None), ("h", b"1")]
     parameters = ("content-type", JSON_TYPE[1] + b"; charset=utf-8")
     sent = record({"target": {"topic": "t"}, **value}, own[0], JSON_TYPE, own[1], parameters, own[2])
-    assert dialect_named("json").decode(sent).headers == own
+    command: Any = dialect_named("json").decode(sent)
+    assert command.headers == own
     plain = plain_json(sent)
     assert plain is None or plain[3] == own
     assert (plain is None) == ("trigger" not in value)

@@ -81,10 +81,10 @@ def requested(
     value = json_command(body, given, defaults)
     members = msgspec.json.decode(value, type=dict[str, msgspec.Raw])
     for name in _ELSEWHERE:
-        if name in members:
+        if name in members and bytes(members[name]) != b"null":
             raise InvalidCommand(name, "is for Kafka producers only. Over HTTP the response is the result")
     command = _decoded(JSON_OF_OTHERS if is_starred else JSON, value, ruled)
-    if is_starred and "labels" in members:
+    if is_starred and not _is_absent(members, "labels"):
         raise InvalidCommand("labels", "is for several schedules, and this path is for one")
     if isinstance(command, ScheduleCommand) and command.key is None and _is_absent(members, "id"):
         raise InvalidCommand("id", "is required: there is no key to use as the id")

@@ -1,30 +1,75 @@
-"""Backoff series as senders write them: `1s,2s,4s,16s`, or `initial=5s factor=2 max=1h attempts=50 jitter=0.1`."""
+"""Backoff series as senders write them: `1s,2s,4s,16s`, or `initial=5s factor=2 max=1h attempts=50 jitter=0.1`.
+
+In JSON they can also be a list of intervals, or an object of their parts.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from light_scheduler.model import Backoff
 
 from .durations import parse_span, shown
+from .json_values import is_whole, number_text
 
 MOST_ATTEMPTS = 1_000_000
 MOST_INTERVALS = 1_000
 
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
-_PARTS = ("initial", "factor", "max", "attempts", "jitter")
+PARTS = {"initial": "integer", "factor": "number", "max": "integer", "attempts": "integer", "jitter": "number"}
+"""The parts of a rule, each with the type that JSON can have for it instead of a text."""
+
+INTERVALS = "intervals"
+"""The part of an object that has each interval instead of a rule."""
 
 
 def parse_backoff(text: str) -> Backoff:
     """Return a backoff series. Raises ValueError, naming the part that is wrong."""
-    return _exponential(text) if "=" in text else _explicit(text)
+    return _exponential(_parts(text)) if "=" in text else _explicit(text)
 
 
-def intervals_text(intervals: list[Any]) -> str:
-    """Return a backoff series that came as a list as `parse_backoff` takes it. Raises ValueError if it is too long."""
+def backoff_of_list(intervals: list[Any]) -> Backoff:
+    """Return a backoff series of intervals, each a text or ms. Raises ValueError."""
     _check_length(intervals)
-    return ",".join(str(interval) for interval in intervals)
+    return _explicit(",".join(_interval_text(interval) for interval in intervals))
+
+
+def backoff_of_parts(parts: Mapping[str, Any]) -> Backoff:
+    """Return a backoff series of an object; null counts as absent. Raises ValueError, naming the part that is wrong."""
+    for name in parts:
+        if name not in PARTS and name != INTERVALS:
+            raise _not_a_part(name, (*PARTS, INTERVALS))
+    given = {name: part for name, part in parts.items() if part is not None}
+    intervals = given.pop(INTERVALS, None)
+    if intervals is None:
+        return _exponential({name: _part_text(name, part) for name, part in given.items()})
+    if given:
+        raise ValueError(f"{next(iter(given))} is given together with {INTERVALS}: give the intervals or a rule")
+    if not isinstance(intervals, list):
+        raise ValueError(f"{INTERVALS}: must be array")
+    return backoff_of_list(intervals)
+
+
+def _interval_text(interval: Any) -> str:
+    if isinstance(interval, str):
+        return interval
+    if not is_whole(interval):
+        raise ValueError("an interval must be integer or string")
+    return str(int(interval))
+
+
+def _part_text(name: str, part: Any) -> str:
+    if isinstance(part, str):
+        return part.strip()
+    if type(part) not in (int, float):
+        raise ValueError(f"{name}: must be {PARTS[name]} or string")
+    return number_text(part)
+
+
+def _not_a_part(part: str, known: tuple[str, ...]) -> ValueError:
+    return ValueError(f"{shown(part)} is not a part of a backoff rule; use {', '.join(known)}")
 
 
 def _explicit(text: str) -> Backoff:
@@ -38,15 +83,19 @@ def _check_length(intervals: list[Any]) -> None:
         raise ValueError(f"has {len(intervals)} intervals; at most {MOST_INTERVALS} are allowed")
 
 
-def _exponential(text: str) -> Backoff:
+def _parts(text: str) -> dict[str, str]:
     given: dict[str, str] = {}
     for part in text.replace(",", " ").split():
         name, equals, value = part.partition("=")
-        if not equals or name not in _PARTS:
-            raise ValueError(f"{shown(part)} is not a part of a backoff rule; use {', '.join(_PARTS)}")
+        if not equals or name not in PARTS:
+            raise _not_a_part(part, tuple(PARTS))
         if name in given:
             raise ValueError(f"{name} is given twice")
         given[name] = value
+    return given
+
+
+def _exponential(given: dict[str, str]) -> Backoff:
     if "initial" not in given:
         raise ValueError("initial is missing: give the first interval, such as initial=5s")
     initial = _part(given, "initial")

@@ -24,7 +24,7 @@ import msgspec
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, Entry, Headers
 
-from .backoff import intervals_text
+from .backoff import INTERVALS, PARTS, backoff_of_list, backoff_of_parts
 from .build import command_from, envelope_from
 from .content_type import CONTENT_TYPE, is_json_command
 from .dialect import Envelope, Plain, PlainTask
@@ -42,7 +42,7 @@ from .fields import (
 )
 from .fired_headers import fired_headers
 from .firing import firing_headers
-from .json_values import UNREADABLE, is_null, read
+from .json_values import UNREADABLE, is_null, is_whole, read
 from .plain_json_commands import plain_json
 from .record import CommandRecord
 from .requester import REQUESTED_BY
@@ -83,13 +83,20 @@ def json_command(body: bytes, given: Mapping[str, str], defaults: Mapping[str, A
     if len(members) > len(_AT_TOP):  # so that those that are not known cost no more than a look at the first of them
         _refuse_unknown(members)
     for name, text in given.items():
-        if name in members and _value(members[name], name) not in (text, None):
+        if name in members and not _says(members[name], name, text):
             raise InvalidCommand(
                 name, f"must be {shown(text)} here: that is what the path or a header says. Leave it out"
             )
     raw = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in {**(defaults or {}), **given}.items()}
     missing = {name for name in raw if name in members and _value(members[name], name) is None}
     return msgspec.json.encode({**raw, **{name: members[name] for name in members if name not in missing}})
+
+
+def _says(raw: msgspec.Raw, name: str, told: str) -> bool:
+    """Return whether a member says what is told elsewhere, or nothing."""
+    value = _value(raw, name)
+    rule = RULES.get(_FIELDS.get(name, ""))
+    return value is None or (value if rule is None else _text_of(value, rule)) == told
 
 
 def json_path(field: str) -> str:
@@ -158,9 +165,9 @@ class JsonDialect:
             envelope = envelope_from({}, None, record.key, record.value)
             return msgspec.structs.replace(envelope, is_tenant_known=False)
         texts = {
-            field: str(value)
+            field: text
             for path, field in _FIELDS.items()
-            if _is_text_or_integer(value := _at_path(members, path), RULES[field])
+            if (text := _text_of(_at_path(members, path), RULES[field])) is not None
         }
         has_trigger = members.get("trigger") or any(members.get(field) is not None for field in TRIGGERS)
         if has_trigger and texts.get("command") not in COMMANDS:
@@ -262,13 +269,18 @@ def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
     }
 
 
+_OF_INTERVALS = {"items": {"type": ["string", "integer"]}}
+
+
 def _schema_of(rule: FieldRule, path: str) -> dict[str, Any]:
     also = "" if path == rule.json_path else f" The same as {rule.json_path}: give one of them."
     schema: dict[str, Any] = {"type": sorted({*rule.types, "null"}), "description": rule.summary + also}
-    if "object" in rule.types:
-        schema["additionalProperties"] = {"type": ["string", "number"] if "array" in rule.types else "string"}
     if "array" in rule.types:
-        schema["items"] = {"type": ["string", "integer"]}
+        parts = {name: {"type": sorted((type, "null", "string"))} for name, type in PARTS.items()}
+        schema["properties"] = {INTERVALS: {"type": ["array", "null"], **_OF_INTERVALS}, **parts}
+        schema |= {"additionalProperties": False, **_OF_INTERVALS}
+    elif "object" in rule.types:
+        schema["additionalProperties"] = {"type": "string"}
     return schema
 
 
@@ -322,22 +334,24 @@ def _read(given: dict[str, Any], field: str, path: str, raw: msgspec.Raw) -> Non
         elif isinstance(value, dict) and field == "labels":
             given[field] = labels_of((name, _text(text)) for name, text in value.items())
         elif isinstance(value, dict) and "object" in rule.types:
-            given[field] = rule.parse(" ".join(f"{name}={part}" for name, part in value.items()))
+            given[field] = backoff_of_parts(value)
         elif isinstance(value, list) and "array" in rule.types:
-            given[field] = rule.parse(intervals_text(value))
+            given[field] = backoff_of_list(value)
         elif isinstance(value, bool) and "boolean" in rule.types:
             given[field] = rule.parse("true" if value else "false")
-        elif _is_text_or_integer(value, rule):
-            given[field] = rule.parse(str(value))
+        elif (text := _text_of(value, rule)) is not None:
+            given[field] = rule.parse(text)
         else:
             raise ValueError(f"must be {' or '.join(rule.types)}")
     except ValueError as error:
         raise InvalidCommand(path, str(error)) from None
 
 
-def _is_text_or_integer(value: Any, rule: FieldRule) -> bool:
-    """Return whether a value is a text, or a whole number where a field can be one."""
-    return isinstance(value, str) or ("integer" in rule.types and type(value) is int)
+def _text_of(value: Any, rule: FieldRule) -> str | None:
+    """Return the text that a header has for a text, or for a whole number where a field can be one; else None."""
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if "integer" in rule.types and is_whole(value) else None
 
 
 def _entity_key(members: _Members, record: CommandRecord) -> bytes | None:

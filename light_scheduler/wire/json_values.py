@@ -8,6 +8,7 @@ without them, in a few passes over its bytes.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from math import isinf
 from typing import Any
 
@@ -49,6 +50,22 @@ def is_null(raw: msgspec.Raw) -> bool:
     value = bytes(raw)
     check(value)
     return value == b"null"
+
+
+_FIRST_INEXACT = 2**53
+"""From here on, a number with a fraction or an exponent may be read as its neighbour."""
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number. As in JSON Schema, 3.0 is one; it is if it is exact."""
+    if type(value) is float:
+        return value.is_integer() and abs(value) < _FIRST_INEXACT
+    return type(value) is int
+
+
+def number_text(number: float) -> str:
+    """Return a number as a header has it: without an exponent, and without a fraction if it is whole."""
+    return str(int(number)) if is_whole(number) else format(Decimal(repr(number)), "f")
 
 
 def _is_utf_8(value: bytes) -> bool:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from light_scheduler.model import Cron
+import pytest
+
+from light_scheduler.model import Backoff, Cron, Trigger
 from light_scheduler.web.openapi import openapi_document
 from light_scheduler.wire import command_schema
 
@@ -31,9 +33,32 @@ def test_every_name_in_bodies_answers_and_commands_is_snake_case() -> None:
     assert [name for name in names if not SNAKE_CASE.fullmatch(name)] == []
 
 
-async def test_what_an_answer_says_of_a_trigger_can_be_put_again(cluster: Any, workers: Any) -> None:
-    cluster.put("a", trigger=Cron("0 0 9 * * ?", "quartz", "Europe/Prague"))
+@pytest.mark.parametrize(
+    ("trigger", "shown"),
+    [
+        (
+            Cron("0 0 9 * * ?", "quartz", "Europe/Prague"),
+            {"cron": "0 0 9 * * ?", "cron_dialect": "quartz", "timezone": "Europe/Prague"},
+        ),
+        (Backoff((1_000, 2_000)), {"backoff": {"intervals": [1_000, 2_000]}}),
+        (
+            Backoff((), 5_000, 1.5, 60_000, 3, 0.00001),
+            {"backoff": {"initial": 5_000, "factor": 1.5, "max": 60_000, "attempts": 3, "jitter": 0.00001}},
+        ),
+    ],
+    ids=["cron", "intervals", "rule"],
+)
+async def test_what_an_answer_says_of_a_trigger_can_be_put_again(
+    cluster: Any, workers: Any, trigger: Trigger, shown: dict[str, Any]
+) -> None:
+    cluster.put("a", trigger=trigger)
     path = "/api/v1/tenants/default/schedules/a"
-    trigger = (await workers[0].json(path))["trigger"]
-    assert trigger == {"cron": "0 0 9 * * ?", "cron_dialect": "quartz", "timezone": "Europe/Prague"}
-    await workers[0].ask("PUT", path, 200, {"trigger": trigger, "target": {"topic": "out"}})
+    assert (await workers[0].json(path))["trigger"] == shown
+    await workers[0].ask("PUT", path, 200, {"trigger": shown, "target": {"topic": "out"}})
+    assert (await workers[0].json(path))["trigger"] == shown
+
+
+async def test_null_says_nothing_about_where_to_answer(workers: Any) -> None:
+    nothing = {"reply_topic": None, "reply_partition": None, "correlation_id": None}
+    body = {"trigger": {"after": "1h"}, "target": {"topic": "out"}, **nothing}
+    await workers[0].ask("PUT", "/api/v1/tenants/default/schedules/new", 201, body)

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import NOW, After, ControlCommand, Once, ReplyTo, ScheduleCommand, Target
+from light_scheduler.model import NOW, After, Backoff, ControlCommand, Once, ReplyTo, ScheduleCommand, Target
 from light_scheduler.wire import command_schema, dialect_named, json_command
 from light_scheduler.wire.fields import OF_WORKERS, RULES
 from light_scheduler.wire.plain_json_commands import plain_json
@@ -110,6 +111,30 @@ def test_reads_field(value: dict[str, Any], field: str, expected: object) -> Non
     assert getattr(decode({"target": {"topic": "t"}, **value}), field) == expected
 
 
+@pytest.mark.parametrize(
+    ("backoff", "expected"),
+    [
+        ({"initial": "1s", "jitter": 0.00001}, Backoff((), 1_000, 2, None, None, 0.00001)),
+        ({"initial": 1e3, "max": None, "attempts": None, "factor": None}, Backoff((), 1_000, 2, None, None, 0)),
+        ({"initial": 5000.0, "factor": 1.5, "attempts": 50.0}, Backoff((), 5_000, 1.5, None, 50, 0)),
+        ({"intervals": [1000, "2s", 3000.0]}, Backoff((1_000, 2_000, 3_000))),
+        ({"intervals": [1000], "initial": None}, Backoff((1_000,))),
+        ({"intervals": None, "initial": 1000}, Backoff((), 1_000, 2, None, None, 0)),
+        ([1000.0, "2s"], Backoff((1_000, 2_000))),
+    ],
+)
+def test_reads_backoffs(backoff: Any, expected: Backoff) -> None:
+    schema = command_schema()["properties"]["trigger"]["properties"]["backoff"]
+    assert Draft202012Validator(schema).is_valid(backoff)
+    assert decode({"target": {"topic": "t"}, "trigger": {"backoff": backoff}}).timing == expected
+
+
+@pytest.mark.parametrize("number", [b"60000", b"60000.0", b"6e4", b"-0.0"])
+def test_a_number_is_whole_as_json_schema_has_it(number: bytes) -> None:
+    command = decode(b'{"target": {"topic": "t"}, "ttl": %b}' % number, raw=True)
+    assert command.ttl == int(float(number))
+
+
 def test_a_json_payload_is_delivered_with_its_own_bytes() -> None:
     value = b'{"target":{"topic":"t"}, "payload": {"json": {"b" : 1.0, "a":[ 1 ]} } }'
     assert decode(value, raw=True).payload == b'{"b" : 1.0, "a":[ 1 ]}'
@@ -138,6 +163,20 @@ def test_a_null_record_cancels_what_its_key_names() -> None:
         ({"trigger": {"every": "5x"}}, "trigger.every", "not a duration"),
         ({"trigger": {"every": "5s", "jitter": "1s"}, "jitter": "2s"}, "jitter", "is given twice"),
         ({"trigger": {"backoff": {"initial": "1s", "factr": 2}}}, "trigger.backoff", "not a part of a backoff"),
+        ({"trigger": {"backoff": {"initial": "1s", "factr": None}}}, "trigger.backoff", "not a part of a backoff"),
+        ({"trigger": {"backoff": {"initial": None}}}, "trigger.backoff", "initial is missing"),
+        ({"trigger": {"backoff": {"initial": True}}}, "trigger.backoff", "initial: must be integer or string"),
+        ({"trigger": {"backoff": {"initial": 1.5}}}, "trigger.backoff", "initial: '1.5' is not a duration"),
+        ({"trigger": {"backoff": {"initial": "1s factor=3"}}}, "trigger.backoff", "initial: .* is not a duration"),
+        ({"trigger": {"backoff": {"initial": "1s", "factor": 1e300}}}, "trigger.backoff", "factor: "),
+        ({"trigger": {"backoff": {"initial": "1s", "jitter": 1e-300}}}, "trigger.backoff", "jitter: "),
+        ({"trigger": {"backoff": {"intervals": 5}}}, "trigger.backoff", "intervals: must be array"),
+        ({"trigger": {"backoff": {"intervals": ["1s"], "max": 5}}}, "trigger.backoff", "max is given together with"),
+        ({"trigger": {"backoff": [1.5]}}, "trigger.backoff", "an interval must be integer or string"),
+        ({"trigger": {"backoff": [None]}}, "trigger.backoff", "an interval must be integer or string"),
+        ({"ttl": 2.0**53}, "ttl", "must be integer or string"),
+        ({"priority": 5.5}, "priority", "must be integer or string"),
+        ({"id": 5.0}, "id", "must be string"),
         ({"trigger": {"aftr": "5s"}}, "trigger.aftr", "did you mean trigger.after"),
         ({"trigger": 5}, "trigger", "must be a JSON object"),
         ({"misfire": "skp"}, "misfire", "must be one of coalesce, skip, all"),
@@ -238,7 +277,7 @@ def test_a_refused_record_still_tells_whom_to_answer(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", ["native", "json", "etf1", "light4j"])
 @pytest.mark.parametrize(
     ("given", "partition"),
-    [(3, 3), ("3", 3), (0, 0), (None, None), (-1, None), (2**64, None), (3.0, None), (True, None)],
+    [(3, 3), ("3", 3), (0, 0), (None, None), (-1, None), (2**64, None), (3.0, 3), (3.5, None), (True, None)],
 )
 def test_a_refused_record_is_answered_in_the_partition_that_it_names(
     dialect: str, given: Any, partition: int | None
@@ -493,6 +532,16 @@ class TestWhatIsToldElsewhere:
             "key": "k",
         }  # fmt: skip
         assert b'[1.0,  "\\u0041"]' in value  # a payload keeps its very bytes
+
+    @pytest.mark.parametrize("version", ["3", 3, 3.0, None])
+    def test_a_number_says_the_same_as_its_text(self, version: Any) -> None:
+        value = json_command(json.dumps({"expected_version": version}).encode(), {"expected_version": "3"})
+        assert decode({"id": "a", "command": "cancel", **json.loads(value)}).expected_version == 3
+
+    @pytest.mark.parametrize("version", ["4", 4, 3.5, True, [3]])
+    def test_another_number_is_refused(self, version: Any) -> None:
+        with pytest.raises(InvalidCommand, match=r"must be '3' here"):
+            json_command(json.dumps({"expected_version": version}).encode(), {"expected_version": "3"})
 
     def test_what_the_body_says_comes_before_a_default(self) -> None:
         assert json.loads(json_command(b'{"ttl": 1}', {}, {"ttl": 2})) == {"ttl": 1}

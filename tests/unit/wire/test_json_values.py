@@ -12,7 +12,7 @@ from support.tries import tries
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.wire import UnsentRecord, json_values
-from light_scheduler.wire.backoff import MOST_INTERVALS, intervals_text
+from light_scheduler.wire.backoff import MOST_INTERVALS, backoff_of_list
 from light_scheduler.wire.json_commands import JSON
 from light_scheduler.wire.json_values import UNREADABLE, check, is_null
 from light_scheduler.wire.plain_json_commands import plain_json
@@ -112,8 +112,8 @@ def test_a_list_of_too_many_intervals_is_refused_before_their_text_is_made() -> 
             raise AssertionError
 
     with pytest.raises(ValueError, match=f"has {MOST_INTERVALS + 1} intervals; at most {MOST_INTERVALS} are allowed"):
-        intervals_text([Interval()] * (MOST_INTERVALS + 1))
-    assert intervals_text(["1s", 2_000]) == "1s,2000"
+        backoff_of_list([Interval()] * (MOST_INTERVALS + 1))
+    assert backoff_of_list(["1s", 2_000]).intervals == (1_000, 2_000)
 
 
 @pytest.mark.parametrize("many", [b"[]", b"{}", b"[" + b"[]," * 500 + b"[]]"])

@@ -45,7 +45,8 @@ class Submission:
         ruled: Tenant | None,
         conditions: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
-        """Read a body; `id` is for one that has none, `ruled` the rules of the tenant, `conditions` what headers tell.
+        """Read a body; `id` is for one that has neither id nor key, `ruled` the rules of the tenant, `conditions` what
+        headers tell.
 
         Raises InvalidCommand.
         """
@@ -55,7 +56,8 @@ class Submission:
 
     def under(self, id: str) -> Requested:
         """Return what it asks for, under another id."""
-        return self.of(self.tenant, self.body, id, self.more_headers, self.ruled, self.conditions).wanted
+        conditions = {**self.conditions, "id": id}
+        return self.of(self.tenant, self.body, id, self.more_headers, self.ruled, conditions).wanted
 
 
 class Submissions:

@@ -195,7 +195,8 @@ OPERATIONS = (
     Operation(
         "/api/v1/tenants/{tenant}/schedules",
         "submit_schedule",
-        "Schedule a message. The body is a command in the JSON form. Without an id, the schedule gets a new one.",
+        "Schedule a message. The body is a command in the JSON form. Without an id, the key is the id. "
+        "Without both, the schedule gets a new id.",
         Result,
         problems=(*_SENDING, HTTPStatus.PRECONDITION_FAILED, HTTPStatus.UNPROCESSABLE_ENTITY),
         parameters=SendParameters,

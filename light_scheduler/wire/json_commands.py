@@ -76,8 +76,9 @@ def is_json_record(record: CommandRecord) -> bool:
 def json_command(body: bytes, given: Mapping[str, str], defaults: Mapping[str, Any] | None = None) -> bytes:
     """Return the command of a body and of what is told of it elsewhere; every other member stays as it came.
 
-    An empty body has no members; `defaults` are for those that neither has. Raises InvalidCommand for a body that is
-    no JSON object, and for a member that contradicts what is told.
+    An empty body has no members; `defaults` are for those that neither has. A default id is not used for a body with a
+    key, which is the id then. Raises InvalidCommand for a body that is no JSON object, and for a member that
+    contradicts what is told.
     """
     members = _members(body, "body") if body else {}
     if len(members) > len(_AT_TOP):  # so that those that are not known cost no more than a look at the first of them
@@ -87,7 +88,10 @@ def json_command(body: bytes, given: Mapping[str, str], defaults: Mapping[str, A
             raise InvalidCommand(
                 name, f"must be {shown(text)} here: that is what the path or a header says. Leave it out"
             )
-    raw = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in {**(defaults or {}), **given}.items()}
+    used = dict(defaults or {})
+    if "id" in used and _ENTITY_KEY in members and not _is_null(members[_ENTITY_KEY], _ENTITY_KEY):
+        del used["id"]
+    raw = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in {**used, **given}.items()}
     missing = {name for name in raw if name in members and _value(members[name], name) is None}
     return msgspec.json.encode({**raw, **{name: members[name] for name in members if name not in missing}})
 

@@ -78,6 +78,16 @@ async def test_each_line_is_answered_as_if_it_came_alone_in_the_order_of_the_lin
     assert len((await workers[1].json(SCHEDULES))["schedules"]) == 2
 
 
+async def test_a_line_with_a_key_and_no_id_has_the_key_as_its_id(workers: Any) -> None:
+    found = await answers(workers[0], body({**ONCE, "key": "entity"}, {**ONCE, "key": "entity"}, {**ONCE, "key": None}))
+    assert [(each["status"], each["result"]["outcome"]) for each in found] == [
+        (201, "scheduled"),
+        (200, "updated"),
+        (201, "scheduled"),
+    ]
+    assert [each["result"]["id"] == "entity" for each in found] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("row", "parameter"),
     [

@@ -43,6 +43,23 @@ class TestSubmitting:
         found = await workers[1].json(location)
         assert (found["payload"], found["target"]["key"]) == ({"text": '{"a": [1]}'}, result["id"])
 
+    @pytest.mark.parametrize("names", [{"key": "entity"}, {"key": "entity", "id": None}])
+    async def test_a_schedule_with_a_key_and_no_id_has_the_key_as_its_id(
+        self, workers: Any, names: dict[str, Any]
+    ) -> None:
+        body = {**ONCE, **names}
+        for status, outcome in ((201, "scheduled"), (200, "updated")):
+            async with workers[0].client.post(SCHEDULES, json=body) as response:
+                result = await response.json()
+                assert (response.status, result["outcome"], result["id"]) == (status, outcome, "entity")
+                assert response.headers.get("Location") == (f"{SCHEDULES}/entity" if status == 201 else None)
+        assert [command.key for command in workers[0].commands.seen] == [b"entity", b"entity"]
+
+    @pytest.mark.parametrize("key", ["", "all*"])
+    async def test_a_key_that_cannot_be_an_id_needs_one(self, workers: Any, key: str) -> None:
+        assert (await workers[0].ask("POST", SCHEDULES, 400, {**ONCE, "key": key}))["parameter"] == "id"
+        await workers[0].ask("POST", SCHEDULES, 201, {**ONCE, "key": key, "id": "a"})
+
     async def test_all_that_a_command_can_say_arrives(self, workers: Any) -> None:
         body = {
             "id": "a/b",

@@ -49,6 +49,32 @@ async def test_the_key_does_not_change_what_a_command_means(workers: Any) -> Non
     assert (await send(workers[0], {**ONCE, "id": "a", "on_conflict": "keep"}, 200, "keep"))["outcome"] == "kept"
 
 
+async def test_a_key_without_an_id_is_the_id(workers: Any) -> None:
+    body = {**ONCE, "key": "entity"}
+    first = await send(workers[0], body, 201)
+    assert (first["id"], first["version"]) == ("entity", 1)
+    assert await send(workers[1], body, 201) == first
+    assert (await send(workers[1], body, 200, "k-2"))["version"] == 2
+
+
+async def test_a_claimed_id_stays_that_of_a_schedule_with_a_key(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body, write, commands = {**ONCE, "key": "entity"}, workers[0].commands.write, workers[0].commands
+
+    async def dies(make: Any, timeout: float) -> Any:
+        if make(None).topic is None:
+            raise BrokerError("the worker is killed here")
+        return await write(make, timeout)
+
+    monkeypatch.setattr(commands, "write", dies)
+    await send(workers[0], body, 503)
+    (claim,) = cluster.idempotency.records
+    cluster.idempotency.records[0] = claim._replace(value=claim.value.replace(b"entity", b"made-up"))
+    cluster.clock.advance(120_001)
+    assert (await send(workers[1], body, 201))["id"] == "made-up"
+
+
 async def test_a_given_id_is_found_wherever_it_is(cluster: Any, workers: Any) -> None:
     cluster.put("a", partition=3)
     assert (await send(workers[0], {**ONCE, "id": "a"}, 200))["partition"] == 3

@@ -42,6 +42,15 @@ async def test_parameters_and_a_command_are_previewed_alike(
     assert await workers[0].ask("POST", f"{PREVIEW}?count=2", 200, {"trigger": trigger}) == expected
 
 
+async def test_the_jitter_of_a_command_with_a_key_and_no_id_is_that_of_the_key(workers: Any) -> None:
+    rule = {"trigger": {"every": "1h", "jitter": "10m"}}
+    by_key, by_id, other = [
+        await workers[0].ask("POST", PREVIEW, 200, {**rule, **names})
+        for names in ({"key": "a"}, {"id": "a"}, {"key": "b"})
+    ]
+    assert by_key == by_id != other
+
+
 async def test_it_begins_where_it_is_told_to(workers: Any) -> None:
     begun = {"from": "2030-01-01T00:00:00Z", "every": "1h"}
     found = await workers[0].json(PREVIEW, **begun)

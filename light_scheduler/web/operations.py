@@ -364,6 +364,7 @@ OPERATIONS = (
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
         method="put",
         body=TenantRules,
+        statuses=(HTTPStatus.OK, HTTPStatus.CREATED),
     ),
     *(
         Operation(

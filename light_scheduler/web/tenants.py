@@ -51,10 +51,18 @@ class TenantHandlers:
         except ValueError as error:
             detail = f"The body has no tenant's rules: {error}"
             raise ProblemError(HTTPStatus.BAD_REQUEST, detail, type=ProblemType.INVALID_TENANT_RULES) from None
+        is_new = False
+
+        def change(before: TenantRules) -> TenantRules:
+            nonlocal is_new
+            del before  # all of them are replaced
+            is_new = self._tenants.book.get(name) is None
+            return rules
+
         with _problems():
-            tenant = await self._tenants.set_rules(name, lambda _: rules, by=by)
+            tenant = await self._tenants.set_rules(name, change, by=by)
         log.info("the rules of tenant %s were set by %s from %s", name, by.by, by.address)
-        return _json(TenantDocument.of(tenant))
+        return _json(TenantDocument.of(tenant), HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
     async def _set_state(self, request: web.Request, state: TenantState) -> web.Response:
         name, by = _name(request), requester_of(request)
@@ -85,5 +93,5 @@ def _problems() -> Iterator[None]:
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after_s=retry_after_s) from None
 
 
-def _json(document: msgspec.Struct) -> web.Response:
-    return web.Response(body=msgspec.json.encode(document), content_type=_JSON)
+def _json(document: msgspec.Struct, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
+    return web.Response(status=status, body=msgspec.json.encode(document), content_type=_JSON)

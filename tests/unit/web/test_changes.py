@@ -34,7 +34,7 @@ async def reasons(worker: Any, query: str = "", **options: Any) -> list[str]:
 
 async def test_each_change_is_listed_the_newest_first_with_who_and_from_where(cluster: Any, workers: Any) -> None:
     headers = await bearer(cluster, "admin")
-    await workers[0].ask("PUT", "/api/v1/tenants/shop", 200, {"max_pending": 100}, headers=headers)
+    await workers[0].ask("PUT", "/api/v1/tenants/shop", 201, {"max_pending": 100}, headers=headers)
     cluster.clock.advance(1)
     await workers[1].ask("PUT", "/api/v1/tenants/shop", 200, {"max_pending": 200, "weight": 3}, headers=headers)
     for verb in ("pause", "resume"):

@@ -18,7 +18,7 @@ SHOP = "/api/v1/tenants/shop"
 async def test_rules_are_set_shown_listed_and_replaced_and_the_state_is_apart(workers: Any) -> None:
     await workers[0].ask("GET", SHOP, 404)
     rules = {"targets": ["shop-*"], "default_target": "shop-events", "firings_per_second": 10}
-    told = await workers[0].ask("PUT", SHOP, 200, rules)
+    told = await workers[0].ask("PUT", SHOP, 201, rules)
     assert told == {
         "name": "shop",
         "state": "active",
@@ -36,6 +36,15 @@ async def test_rules_are_set_shown_listed_and_replaced_and_the_state_is_apart(wo
     (listed,) = (await workers[1].ask("GET", "/api/v1/tenants", 200))["tenants"]
     assert listed == await workers[0].ask("GET", SHOP, 200)
     assert workers[0].tenants.book.deleted == {"shop"}
+
+
+async def test_only_a_tenant_that_was_not_there_is_created(workers: Any) -> None:
+    for status in (201, 200):
+        assert (await workers[0].ask("PUT", SHOP, status, {"weight": 3}))["rules"] == {"weight": 3}
+    await workers[0].ask("DELETE", SHOP, 200)
+    assert (await workers[1].ask("PUT", SHOP, 200, {"weight": 4}))["state"] == "deleted"
+    await workers[0].ask("POST", "/api/v1/tenants/stopped/pause", 200)
+    assert (await workers[1].ask("PUT", "/api/v1/tenants/stopped", 200, {"weight": 4}))["state"] == "paused"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from light_scheduler.host.loopback import is_loopback
 from .cluster import Peers
 from .problems import ProblemError
 
+_READING = ("GET", "HEAD")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%[\w.~-]+)?\]|[^\s:/?#@\[\]]+)(?::\d*)?", re.ASCII)
 
 
@@ -42,7 +43,8 @@ def known_hosts(peers: Peers, configured: Iterable[str]) -> Middleware:
     """Return a middleware that refuses requests for other hosts (421).
 
     Known are loopback names and addresses, those `configured`, the host of this worker's url, and the address at which
-    the request arrived. A page cannot get at the worker by an address without being of the worker's own origin.
+    the request arrived. A page cannot get at the worker by an address without being of the worker's own origin. A GET
+    or HEAD of HTTP/1.0 needs no host.
     """
     names = frozenset(map(normal, configured))
 
@@ -52,7 +54,7 @@ def known_hosts(peers: Peers, configured: Iterable[str]) -> Middleware:
     @web.middleware
     async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
         headers = request.headers.getall("Host", [])
-        if not headers and request.version < (1, 1):
+        if not headers and request.version < (1, 1) and request.method in _READING:
             return await handler(request)  # no browser
         name = host_name(headers[0]) if len(headers) == 1 else None
         if name is None:

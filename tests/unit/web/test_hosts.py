@@ -91,11 +91,15 @@ async def test_a_page_that_names_itself_in_origin_and_host_changes_nothing(worke
     ("head", "status"),
     [
         ("GET /live HTTP/1.0\r\n\r\n", "200"),
+        ("HEAD /live HTTP/1.0\r\n\r\n", "200"),
+        ("POST /api/v1/preview HTTP/1.0\r\nContent-Length: 0\r\n\r\n", "400"),
+        ("POST /api/v1/preview HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "200"),
+        (f"DELETE {LIST}/a HTTP/1.0\r\n\r\n", "400"),
         ("GET /live HTTP/1.1\r\nConnection: close\r\n\r\n", "400"),
         ("GET /live HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n", "400"),
     ],
 )
-async def test_a_request_has_one_host_unless_it_is_older_than_that(workers: Any, head: str, status: str) -> None:
+async def test_a_request_has_one_host_unless_it_is_an_old_one_that_reads(workers: Any, head: str, status: str) -> None:
     server = workers[0].client.server
     reader, writer = await asyncio.open_connection(server.host, server.port)
     writer.write(head.encode())

@@ -17,7 +17,6 @@ from light_scheduler.engine import preview
 from light_scheduler.engine.cron.zones import load_zone
 from light_scheduler.model import DEFAULT_TENANT, Cron, ScheduleCommand
 from light_scheduler.wire import UnsentRecord, format_instant
-from light_scheduler.wire.build import TIME_RULE
 from light_scheduler.wire.native import NATIVE
 
 from .answers import invalid_commands_as_wrong_use
@@ -25,6 +24,10 @@ from .examples import examples
 from .header_options import header_options
 from .instants import Instant
 from .output import Output, output_option
+from .schedule_request import DELIVERY, TIME_AND_TARGET, key_option, request_of
+
+_ASSUMED = "preview"
+"""The id and the target topic of a schedule for which none is given."""
 
 
 @click.command(
@@ -34,10 +37,13 @@ from .output import Output, output_option
         "preview --every 1h --from 2030-01-01T00:00:00Z --json",
     ),
 )
-@header_options(*TIME_RULE)
 @click.option(
-    "--id", default="preview", metavar="ID", help="Id of the schedule. The instants of --jitter depend on it."
+    "--id",
+    metavar="ID",
+    help="Id of the schedule. The instants of --jitter depend on it. Default: the key, or preview.",
 )
+@key_option
+@header_options(*TIME_AND_TARGET, *DELIVERY)
 @click.option(
     "--tenant",
     default=DEFAULT_TENANT,
@@ -51,16 +57,17 @@ from .output import Output, output_option
     "--count", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Number of firings to show."
 )
 @output_option()
-def command(accepted: int | None, count: int, id: str, tenant: str, output: Output, **rule: Any) -> None:
+def command(accepted: int | None, count: int, tenant: str, output: Output, **given: Any) -> None:
     """Show when a schedule would fire, for the same options as `schedule`. Needs no broker and no worker.
 
+    A paused schedule is shown as if it was resumed. Options for payload and headers of the message do not exist here.
     For --mode fixed-delay, every firing counts as completed at once. With --json, print {"next": [UTC epoch ms, ...]}.
     """
     if accepted is None:
         accepted = SystemClock().now()
     with invalid_commands_as_wrong_use():
-        request = ScheduleRequest(topic="preview", id=id, **rule)  # type: ignore[typeddict-item]
-        sent = schedule_command(tenant, request)
+        request = ScheduleRequest(**{"topic": _ASSUMED, **request_of(given)})  # type: ignore[typeddict-item]
+        sent = schedule_command(tenant, request, generated_id=_ASSUMED)
         asked = NATIVE.decode(UnsentRecord(sent.key, sent.value, sent.headers, accepted))
         assert isinstance(asked, ScheduleCommand)
         firings = preview(asked, count)

@@ -10,12 +10,11 @@ import click
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.client.commands import new_id, schedule_command
 from light_scheduler.clock import SystemClock
-from light_scheduler.wire.build import TIME_RULE
-from light_scheduler.wire.fields import parse_base64
 
 from .answers import Sender, sending_options
 from .examples import examples
 from .header_options import header_options
+from .schedule_request import DELIVERY, TIME_AND_TARGET, decoded, key_option, request_of
 
 
 @click.command(
@@ -28,11 +27,8 @@ from .header_options import header_options
     ),
 )
 @click.option("--id", metavar="ID", help="Id of the schedule. Default: the key, or a new id.")
-@click.option(
-    "--key", metavar="KEY", help="Entity key: commands with the same key are carried out in order. Default: the id."
-)
-@header_options(*TIME_RULE)
-@header_options("target-topic", "target-key", "target-key-base64", "target-partition", "target-partition-key")
+@key_option
+@header_options(*TIME_AND_TARGET)
 @click.option("--payload", metavar="TEXT", help="Payload of the message as text. Default: empty.")
 @click.option("--payload-file", type=click.File("rb"), metavar="FILE", help="Read the payload from a file; - is stdin.")
 @click.option("--payload-base64", metavar="BASE64", help="Payload of the message as base64.")
@@ -40,8 +36,7 @@ from .header_options import header_options
 @click.option(
     "--header", "headers", multiple=True, metavar="NAME=VALUE", help="Add a header to the message. Can be repeated."
 )
-@header_options("ttl", "priority", "labels", "paused", "ack-timeout", "max-attempts", "overlap")
-@header_options("on-conflict", "expected-version")
+@header_options(*DELIVERY)
 @click.option(
     "--from-file",
     "path",
@@ -63,7 +58,6 @@ def command(
     payload_file: IO[bytes] | None,
     payload_base64: str | None,
     payload_null: bool,
-    target_key_base64: str | None,
     headers: tuple[str, ...],
     path: Path | None,
     refused_path: Path | None,
@@ -72,34 +66,26 @@ def command(
     """Schedule a message and print the scheduler's answer.
 
     Choose the time with one of --at, --after, --every, --cron and --backoff. Without any of them the message is
-    delivered now. `light-scheduler preview` takes the same options and shows when a schedule fires.
+    delivered now. `light-scheduler preview` takes the same options, except for payload and headers of the message, and
+    shows when a schedule fires.
 
     With --from-file, each line is a command in the JSON form, or a row whose columns are these options.
 
     Exit code 1: the scheduler refused the command or did not answer in time, or the broker cannot be reached.
     """
-    request: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if path is not None:
         from .schedule_file import load
 
-        _refuse_others(
-            *request.values(), headers, payload, payload_file, payload_base64, payload_null, target_key_base64
-        )
+        _refuse_others(*given.values(), headers, payload, payload_file, payload_base64, payload_null)
         load(sender, path, "csv" if path.suffix.lower() == ".csv" else "jsonl", refused_path)
         return
     if refused_path is not None:
         raise click.UsageError("--refused needs --from-file")
-    if "target_topic" not in request:
+    request = request_of(given)
+    if "topic" not in request:
         raise click.UsageError("Missing option '--target-topic'.")
-    request["topic"] = request.pop("target_topic")
     request["headers"] = [_header(header) for header in headers]
     request["payload"] = _payload(payload, payload_file, payload_base64, payload_null)
-    if target_key_base64 is not None:
-        if "target_key" in request:
-            raise click.UsageError(
-                "--target-key and --target-key-base64 are given together: a message has one key. Give one of them"
-            )
-        request["target_key"] = _decoded("--target-key-base64", target_key_base64)
     generated_id = new_id(SystemClock())
     whole = ScheduleRequest(**request)  # type: ignore[typeddict-item]  # text stands for every type of argument
     sender.send(
@@ -131,15 +117,8 @@ def _payload(text: str | None, file: IO[bytes] | None, encoded: str | None, null
     if file is not None:
         return file.read()
     if encoded is not None:
-        return _decoded("--payload-base64", encoded)
+        return decoded("--payload-base64", encoded)
     return (text or "").encode()
-
-
-def _decoded(option: str, encoded: str) -> bytes:
-    try:
-        return parse_base64(encoded)
-    except ValueError as error:
-        raise click.BadParameter(f"it {error}", param_hint=option) from None
 
 
 def _header(text: str) -> tuple[str, str]:

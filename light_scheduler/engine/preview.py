@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from msgspec.structs import replace
+
 from light_scheduler.model import NEVER, Entry, ScheduleCommand
 
 from .commands import decide
@@ -22,8 +24,11 @@ def preview(command: ScheduleCommand, count: int) -> list[int]:
 
 
 def first_due_times(command: ScheduleCommand) -> Iterator[int]:
-    """Yield the due times of `preview`, without an end if the schedule has none. Raises InvalidCommand at the first."""
-    entry = decide(command, None, command.recorded_at, NO_LIMITS).entry
+    """Yield the due times of `preview`, without an end if the schedule has none. Raises InvalidCommand at the first.
+
+    The command is taken to be accepted, whichever version it expects.
+    """
+    entry = decide(replace(command, expected_version=None), None, command.recorded_at, NO_LIMITS).entry
     if entry is not None:
         for due, _ in deliveries(entry, command.recorded_at):
             yield due

@@ -17,7 +17,7 @@ from light_scheduler.engine import first_due_times
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, Command, ScheduleCommand
 from light_scheduler.wire import UnsentRecord, json_command
-from light_scheduler.wire.build import TIME_RULE, TargetMissing, command_from
+from light_scheduler.wire.build import FIELDS_OF, TargetMissing, command_from
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
 from light_scheduler.wire.instants import parse_instant
 from light_scheduler.wire.json_commands import JSON, json_name
@@ -35,6 +35,8 @@ MOST_FIRINGS = 1_000
 
 MOST_TIME_S = 0.25
 """Processor time for one preview."""
+
+_ELSEWHERE = ("command", "reply-topic", "reply-partition", "correlation-id")
 
 _ASSUMED_ID = "preview"
 _ASSUMED_TARGET = {"topic": "preview"}
@@ -54,19 +56,23 @@ class PreviewParameters(msgspec.Struct, frozen=True, kw_only=True):
     count: Annotated[int, Meta(ge=1, le=MOST_FIRINGS, description="Number of firings.")] = 10
 
 
-_FIELDS = ("id", "tenant", *TIME_RULE)
+class _KeyParameters(PreviewParameters, frozen=True, kw_only=True):
+    key: Annotated[str, Meta(description="Entity key, which is the id unless one is given.")] | UnsetType = UNSET
 
-RuleParameters: type[PreviewParameters] = msgspec.defstruct(  # type: ignore[assignment]
+
+_FIELDS = tuple(field for field in RULES if field in FIELDS_OF["schedule"] and field not in _ELSEWHERE)
+
+RuleParameters: type[_KeyParameters] = msgspec.defstruct(  # type: ignore[assignment]
     "RuleParameters",
     [
         (field.replace("-", "_"), Annotated[str, Meta(description=RULES[field].summary)] | UnsetType, UNSET)
         for field in _FIELDS
     ],
-    bases=(PreviewParameters,),
+    bases=(_KeyParameters,),
     frozen=True,
     kw_only=True,
 )
-"""The query string of a preview that has all of a time rule in it: the names of the headers, with underscores."""
+"""The query string of a preview that has all of a schedule in it: the names of the headers, with underscores."""
 
 
 class PreviewHandlers:
@@ -79,7 +85,10 @@ class PreviewHandlers:
     async def preview(self, request: web.Request) -> web.Response:
         parameters = read_parameters(RuleParameters, request.query)
         accepted = self._accepted(parameters)
-        given: dict[str, Any] = {"id": _ASSUMED_ID, "target-topic": _ASSUMED_TARGET["topic"], "command": "schedule"}
+        key = None if parameters.key is UNSET else parameters.key.encode()
+        given: dict[str, Any] = {"target-topic": _ASSUMED_TARGET["topic"], "command": "schedule"}
+        if key is None:
+            given["id"] = _ASSUMED_ID
         for field in _FIELDS:
             name = field.replace("-", "_")
             text = getattr(parameters, name)
@@ -88,7 +97,7 @@ class PreviewHandlers:
                 given[field] = checked(name, RULES[field].parse, text)
         refuse_hidden(request, given.get("tenant"))
         return await self._previewed(
-            lambda: command_from(given, UnsentRecord(None, b"", (), accepted), None, b"", [], _parameter),
+            lambda: command_from(given, UnsentRecord(None, b"", (), accepted), key, b"", [], _parameter),
             parameters.count,
             _parameter,
         )

@@ -6,13 +6,13 @@ import re
 
 from light_scheduler.durations import parse_typed_duration
 
-_DURATIONS = frozenset({"after", "every", "jitter", "window", "misfire-grace", "on-past"})
+_DURATIONS = frozenset({"after", "every", "jitter", "window", "misfire-grace", "on-past", "ttl", "ack-timeout"})
 _BACKOFF_DURATIONS = ("", "initial", "max")
 _SEPARATORS = re.compile(r"[,\s]+")
 
 
 def refuse_bare_durations(field: str, text: str) -> None:
-    """Raise ValueError if a field of a time rule has a number in it where a duration belongs."""
+    """Raise ValueError if a field of a schedule has a number in it where a duration belongs."""
     if field in _DURATIONS:
         _refuse_bare(text)
     elif field == "backoff":

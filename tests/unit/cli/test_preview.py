@@ -64,6 +64,25 @@ def test_jitter_depends_on_whose_schedule_it_is() -> None:
     assert all(0 <= due - (number + 1) * HOUR <= 10 * MINUTE for number, due in enumerate(one))
 
 
+def test_headers_of_schedule_that_change_no_time_are_taken() -> None:
+    rule = ("--every", "1h", "--count", "2")
+    of_target = ("--target-topic", "out", "--target-key", "k", "--target-partition", "3")
+    of_delivery = ("--ttl", "5m", "--labels", "team=a", "--priority", "7", "--paused", "--overlap", "skip")
+    of_attempts = ("--ack-timeout", "1m", "--max-attempts", "3")
+    of_version = ("--on-conflict", "keep")
+    assert due_times(*rule, *of_target, *of_delivery, *of_attempts, *of_version) == [HOUR, 2 * HOUR]
+    others = ("--target-key-base64", "/w==", "--target-partition-key", "k", "--expected-version", "2")
+    assert due_times(*rule, *others) == [HOUR, 2 * HOUR]
+
+
+def test_the_jitter_of_a_schedule_with_a_key_and_no_id_is_that_of_the_key() -> None:
+    rule = ("--every", "1h", "--jitter", "10m")
+    assert (
+        due_times(*rule, "--key", "a") == due_times(*rule, "--id", "a", "--key", "b") == due_times(*rule, "--id", "a")
+    )
+    assert due_times(*rule) == due_times(*rule, "--id", "preview")
+
+
 def test_it_counts_from_now_unless_told_otherwise() -> None:
     before = SystemClock().now()
     result = CliRunner().invoke(cli, ["preview", "--after", "1h", "--json"])
@@ -112,6 +131,11 @@ def test_the_table_tells_how_long_before_or_after_it_is_accepted_a_schedule_fire
         (["--every", "3650000d", "--mode", "fixed-delay"], "--every: first fires after the year 9999"),
         (["--backoff", "3650000d,1s"], "--backoff: first fires after the year 9999"),
         (["--count", "0"], "--count"),
+        (["--target-topic", "a b"], "--target-topic: 'a b' is not a topic name"),
+        (["--target-partition", "x"], "--target-partition: 'x' is not a whole number"),
+        (["--target-key", "a", "--target-key-base64", "YQ=="], "a message has one key"),
+        (["--ttl", "soon"], "Invalid value for '--ttl'"),
+        (["--overlap", "skip"], "--overlap: needs --ack-timeout"),
         (["--from", "5"], "5 looks like seconds"),
         (["--at", "2026-03-26T23:00:00Z", "--on-past", "reject"], "--at: was 1h in the past"),
     ],

@@ -34,6 +34,10 @@ def test_preview_and_reschedule_take_the_time_rules_that_schedule_takes() -> Non
     assert {"at", "every", "cron", "cron-dialect", "timezone", "backoff", "jitter", "misfire", "on-past"} <= rule
 
 
+def test_preview_takes_all_headers_that_schedule_takes() -> None:
+    assert (RULES.keys() | {"key"}) & options_of("schedule") <= options_of("preview")
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

@@ -42,6 +42,18 @@ async def test_parameters_and_a_command_are_previewed_alike(
     assert await workers[0].ask("POST", f"{PREVIEW}?count=2", 200, {"trigger": trigger}) == expected
 
 
+async def test_headers_that_change_no_time_are_taken(workers: Any) -> None:
+    of_target = {"target_topic": "out", "target-key": "k", "target_partition": "3"}
+    of_delivery = {"ttl": "5m", "labels": "team=a", "priority": "7", "paused": "true", "overlap": "skip"}
+    of_attempts = {"ack_timeout": "1m", "max_attempts": "3", "on_conflict": "keep", "expected_version": "2"}
+    asked = {"every": "1m", "count": "2", **of_target, **of_delivery, **of_attempts}
+    assert await workers[0].json(PREVIEW, **asked) == {"next": [NOW + MINUTE, NOW + 2 * MINUTE]}
+    others = {"target_key_base64": "/w==", "target_partition_key": "k"}
+    assert await workers[0].json(PREVIEW, **others) == {"next": [NOW]}
+    body = {"trigger": {"every": "1m"}, "expected_version": 2}
+    assert (await workers[0].ask("POST", f"{PREVIEW}?count=1", 200, body))["next"] == [NOW + MINUTE]
+
+
 async def test_the_jitter_of_a_command_with_a_key_and_no_id_is_that_of_the_key(workers: Any) -> None:
     rule = {"trigger": {"every": "1h", "jitter": "10m"}}
     by_key, by_id, other = [
@@ -49,6 +61,8 @@ async def test_the_jitter_of_a_command_with_a_key_and_no_id_is_that_of_the_key(w
         for names in ({"key": "a"}, {"id": "a"}, {"key": "b"})
     ]
     assert by_key == by_id != other
+    assert await workers[0].json(PREVIEW, every="1h", jitter="10m", key="a") == by_key
+    assert await workers[0].json(PREVIEW, every="1h", jitter="10m", key="b", id="a") == by_key
 
 
 async def test_it_begins_where_it_is_told_to(workers: Any) -> None:
@@ -79,6 +93,12 @@ async def test_it_begins_where_it_is_told_to(workers: Any) -> None:
         ({"from": "soon"}, "from"),
         ({"count": "1001"}, "count"),
         ({"corn": "@daily"}, "corn"),
+        ({"ttl": "5"}, "ttl"),
+        ({"every": "1m", "ack_timeout": "5"}, "ack_timeout"),
+        ({"target_topic": "a b"}, "target_topic"),
+        ({"overlap": "skip"}, "overlap"),
+        ({"key": ""}, "id"),
+        ({"reply_topic": "out"}, "reply_topic"),
     ],
 )
 async def test_a_parameter_that_is_wrong_is_named(workers: Any, parameters: dict[str, str], parameter: str) -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from light_scheduler.client.commands import CommandToSend
+from light_scheduler.client.commands import CommandToSend, command_in
 from light_scheduler.clock import SystemClock
 from light_scheduler.engine.timing import begin
 from light_scheduler.model import RescheduleCommand, ScheduleCommand
 from light_scheduler.wire import UnsentRecord
-from light_scheduler.wire.native import NATIVE
 
 
 def check_command(sent: CommandToSend) -> None:
     """Raise InvalidCommand, naming the header, for a command that every worker would reject.
 
-    Whether its time is in the past is for the worker to judge, by its clock.
+    Whether its time is in the past is for the worker to judge, by its clock, and so is a target that is missing, by the
+    rules of the tenant.
     """
     now = SystemClock().now()
-    command = NATIVE.decode(UnsentRecord(sent.key, sent.value, sent.headers, now))
+    command = command_in(UnsentRecord(sent.key, sent.value, sent.headers, now))
     if isinstance(command, ScheduleCommand | RescheduleCommand):
         begin(replace(command, on_past=None), now)

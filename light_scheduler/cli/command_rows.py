@@ -62,7 +62,7 @@ def _json_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:
         try:
             if _needs_id(text):
                 defaults["id"] = _made_id(lines)
-            make = requested(text.encode(), {}, lambda _: [], defaults).record
+            make = requested(text.encode(), {}, lambda _: [], defaults, needs_target=False).record
         except InvalidCommand as error:
             yield Row(number, text, None, error.field, error.reason)
         else:

@@ -67,7 +67,7 @@ def command(
 
     Choose the time with one of --at, --after, --every, --cron and --backoff. Without any of them the message is
     delivered now. `light-scheduler preview` takes the same options, except for payload and headers of the message, and
-    shows when a schedule fires.
+    shows when a schedule fires. Without --target-topic, the message goes to the default target of the tenant.
 
     With --from-file, each line is a command in the JSON form, or a row whose columns are these options.
 
@@ -82,8 +82,6 @@ def command(
     if refused_path is not None:
         raise click.UsageError("--refused needs --from-file")
     request = request_of(given)
-    if "topic" not in request:
-        raise click.UsageError("Missing option '--target-topic'.")
     request["headers"] = [_header(header) for header in headers]
     request["payload"] = _payload(payload, payload_file, payload_base64, payload_null)
     generated_id = new_id(SystemClock())

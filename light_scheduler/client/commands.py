@@ -16,9 +16,9 @@ import msgspec
 
 from light_scheduler.clock import Clock
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import ControlName, Headers, ReplyTo, Timing
+from light_scheduler.model import Command, ControlName, Headers, ReplyTo, Timing
 from light_scheduler.wire import UnsentRecord, derived_id, instant_of, time_ordered_id, trigger_fields
-from light_scheduler.wire.build import ANY
+from light_scheduler.wire.build import ANY, TargetMissing
 from light_scheduler.wire.content_type import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.durations import parse_span
 from light_scheduler.wire.fields import CONTROL_PREFIX
@@ -174,6 +174,15 @@ def _id_of(firing_id: str) -> str:
     return firing_id.rpartition("@")[0] or firing_id
 
 
+def command_in(record: UnsentRecord) -> Command:
+    """Return the command of a record. Raises InvalidCommand, but not for a schedule that names no target topic: its
+    tenant may have a default target, which only workers know."""
+    try:
+        return NATIVE.decode(record)
+    except TargetMissing as error:
+        return error.command
+
+
 def time_rule_headers(rule: TimeRule) -> Headers:
     """Return the headers that a time rule stands for. Raises InvalidCommand for a value that is none."""
     return _asked(rule, TimeRule.__annotations__)
@@ -243,7 +252,7 @@ def _checked(
             headers.append((_REPLY_PARTITION, str(reply_to.partition).encode()))
     headers += user
     record_key = _bytes(identity if key is None else key, "key")
-    read = NATIVE.decode(UnsentRecord(record_key, value, headers))
+    read = command_in(UnsentRecord(record_key, value, headers))
     return CommandToSend(tenant, read.id, record_key, value, headers)
 
 

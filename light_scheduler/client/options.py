@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, Final, Literal, Required, TypedDict
+from typing import Any, Final, Literal, TypedDict
 from zoneinfo import ZoneInfo
 
 from light_scheduler.model import CronDialect, Misfire, OnConflict, Overlap, Timing
@@ -77,8 +77,10 @@ class TimeRule(TypedDict, total=False):
 
 
 class ScheduleOptions(TimeRule, total=False):
-    """The arguments of a schedule besides its id and payload. Only `topic` is required.
+    """The arguments of a schedule besides its id and payload.
 
+    - `topic`: topic of the message. Default: the default target of the tenant. Without one, the scheduler rejects the
+      command.
     - `key`: entity key. Commands with one key are carried out in order, so later commands need the same key. Default:
       the id.
     - `target_key`: key of the message. Default: `key`. None: a null key.
@@ -89,7 +91,7 @@ class ScheduleOptions(TimeRule, total=False):
       firing is due before that.
     """
 
-    topic: Required[str]
+    topic: str | None
     key: Key | None
     target_key: TargetKey
     target_partition: int | None

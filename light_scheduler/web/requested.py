@@ -69,11 +69,14 @@ def requested(
     more_headers: MakeHeaders,
     defaults: Mapping[str, str] | None = None,
     ruled: Tenant | None = None,
+    *,
+    needs_target: bool = True,
 ) -> Requested:
     """Return the command that a body asks for, together with what the path or the query tells.
 
-    `defaults` are for what neither of them says; `ruled` has the rules of the tenant, if it has any. Raises
-    InvalidCommand, naming the member of the JSON form at fault: a schedule needs an id or a key.
+    `defaults` are for what neither of them says; `ruled` has the rules of the tenant, if it has any. Without
+    `needs_target`, a worker judges a schedule that names no target, by these rules. Raises InvalidCommand, naming the
+    member of the JSON form at fault: a schedule needs an id or a key.
     """
     is_starred = given.get("id", "").endswith(ANY)
     if is_starred and given.get("command") not in OF_STARRED:
@@ -83,7 +86,7 @@ def requested(
     for name in _ELSEWHERE:
         if name in members and bytes(members[name]) != b"null":
             raise InvalidCommand(name, "is for Kafka producers only. Over HTTP the response is the result")
-    command = _decoded(JSON_OF_OTHERS if is_starred else JSON, value, ruled)
+    command = _decoded(JSON_OF_OTHERS if is_starred else JSON, value, ruled, needs_target=needs_target)
     if is_starred and not _is_absent(members, "labels"):
         raise InvalidCommand("labels", "is for several schedules, and this path is for one")
     if isinstance(command, ScheduleCommand) and command.key is None and _is_absent(members, "id"):
@@ -111,11 +114,13 @@ def _is_absent(members: Mapping[str, msgspec.Raw], name: str) -> bool:
     return name not in members or is_null(members[name])
 
 
-def _decoded(form: JsonDialect, value: bytes, ruled: Tenant | None) -> Command:
+def _decoded(form: JsonDialect, value: bytes, ruled: Tenant | None, *, needs_target: bool) -> Command:
     try:
         return form.decode(UnsentRecord(None, value))
     except TargetMissing as error:
         command = with_default_target(error.command, ruled)
-        if command is None:
+        if command is not None:
+            return command
+        if needs_target:
             raise
-        return command
+        return error.command

@@ -57,7 +57,10 @@ class TargetMissing(InvalidCommand):
     """A schedule names no target topic. `command` is what it says otherwise; that of its target is empty."""
 
     def __init__(self, field: str, command: ScheduleCommand) -> None:
-        super().__init__(field, "is required: the topic that the message goes to")
+        reason = (
+            f"is required: name the topic that the message goes to, or give tenant {command.tenant} a default target"
+        )
+        super().__init__(field, reason)
         self.command = command
 
 

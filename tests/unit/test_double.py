@@ -123,6 +123,12 @@ async def test_a_refusal_raises_as_the_client_does(scheduler: InMemoryScheduler)
     assert [letter.field for letter in scheduler.dead_letters] == ["schedule-cron"]
 
 
+async def test_a_schedule_without_a_target_is_refused_with_what_to_do(scheduler: InMemoryScheduler) -> None:
+    with pytest.raises(CommandRefused, match="give tenant default a default target") as refused:
+        await scheduler.schedule("x", after="1h")
+    assert refused.value.result.field == "schedule-target-topic"
+
+
 @pytest.mark.parametrize("wait", [False, True])
 async def test_the_first_wrong_request_of_many_is_named_by_its_number(scheduler: InMemoryScheduler, wait: bool) -> None:
     requests = [{"id": f"order-{number}", "topic": "t", "after": "1h"} for number in range(5_002)]

@@ -63,7 +63,7 @@ def test_csv_as_programs_write_it_is_read(tmp_path: Path, text: str, payloads: l
         ("a,1h\n", 2, "None: has 2 cells, and there are 4 columns"),
         ("a,1h,out,x,\n", 2, "None: has 5 cells, and there are 4 columns"),
         ("a,soon,out,x\n", 2, "after: 'soon' is not a duration"),
-        ("a,1h,,x\n", 2, "target-topic: is required"),
+        ("a,1h,a b,x\n", 2, "target-topic: 'a b' is not a topic name"),
         ('"a\x07",1h,out,x\n', 2, "id: 'a\\x07' has control characters"),
     ],
 )

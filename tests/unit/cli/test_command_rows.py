@@ -78,6 +78,19 @@ def test_each_schedule_without_id_and_key_gets_an_id_of_its_own(tmp_path: Path, 
     assert all(id.encode() == key for id, key in (first, second))
 
 
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("csv", "id,after,target-topic\na,1h,\n"),
+        ("csv", "id,after\na,1h\n"),
+        ("jsonl", '{"id": "a", "trigger": {"after": "1h"}}\n'),
+        ("jsonl", '{"id": "a", "trigger": {"after": "1h"}, "target": {"key": "k"}}\n'),
+    ],
+)
+def test_a_row_without_a_target_is_for_the_worker_to_judge(tmp_path: Path, format: Format, text: str) -> None:
+    assert tenants_of(rows_in(tmp_path, format, text)) == ["shop"]
+
+
 @pytest.mark.parametrize("command", ["complete", "extend"])
 def test_a_row_about_a_firing_needs_no_id_and_goes_to_the_partition_of_its_schedule(
     tmp_path: Path, command: str

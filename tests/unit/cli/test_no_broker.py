@@ -18,6 +18,7 @@ OF_THE_BROKER = [
     ["topics", "check"],
     ["topics", "create"],
     ["schedule", "--target-topic", "t"],
+    ["schedule", "--id", "a", "--after", "1m", "--tenant", "shop"],
     ["cancel", "a"],
     ["watch"],
 ]

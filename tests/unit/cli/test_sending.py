@@ -41,7 +41,7 @@ def test_preview_takes_all_headers_that_schedule_takes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["schedule"], "Missing option '--target-topic'"),
+        (["schedule", "--target-topic", "a b"], "--target-topic: 'a b' is not a topic name"),
         (["schedule", "--target-topic", "t", "--cron", "x", "--at", "1"], "--at: 1 looks like seconds"),
         (["schedule", "--target-topic", "t", "--mode", "fixed-rate"], "--mode: needs --every"),
         (

@@ -249,6 +249,15 @@ def test_a_completion_names_firing_and_attempt(succeeded: bool) -> None:
         complete_command("acme", "a@b", 2)
 
 
+def test_a_target_that_is_not_named_is_for_the_worker_to_judge() -> None:
+    sent = schedule_command("shop", {"id": "a", "key": "k", "after": "1m"})
+    assert (sent.tenant, sent.id, sent.key) == ("shop", "a", b"k")
+    assert "schedule-target-topic" not in dict(sent.headers)
+    assert schedule_command("shop", {"id": "a", "key": "k", "after": "1m", "topic": None}) == sent
+    with pytest.raises(InvalidCommand, match="give tenant shop a default target"):
+        received(sent)
+
+
 async def test_an_argument_that_no_command_has_is_refused() -> None:
     client: Any = SchedulerClient()
     with pytest.raises(InvalidCommand, match="is not an argument; use key, expected_version"):
@@ -261,7 +270,6 @@ async def test_an_argument_that_no_command_has_is_refused() -> None:
     ("request_", "field", "reason"),
     [
         ({"topic": "a b"}, "schedule-target-topic", "not a topic name"),
-        ({}, "schedule-target-topic", "is required"),
         ({"topic": "t", "at": 1_767_225_600}, "schedule-at", "looks like seconds"),
         ({"topic": "t", "at": datetime(2026, 1, 1)}, "schedule-at", "no time zone"),
         ({"topic": "t", "at": AT, "after": 5}, "schedule-after", "one trigger"),

@@ -148,7 +148,7 @@ async def test_a_result_has_the_key_of_a_json_command_whose_record_has_none(
                 Outcome.REJECTED,
                 None,
                 None,
-                "is required: the topic that the message goes to",
+                "is required: name the topic that the message goes to, or give tenant default a default target",
                 "schedule-target-topic",
                 PARTITION,
                 42,

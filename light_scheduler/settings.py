@@ -578,29 +578,22 @@ def load_settings(
     """Put settings together from options, the environment, a context and a TOML file.
 
     Options that are None are not given. Without `file`, `light-scheduler.toml` is read if it is in the current folder.
+    A secret and the setting of its file (`token`, `token_file`) give way to each other: the higher layer counts.
     Raises ConfigurationError naming an unknown or bad setting.
     """
+    layers: tuple[tuple[Origin, Mapping[str, Any]], ...] = (
+        ("file", _parsed(_from_file(file), lambda name: name)),
+        ("context", _parsed(context or {}, lambda name: name)),
+        ("environment", _from_environment(os.environ if environment is None else environment)),
+        ("option", _parsed({name: given for name, given in (options or {}).items() if given is not None}, option_name)),
+    )
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
-    for name, value in _from_file(file).items():
-        values[name] = parse_setting(name, value, origin=name)
-        origins[name] = "file"
-    for name, value in (context or {}).items():
-        values.pop(name.removesuffix("_file"), None)  # a secret of the file gives way to one that a file holds
-        values[name] = parse_setting(name, value, origin=name)
-        origins[name] = "context"
-    for variable, value in (os.environ if environment is None else environment).items():
-        if variable.startswith(ENVIRONMENT_PREFIX):
-            name = variable.removeprefix(ENVIRONMENT_PREFIX)
-            if name not in OF_COMMANDS_ONLY:
-                if f"{name.lower()}_file" in (context or {}):
-                    values.pop(f"{name.lower()}_file", None)
-                values[name.lower()] = parse_setting(name.lower(), value, origin=variable)
-                origins[name.lower()] = "environment"
-    for name, value in (options or {}).items():
-        if value is not None:
-            values[name] = parse_setting(name, value, origin=option_name(name))
-            origins[name] = "option"
+    for origin, layer in layers:
+        for name in layer:
+            values.pop(_twin(name), None)
+        values |= layer
+        origins |= dict.fromkeys(layer, origin)
     settings = Settings(**values).from_origins({name: origins[name] for name in values})
     # Their errors name the setting at fault.
     _ = settings.security, settings.http_security, settings.registry, settings.oidc
@@ -642,6 +635,24 @@ def default_text(setting: Field[Any]) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     return format_duration(value) if syntax == "DURATION" else str(value)
+
+
+def _twin(name: str) -> str:
+    """Return the setting of the file that a secret is in, or the secret of such a setting. It need not exist."""
+    return name.removesuffix("_file") if name.endswith("_file") else f"{name}_file"
+
+
+def _parsed(given: Mapping[str, Any], origin_of: Callable[[str], str]) -> dict[str, Any]:
+    return {name: parse_setting(name, value, origin=origin_of(name)) for name, value in given.items()}
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for variable, value in environment.items():
+        name = variable.removeprefix(ENVIRONMENT_PREFIX)
+        if name != variable and name not in OF_COMMANDS_ONLY:
+            found[name.lower()] = parse_setting(name.lower(), value, origin=variable)
+    return found
 
 
 def _from_file(file: Path | None) -> Mapping[str, Any]:

@@ -23,6 +23,9 @@ beats the default. On the command line, a [context](command-line.md#config) come
 2. In the environment: `{ENVIRONMENT_PREFIX}WEB_PORT=6067`.
 3. In `{SETTINGS_FILE}` in the current folder, or in the file that `--config` names: `web_port = 6067`.
 
+A secret has two settings, such as `token` and `token_file`. If they are given in different ways, the one that beats the
+other counts. If both are given in the same way, they are refused.
+
 `faust -A light_scheduler worker` reads the environment and the file only.
 
 An unknown name or a bad value stops the command with an error that names it. On Kubernetes, a Service with the name

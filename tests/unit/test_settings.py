@@ -34,6 +34,41 @@ class TestPrecedence:
         assert (settings.web_port, settings.partitions, settings.app_id) == (3, 2, "from-file")
         assert settings.tick == Settings().tick
 
+    @pytest.mark.parametrize("name", ["token", "sasl_password", "ssl_key_password", "web_ssl_key_password"])
+    def test_a_secret_and_the_setting_of_its_file_give_way_to_a_higher_layer(
+        self, name: str, settings_file: Callable[[str], Path], tmp_path: Path
+    ) -> None:
+        secret, in_file = tmp_path / "secret", f"{name}_file"
+        secret.write_text("held")
+        login = {"sasl_mechanism": "PLAIN", "security_protocol": "SASL_PLAINTEXT", "sasl_username": "me"}
+        more = login if name == "sasl_password" else {}
+        certificate = {"ssl_key_password": "ssl", "web_ssl_key_password": "web_ssl"}.get(name)
+        if certificate is not None:
+            more = {f"{certificate}_certificate": "c", f"{certificate}_key": "k"}
+            more |= {} if certificate == "web_ssl" else {"security_protocol": "SSL"}
+
+        def given(layers: dict[str, dict[str, str]]) -> tuple[Any, Any]:
+            text = "".join(f'{key} = "{value}"\n' for key, value in (more | layers.get("file", {})).items())
+            environment = {f"LIGHT_SCHEDULER_{key.upper()}": value for key, value in layers.get("env", {}).items()}
+            settings = load_settings(
+                layers.get("option"),
+                environment=environment,
+                file=settings_file(text),
+                context=layers.get("context"),
+            )
+            return getattr(settings, name), getattr(settings, in_file)
+
+        ranks = ("file", "context", "env", "option")
+        for rank, lower in enumerate(ranks):
+            for higher in ranks[rank + 1 :]:
+                assert given({lower: {name: "typed"}, higher: {in_file: str(secret)}}) == (None, secret)
+                if higher != "option":  # secrets have no options
+                    kept, file = given({lower: {in_file: str(secret)}, higher: {name: "typed"}})
+                    assert (kept.reveal(), file) == ("typed", None)
+        for layer in ranks:
+            with pytest.raises(ConfigurationError, match=f"and so is {in_file}"):
+                given({layer: {name: "typed", in_file: str(secret)}})
+
     def test_each_setting_knows_where_its_value_comes_from(self, settings_file: Callable[[str], Path]) -> None:
         path = settings_file('web_port = 1\npartitions = 1\napp_id = "from-file"\ntoken = "lst_0"\n')
         environment = {"LIGHT_SCHEDULER_WEB_PORT": "2", "LIGHT_SCHEDULER_PARTITIONS": "2"}

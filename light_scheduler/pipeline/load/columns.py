@@ -133,7 +133,9 @@ def _read(meaning: str, array: pa.Array[Any]) -> Any:
         # Rounded up, as text with a finer fraction is: nothing happens before the instant asked for.
         array = pc.divide(pc.add(us, _US_PER_MS - 1), _US_PER_MS)
     if not pa.types.is_binary(array.type):
-        array = array.cast(pa.string()).cast(pa.binary())
+        text = array.cast(pa.string())
+        # Flags as programs write them: pandas writes True.
+        array = (pc.utf8_lower(text) if meaning == "paused" else text).cast(pa.binary())
     return array.to_pylist()
 
 

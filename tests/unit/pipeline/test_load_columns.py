@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import (
     ArrayType,
@@ -15,7 +16,7 @@ from pyspark.sql.types import (
 )
 
 from light_scheduler.errors import JobError
-from light_scheduler.pipeline.load.columns import columns_of
+from light_scheduler.pipeline.load.columns import Column, columns_of, read_rows
 from light_scheduler.pipeline.load.csv_headers import comparing_headers
 from light_scheduler.pipeline.load.later_files import can_be_checked, new_names
 
@@ -28,6 +29,19 @@ def test_a_timestamp_without_a_time_zone_is_refused_with_what_to_do() -> None:
     with pytest.raises(JobError, match=r"at cannot be timestamp_ntz, .* cast it to timestamp.*inferTimestampNTZ"):
         columns_of(struct(id=StringType(), at=TimestampNTZType()), (), ())
     assert len(columns_of(struct(id=StringType(), at=TimestampType()), (), ())) == 2
+
+
+@pytest.mark.parametrize(
+    "cells", [["True", "FALSE", "true", None], [True, False, True, None]], ids=["as pandas writes CSV", "booleans"]
+)
+def test_paused_is_read_in_any_letter_case(cells: list[object]) -> None:
+    batch = pa.RecordBatch.from_pydict({"id": ["a", "b", "c", "d"], "paused": cells, "labels": ["team=A"] * 4})
+    rows = read_rows(batch, [Column(name, name) for name in ("id", "paused", "labels")])
+    assert dict(rows.fields) == {
+        "schedule-id": [b"a", b"b", b"c", b"d"],
+        "schedule-paused": [b"true", b"false", b"true", None],
+        "schedule-labels": [b"team=A"] * 4,
+    }
 
 
 @pytest.mark.parametrize(

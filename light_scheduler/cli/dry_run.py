@@ -40,7 +40,11 @@ MOST_KEY_BYTES = 60
     help="JSON Lines; - is stdin.",
 )
 @click.option(
-    "--from", "start", type=Instant(), metavar="INSTANT", help="Instant at which all commands arrive. Default: now."
+    "--from",
+    "start",
+    type=Instant(lower_bound=True),
+    metavar="INSTANT",
+    help="Instant at which all commands arrive. Default: now.",
 )
 @click.option(
     "--until", type=Instant(), required=True, metavar="INSTANT", help="Show messages that are due up to this instant."

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from light_scheduler.wire import parse_instant
+from light_scheduler.wire.instants import parse_lower_bound
 
 _NO_SECONDS = re.compile(r"(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d)((?:[Zz]|[+-]\d\d:\d\d)?)", re.ASCII)
 
@@ -19,15 +20,18 @@ def with_seconds(text: str) -> str:
 
 
 class Instant(click.ParamType):
-    """An option that is an instant; the command receives UTC epoch ms."""
+    """An option that is an instant; the command receives UTC epoch ms. One that is a `lower_bound` may be 0."""
 
     name = "instant"
+
+    def __init__(self, *, lower_bound: bool = False) -> None:
+        self._parse = parse_lower_bound if lower_bound else parse_instant
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):  # a default
             return value
         try:
-            return parse_instant(with_seconds(value))
+            return self._parse(with_seconds(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 

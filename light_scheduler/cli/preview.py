@@ -51,7 +51,11 @@ _ASSUMED = "preview"
     help="Tenant of the schedule. The instants of --jitter depend on it.",
 )
 @click.option(
-    "--from", "accepted", type=Instant(), metavar="INSTANT", help="When the schedule would be accepted. Default: now."
+    "--from",
+    "accepted",
+    type=Instant(lower_bound=True),
+    metavar="INSTANT",
+    help="When the schedule would be accepted. Default: now.",
 )
 @click.option(
     "--count", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Number of firings to show."

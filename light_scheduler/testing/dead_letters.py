@@ -19,8 +19,9 @@ from light_scheduler.tables.views import QueryError
 from light_scheduler.web.dead_letter_documents import DeadLetterPage, FoundLetter
 from light_scheduler.web.dead_letters import DeadLetterParameters
 from light_scheduler.web.parameters import checked, read_parameters
-from light_scheduler.wire import change_record, decode_history, encode_history, history_key, parse_instant
+from light_scheduler.wire import change_record, decode_history, encode_history, history_key
 from light_scheduler.wire.events import CHANGES_PARTITION
+from light_scheduler.wire.instants import parse_lower_bound
 from light_scheduler.wire.redrive import (
     deciding_key,
     redriven_command,
@@ -36,7 +37,7 @@ def page_of(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
     """Return the JSON of all dead letters that are asked for. Raises InvalidCommand."""
     try:
         parameters = read_parameters(DeadLetterParameters, MultiDict(question.parameters))
-        since = 0 if parameters.since is UNSET else checked("since", parse_instant, parameters.since)
+        since = 0 if parameters.since is UNSET else checked("since", parse_lower_bound, parameters.since)
     except QueryError as error:
         raise InvalidCommand(error.field, error.reason) from None
     found = [each for each in _letters(scheduler) if each.record.timestamp >= since and parameters.select(each)]

@@ -26,7 +26,7 @@ from light_scheduler.web.preview import PreviewParameters, command_of
 from light_scheduler.web.why import standing_of
 from light_scheduler.web.why_document import why_document
 from light_scheduler.wire import decode_history, history_key
-from light_scheduler.wire.instants import parse_instant
+from light_scheduler.wire.instants import parse_lower_bound
 from light_scheduler.wire.json_commands import json_name
 
 from .dead_letters import detail_of, page_of, redriven
@@ -84,7 +84,7 @@ def _page(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
 def _history_since(question: Question[Any], scheduler: MemoryScheduler) -> tuple[int, list[HistoryEvent]]:
     """Return the instant to look back to, and the events since then in order. Raises InvalidCommand."""
     try:
-        since = parse_instant(question.parameters.get("since", str(scheduler.clock.now() - DAY_MS)))
+        since = parse_lower_bound(question.parameters.get("since", str(scheduler.clock.now() - DAY_MS)))
     except ValueError as error:
         raise InvalidCommand("since", str(error)) from None
     key = history_key(question.tenant, question.id)
@@ -119,7 +119,7 @@ def _preview(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
     try:
         parameters = read_parameters(PreviewParameters, MultiDict(question.parameters))
         accepted = parameters.accepted
-        now = scheduler.clock.now() if accepted is UNSET else checked("from", parse_instant, accepted)
+        now = scheduler.clock.now() if accepted is UNSET else checked("from", parse_lower_bound, accepted)
         command = command_of(question.body or b"", now)
         assert isinstance(command, ScheduleCommand)
         firings = list(islice(first_due_times(command), parameters.count))

@@ -25,7 +25,7 @@ from .guard import IDENTITY, refuse_hidden
 from .history import DAY_MS, place_of
 from .looking_back import Log, OpenLog, Waiting, look_back, opened
 from .parameters import checked, read_parameters
-from .text_forms import INSTANT, TENANT, described
+from .text_forms import LOWER_BOUND, TENANT, described
 from .turns import Turns
 
 _OF_NO_ID = history_key("", None)
@@ -38,7 +38,7 @@ class ChangeParameters(msgspec.Struct, frozen=True, kw_only=True):
     tenant: Annotated[str, described("Only changes that are about this tenant alone.", TENANT)] | UnsetType = UNSET
     since: (
         Annotated[
-            str, described("Only changes since this instant: UTC epoch ms, or RFC 3339; default: a day.", INSTANT)
+            str, described("Only changes since this instant: UTC epoch ms, or RFC 3339; default: a day.", LOWER_BOUND)
         ]
         | UnsetType
     ) = UNSET

@@ -28,7 +28,7 @@ from .looking_back import OpenLog, look_back, opened
 from .parameters import checked, read_parameters
 from .problems import ProblemError
 from .redrive import Redrive
-from .text_forms import ID, INSTANT, TENANT, described
+from .text_forms import ID, LOWER_BOUND, TENANT, described
 from .turns import Turns
 
 Cause = Literal["rejected", "refused", "missed", "unacknowledged"]
@@ -45,7 +45,7 @@ class DeadLetterParameters(msgspec.Struct, frozen=True, kw_only=True):
     since: (
         Annotated[
             str,
-            described("Only those since this instant: UTC epoch ms, or RFC 3339; default: the beginning.", INSTANT),
+            described("Only those since this instant: UTC epoch ms, or RFC 3339; default: the beginning.", LOWER_BOUND),
         ]
         | UnsetType
     ) = UNSET

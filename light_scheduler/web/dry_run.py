@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from light_scheduler.clock import Clock
 from light_scheduler.dry_run import Delivery, DryRun
 from light_scheduler.settings import Settings
-from light_scheduler.wire.instants import parse_instant
+from light_scheduler.wire.instants import parse_instant, parse_lower_bound
 
 from .dry_run_document import DryRunDocument
 from .guard import refuse_hidden
@@ -21,7 +21,7 @@ from .parameters import checked, read_parameters
 from .problems import ProblemError
 from .sliced_turns import SlicedTurns
 from .slices import LoopTime
-from .text_forms import INSTANT, described
+from .text_forms import INSTANT, LOWER_BOUND, described
 
 MOST_TIME_S = 0.25
 """Processor time for one dry run."""
@@ -42,7 +42,7 @@ class DryRunParameters(msgspec.Struct, frozen=True, kw_only=True):
     accepted: (
         Annotated[
             str,
-            described("Instant at which all commands arrive: UTC epoch ms, or RFC 3339. Default: now.", INSTANT),
+            described("Instant at which all commands arrive: UTC epoch ms, or RFC 3339. Default: now.", LOWER_BOUND),
         ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="from")
@@ -67,7 +67,7 @@ class DryRunHandlers:
         parameters = read_parameters(DryRunParameters, request.query)
         start, until = self._clock.now(), parameters.until
         if parameters.accepted is not UNSET:
-            start = checked("from", parse_instant, parameters.accepted)
+            start = checked("from", parse_lower_bound, parameters.accepted)
         end = start + DAY_MS if until is UNSET else checked("until", parse_instant, until)
         if end < start:
             raise ProblemError(HTTPStatus.BAD_REQUEST, "until: is before `from`", parameter="until")

@@ -15,13 +15,13 @@ from light_scheduler.model import SCHEDULE_EVENTS, EventType, HistoryEvent
 from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, QueryError
 from light_scheduler.wire import CommandRecord, decode_history, history_key
 from light_scheduler.wire.fields import closest, parse_id, parse_tenant
-from light_scheduler.wire.instants import parse_instant
+from light_scheduler.wire.instants import parse_lower_bound
 
 from .cursors import Cursors
 from .history_page import HistoryPage
 from .looking_back import OpenLog, SearchPosition, look_back, opened
 from .parameters import checked, read_parameters
-from .text_forms import INSTANT, described
+from .text_forms import LOWER_BOUND, described
 from .turns import Turns
 
 DAY_MS = 86_400_000
@@ -31,7 +31,9 @@ class HistoryParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a history."""
 
     since: (
-        Annotated[str, described("Only events since this instant: UTC epoch ms, or RFC 3339; default: a day.", INSTANT)]
+        Annotated[
+            str, described("Only events since this instant: UTC epoch ms, or RFC 3339; default: a day.", LOWER_BOUND)
+        ]
         | UnsetType
     ) = UNSET
     event: Annotated[
@@ -104,4 +106,4 @@ def place_of(since: str | UnsetType, cursor: str | UnsetType, default: int) -> S
     """Return where a search begins; `default` is the instant at which it ends unless it is told. Raises QueryError."""
     if cursor is not UNSET:
         return SearchPosition.of(cursor)
-    return SearchPosition(default if since is UNSET else checked("since", parse_instant, since))
+    return SearchPosition(default if since is UNSET else checked("since", parse_lower_bound, since))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.tables.counts import Counts
 from light_scheduler.tables.views import QueryError
-from light_scheduler.wire.instants import format_instant, parse_instant
+from light_scheduler.wire.instants import format_instant, parse_instant, parse_lower_bound
 
 from .parameters import optional
 from .slices import pieces
@@ -45,7 +45,7 @@ def intervals_asked(parameters: IntervalParameters, now: int) -> Intervals:
     """Return the intervals that a request asks for. Raises QueryError naming the parameter at fault."""
     by = parameters.by
     length = MINUTES[by]
-    due_from = optional("due_from", parse_instant, parameters.due_from)
+    due_from = optional("due_from", parse_lower_bound, parameters.due_from)
     due_to = optional("due_to", parse_instant, parameters.due_to)
     begin = (now if due_from is None else due_from) // MINUTE_MS // length * length
     end = begin + USUAL[by] * length if due_to is None else -(-due_to // (MINUTE_MS * length)) * length

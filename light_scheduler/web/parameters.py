@@ -15,9 +15,9 @@ from multidict import MultiMapping
 from light_scheduler.model import State
 from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, Lane, Query, QueryError, Sort
 from light_scheduler.wire.fields import closest, parse_labels, parse_tenant, parse_topic
-from light_scheduler.wire.instants import parse_instant
+from light_scheduler.wire.instants import parse_instant, parse_lower_bound
 
-from .text_forms import INSTANT, PART, TOPIC, described
+from .text_forms import INSTANT, LOWER_BOUND, PART, TOPIC, described
 
 T = TypeVar("T")
 P = TypeVar("P", bound=msgspec.Struct)
@@ -58,7 +58,7 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
         str, described("Only schedules with this text somewhere in a label, written as `name=value`.", PART)
     ] = ""
     due_from: (
-        Annotated[str, described(f"Only schedules due at this instant or later: {_INSTANT}", INSTANT)] | UnsetType
+        Annotated[str, described(f"Only schedules due at this instant or later: {_INSTANT}", LOWER_BOUND)] | UnsetType
     ) = UNSET
     due_to: Annotated[str, described(f"Only schedules due before this instant: {_INSTANT}", INSTANT)] | UnsetType = (
         UNSET
@@ -92,7 +92,7 @@ def list_query(
         state=None if parameters.state is UNSET else parameters.state,
         labels=checked("label", parse_labels, ",".join(filter(None, parameters.label))),
         label_contains=parameters.label_contains,
-        due_from=optional("due_from", parse_instant, parameters.due_from),
+        due_from=optional("due_from", parse_lower_bound, parameters.due_from),
         due_to=optional("due_to", parse_instant, parameters.due_to),
         sort=parameters.sort,
         limit=parameters.limit,

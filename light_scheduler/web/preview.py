@@ -19,7 +19,7 @@ from light_scheduler.model import DEFAULT_TENANT, Command, ScheduleCommand
 from light_scheduler.wire import UnsentRecord, json_command
 from light_scheduler.wire.build import FIELDS_OF, TargetMissing, command_from
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
-from light_scheduler.wire.instants import parse_instant
+from light_scheduler.wire.instants import parse_lower_bound
 from light_scheduler.wire.json_commands import JSON, json_name
 
 from .documents import PreviewDocument
@@ -29,7 +29,7 @@ from .problems import ProblemError, ProblemType
 from .query_durations import refuse_bare_durations
 from .sliced_turns import SlicedTurns
 from .slices import LoopTime
-from .text_forms import INSTANT, described
+from .text_forms import LOWER_BOUND, described
 
 MOST_FIRINGS = 1_000
 
@@ -49,7 +49,7 @@ class PreviewParameters(msgspec.Struct, frozen=True, kw_only=True):
     accepted: (
         Annotated[
             str,
-            described("When the schedule would be accepted: UTC epoch ms, or RFC 3339. Default: now.", INSTANT),
+            described("When the schedule would be accepted: UTC epoch ms, or RFC 3339. Default: now.", LOWER_BOUND),
         ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="from")
@@ -132,7 +132,9 @@ class PreviewHandlers:
 
     def _accepted(self, parameters: PreviewParameters) -> int:
         return (
-            self._clock.now() if parameters.accepted is UNSET else checked("from", parse_instant, parameters.accepted)
+            self._clock.now()
+            if parameters.accepted is UNSET
+            else checked("from", parse_lower_bound, parameters.accepted)
         )
 
 

@@ -25,6 +25,9 @@ _MILLISECONDS = (
 INSTANT: Mapping[str, Any] = {"anyOf": [{"pattern": _MILLISECONDS}, {"format": "date-time"}]}
 """UTC epoch ms, or RFC 3339 with an offset."""
 
+LOWER_BOUND: Mapping[str, Any] = {"anyOf": [{"pattern": "^0$"}, *INSTANT["anyOf"]]}
+"""An instant, or 0: from 1970 on."""
+
 
 def described(description: str, form: Mapping[str, Any]) -> Meta:
     """Return what the schema of a text of this form says."""

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from light_scheduler.model import State
 
 from .parameters import PARTITION_EXAMPLE, PartitionName
-from .text_forms import INSTANT, TOPIC, described
+from .text_forms import INSTANT, LOWER_BOUND, TOPIC, described
 
 By = Literal["minute", "hour", "day"]
 GroupedBy = Literal["tenant", "target", "partition"]
@@ -23,7 +23,8 @@ class IntervalParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     by: Annotated[By, Meta(description="Length of the intervals. Days are UTC.")] = "hour"
     due_from: (
-        Annotated[str, described(f"The first of them has this instant; default: now. {_INSTANT}", INSTANT)] | UnsetType
+        Annotated[str, described(f"The first of them has this instant; default: now. {_INSTANT}", LOWER_BOUND)]
+        | UnsetType
     ) = UNSET
     due_to: (
         Annotated[

@@ -31,7 +31,7 @@ from .history import DAY_MS, events_of, place_of
 from .looking_back import MOST_TIME_S, Found, SearchPosition, look_back, opened
 from .parameters import checked, read_parameters
 from .problems import MissingPartition, ProblemError
-from .text_forms import INSTANT, described
+from .text_forms import LOWER_BOUND, described
 from .turns import Turns
 from .why_document import why_document
 from .worker import Worker
@@ -52,7 +52,9 @@ class WhyParameters(msgspec.Struct, frozen=True, kw_only=True):
     since: (
         Annotated[
             str,
-            described("Look back in the history to this instant: UTC epoch ms, or RFC 3339; default: a day.", INSTANT),
+            described(
+                "Look back in the history to this instant: UTC epoch ms, or RFC 3339; default: a day.", LOWER_BOUND
+            ),
         ]
         | UnsetType
     ) = UNSET

@@ -37,6 +37,11 @@ def parse_instant(text: str) -> int:
     raise ValueError(f"{text[:_MAX_CHARACTERS]!r} is not an instant: {_LIKE}")
 
 
+def parse_lower_bound(text: str) -> int:
+    """Return an instant from which on something is looked at, in UTC epoch ms: as `parse_instant`, or 0."""
+    return 0 if text == "0" else parse_instant(text)
+
+
 def format_instant(ms: int) -> str:
     """Write an instant (UTC epoch ms, up to the year 9999) as RFC 3339 in UTC with milliseconds."""
     moment = _EPOCH + timedelta(milliseconds=ms)

@@ -29,7 +29,9 @@ Examples:
 
 
 @click.command("audit", epilog=_EXAMPLES)
-@click.option("--from", "start", type=Instant(), default=0, metavar="INSTANT", help="Audit from this instant on.")
+@click.option(
+    "--from", "start", type=Instant(lower_bound=True), default=0, metavar="INSTANT", help="Audit from this instant on."
+)
 @click.option(
     "--to", "end", type=Instant(), metavar="INSTANT", help="Audit until this instant. Default: 10 seconds ago."
 )

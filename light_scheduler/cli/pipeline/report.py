@@ -25,7 +25,9 @@ Examples:
 
 
 @click.command("report", epilog=_EXAMPLES)
-@click.option("--from", "start", type=Instant(), default=0, metavar="INSTANT", help="Report from this instant on.")
+@click.option(
+    "--from", "start", type=Instant(lower_bound=True), default=0, metavar="INSTANT", help="Report from this instant on."
+)
 @click.option("--to", "end", type=Instant(), metavar="INSTANT", help="Report until this instant.")
 @click.option("--archive", metavar="PATH", help="Read this table, which `archive` wrote, instead of the topic.")
 @report_option

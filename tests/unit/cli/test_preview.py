@@ -83,6 +83,11 @@ def test_the_jitter_of_a_schedule_with_a_key_and_no_id_is_that_of_the_key() -> N
     assert due_times(*rule) == due_times(*rule, "--id", "preview")
 
 
+def test_it_may_begin_with_1970() -> None:
+    result = CliRunner().invoke(cli, ["preview", "--from", "0", "--every", "1h", "--count", "2", "--json"])
+    assert json.loads(result.stdout) == {"next": [HOUR, 2 * HOUR]}
+
+
 def test_it_counts_from_now_unless_told_otherwise() -> None:
     before = SystemClock().now()
     result = CliRunner().invoke(cli, ["preview", "--after", "1h", "--json"])

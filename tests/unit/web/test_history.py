@@ -69,6 +69,7 @@ async def test_it_looks_back_a_day_or_to_the_instant_that_is_named(workers: Any,
     assert [len(page["events"]) for page in await pages(workers[0])] == [1]
     assert [len(page["events"]) for page in await pages(workers[0], since=str(NOW - 30 * HOUR))] == [2]
     assert [len(page["events"]) for page in await pages(workers[0], since="2030-01-01T00:00:00Z")] == [0]
+    assert [len(page["events"]) for page in await pages(workers[0], since="0")] == [2]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])

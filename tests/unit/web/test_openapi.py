@@ -23,7 +23,7 @@ from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
 from light_scheduler.web.openapi import openapi_document
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.web.requested import requested
-from light_scheduler.web.text_forms import INSTANT
+from light_scheduler.web.text_forms import INSTANT, LOWER_BOUND
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.instants import FIRST_PLAUSIBLE, parse_instant
 
@@ -104,6 +104,11 @@ def test_parts_of_texts_have_the_pattern_that_workers_hold_them_to(name: str, te
         assert not re.search(pattern, text)
     else:
         assert re.search(pattern, text)
+
+
+def test_only_lower_bounds_may_be_0() -> None:
+    assert not any(re.search(form["pattern"], "0") for form in INSTANT["anyOf"] if "pattern" in form)
+    assert any(re.search(form["pattern"], "0") for form in LOWER_BOUND["anyOf"] if "pattern" in form)
 
 
 def of_the_path(operation: str) -> str:

@@ -54,6 +54,13 @@ async def test_headers_that_change_no_time_are_taken(workers: Any) -> None:
     assert (await workers[0].ask("POST", f"{PREVIEW}?count=1", 200, body))["next"] == [NOW + MINUTE]
 
 
+async def test_it_may_begin_with_1970(workers: Any) -> None:
+    assert await workers[0].json(PREVIEW, **{"from": "0", "every": "1h", "count": "2"}) == {"next": [HOUR, 2 * HOUR]}
+    body = {"trigger": {"after": "1h"}}
+    assert await workers[0].ask("POST", f"{PREVIEW}?from=0", 200, body) == {"next": [HOUR]}
+    assert (await workers[0].json(PREVIEW, status=400, at="0"))["parameter"] == "at"
+
+
 async def test_the_jitter_of_a_command_with_a_key_and_no_id_is_that_of_the_key(workers: Any) -> None:
     rule = {"trigger": {"every": "1h", "jitter": "10m"}}
     by_key, by_id, other = [
@@ -91,6 +98,7 @@ async def test_it_begins_where_it_is_told_to(workers: Any) -> None:
         ({"backoff": "1000,2s"}, "backoff"),
         ({"backoff": "initial=5 factor=2"}, "backoff"),
         ({"from": "soon"}, "from"),
+        ({"from": "1"}, "from"),
         ({"count": "1001"}, "count"),
         ({"corn": "@daily"}, "corn"),
         ({"ttl": "5"}, "ttl"),

@@ -70,6 +70,7 @@ async def test_a_range_can_reach_to_the_last_instant(cluster: Any, workers: Any,
 
 EARLY = [
     ({"due_from": "1970-01-01T00:00:00Z"}, 0),
+    ({"due_from": "0"}, 0),
     ({"due_from": "1970-01-02T03:00:00Z", "due_to": "1970-01-02T05:00:00Z"}, DAY + 3 * HOUR),
     ({"by": "day", "due_from": "100000000000"}, 99_964_800_000),
 ]

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.wire import format_instant, instant_of, parse_instant
-from light_scheduler.wire.instants import FIRST_PLAUSIBLE
+from light_scheduler.wire.instants import FIRST_PLAUSIBLE, parse_lower_bound
+
+
+def test_a_lower_bound_may_be_0() -> None:
+    assert parse_lower_bound("0") == 0
+    assert parse_lower_bound("1767225600000") == parse_instant("1767225600000")
+    with pytest.raises(ValueError, match="looks like seconds"):
+        parse_lower_bound("1")
 
 
 @pytest.mark.parametrize(

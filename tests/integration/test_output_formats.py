@@ -130,6 +130,7 @@ async def invoke(*arguments: str) -> Any:
     return ran
 
 
+@pytest.mark.soak
 async def test_programs_can_read_what_each_command_prints(found: dict[str, str]) -> None:
     async def printed(name: str, format: str) -> str:
         if name == "delays remove":

@@ -18,7 +18,7 @@ from light_scheduler.pipeline.kafka.marks import NOTHING_WRITTEN, Mark, MarkedPr
 from light_scheduler.pipeline.topics import register
 from light_scheduler.testing import Kafka
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.soak]
 
 
 @pytest.fixture
@@ -111,7 +111,6 @@ class TestTables:
         assert set(committed(session, kafka, topic)) <= set(range(50))  # the other task's, or nothing
 
 
-@pytest.mark.soak
 def test_a_micro_batch_that_is_run_again_is_written_once(
     session: SparkSession, kafka: Kafka, topic: str, prefix: str, tmp_path: Path
 ) -> None:

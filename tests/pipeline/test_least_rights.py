@@ -20,7 +20,7 @@ from light_scheduler.kafka.rights import Right, acl_commands
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.usefixtures("this_session")]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.usefixtures("this_session"), pytest.mark.soak]
 
 KIND = "SCRAM-SHA-512"
 RUN_WITH: dict[str, Any] = {"report": (), "audit": pytest.mark.soak, "load": pytest.mark.soak}

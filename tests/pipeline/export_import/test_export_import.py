@@ -41,6 +41,7 @@ def test_the_table_has_what_counts_in_words_and_in_full(spark: SparkSession, exp
     assert (backoff.attempt, backoff.backoff) == (3, "initial=5000 factor=2.5 max=3600000 attempts=50 jitter=0.1")
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("compiled_plans")
 def test_schedules_are_restored_where_they_were_and_as_they_were(
     spark: SparkSession, kafka: Kafka, applications: tuple[Settings, Settings], exported: importing.ImportOptions
@@ -52,7 +53,8 @@ def test_schedules_are_restored_where_they_were_and_as_they_were(
     assert pending(kafka, applications[1]) == wanted
 
 
-@pytest.mark.parametrize("format", [pytest.param("json", marks=pytest.mark.soak), "delta"])
+@pytest.mark.parametrize("format", ["json", "delta"])
+@pytest.mark.soak
 def test_other_formats_lose_nothing(
     spark: SparkSession,
     kafka: Kafka,

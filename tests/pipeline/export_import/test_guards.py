@@ -38,11 +38,10 @@ from light_scheduler.wire.state import bulk_part_key
 
 from .test_more_partitions import more_partitions
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.soak]
 
 
 class TestGuards:
-    @pytest.mark.soak
     def test_nothing_is_added_to_schedules_that_are_there_unless_it_is_asked_for(
         self,
         spark: SparkSession,
@@ -116,7 +115,6 @@ class TestGuards:
         with pytest.raises(JobError, match="partition: 7 is none of 2"):
             importing.main(spark, replace(exported, table=str(tmp_path / "changed")))
 
-    @pytest.mark.soak
     def test_two_commands_topics_become_one_unless_an_id_is_in_both(
         self,
         spark: SparkSession,
@@ -140,7 +138,6 @@ class TestGuards:
         assert written == importing.ImportSummary(4, 4)
         assert [stored for _, stored in pending(kafka, new)] == IMPORTED
 
-    @pytest.mark.soak
     def test_nothing_is_imported_beside_a_bulk_command_that_is_at_work(
         self,
         spark: SparkSession,
@@ -154,7 +151,6 @@ class TestGuards:
         write(applications[1], 0, (bulk_part_key(3), None))
         assert importing.main(spark, exported).written == 4
 
-    @pytest.mark.soak
     def test_two_imports_do_not_run_at_once(self, kafka: Kafka, applications: tuple[Settings, Settings]) -> None:
         names = applications[1].topics
         cluster = Cluster(kafka.bootstrap_servers)

@@ -20,7 +20,7 @@ from light_scheduler.pipeline.load.stream_files import SparkCheckpoint, files_of
 from light_scheduler.pipeline.topics import cluster_id
 from light_scheduler.testing import Kafka
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.soak]
 
 
 def test_of_the_files_of_all_looks_those_of_one_are_collected(

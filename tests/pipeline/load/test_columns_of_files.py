@@ -16,7 +16,7 @@ from light_scheduler.cli.pipeline.running import reason_of
 from light_scheduler.errors import JobError
 from light_scheduler.testing import Kafka
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.soak]
 
 SET = {"target-topic": "t", "at": str(AT)}
 TOPICS = {"a": "id,target_topic,payload\na,one,x\n", "b": "id,payload,target_topic\nb,x,two\n"}
@@ -66,7 +66,7 @@ def test_a_csv_file_may_have_a_column_without_a_name(load: Load, folder: Path) -
     assert load(folder, format="csv", constants=SET, ignored=("_c0",)).sent == 2
 
 
-@pytest.mark.parametrize("format", ["parquet", pytest.param("csv", marks=pytest.mark.soak), "json"])
+@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
 def test_a_folder_without_files_is_an_error_with_what_to_do(load: Load, folder: Path, format: str) -> None:
     with pytest.raises(JobError, match=rf"rows has no file, .* of the format {format}.*: put one there"):
         load(folder, format=format, constants=SET, refused=str(folder.parent / "refused"), every_s=1.0)
@@ -79,7 +79,7 @@ def test_what_is_refused_is_not_written_into_the_folder_that_is_loaded(load: Loa
             load(folder, format="json", constants=SET, **{option: str(folder / "more")})
 
 
-@pytest.mark.parametrize("format", ["parquet", pytest.param("csv", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("format", ["parquet", "csv"])
 def test_a_column_in_the_names_of_folders_is_text(
     load: Load, kafka: Kafka, topic: str, folder: Path, format: str
 ) -> None:

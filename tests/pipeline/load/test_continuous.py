@@ -22,7 +22,7 @@ from light_scheduler.pipeline.load import LoadOptions, LoadSummary, following, m
 from light_scheduler.pipeline.load.following import follow_files, stream_of
 from light_scheduler.testing import Kafka
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.soak]
 
 
 @pytest.fixture
@@ -50,7 +50,6 @@ def rows(path: Path, *ids: str) -> None:
     aside.rename(path)
 
 
-@pytest.mark.soak
 def test_files_are_loaded_as_they_come_each_row_once(
     spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:
@@ -101,7 +100,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("is_there_at_the_start", [False, pytest.param(True, marks=pytest.mark.every_case)])
-@pytest.mark.parametrize("format", ["csv", pytest.param("json", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("format", ["csv", "json"])
 def test_a_malformed_row_is_refused_and_the_load_goes_on(
     spark: SparkSession,
     load: Load,
@@ -206,7 +205,6 @@ def stopped_after_one_batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.mark.soak
 def test_what_was_not_loaded_at_a_stop_is_loaded_by_the_next_one_however_old_the_files_are(
     load: Load, sent: Callable[[int], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +240,6 @@ def test_a_stop_between_two_batches_is_no_failure(
     assert loaded == [1]
 
 
-@pytest.mark.soak
 def test_versions_of_a_delta_table_are_loaded_as_they_come(
     spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:

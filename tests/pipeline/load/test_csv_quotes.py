@@ -13,7 +13,7 @@ from support.loading import AT, Load, commands, going_on, put
 from light_scheduler.errors import JobError
 from light_scheduler.testing import Kafka
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.soak]
 
 HEADER = "id,target_topic,payload\n"
 OPEN_HEADER = 'id,target_topic,"payload\nb,t,x\n'

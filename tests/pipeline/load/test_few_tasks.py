@@ -21,7 +21,7 @@ from light_scheduler.pipeline.load import _CONFIGS, few_tasks
 from light_scheduler.pipeline.load.commits import Commit, CommitLog
 from light_scheduler.pipeline.load.copies import copies
 
-pytestmark = [pytest.mark.pipeline]
+pytestmark = [pytest.mark.pipeline, pytest.mark.soak]
 
 FILES = 40
 MOST = 8

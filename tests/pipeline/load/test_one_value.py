@@ -13,7 +13,7 @@ from light_scheduler.errors import JobError
 from light_scheduler.pipeline.load import one_value
 from light_scheduler.testing import Kafka
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.soak]
 
 SET = {"target-topic": "t", "at": str(AT)}
 WITH_MORE = [
@@ -122,7 +122,7 @@ NO_ROWS = ['[] {"id": "b"}', '5 {"id": "b"}', 'null {"id": "b"}', '"x" {"id": "b
 """Lines of which no row is read, by what they begin with."""
 
 
-@pytest.mark.parametrize("checkpoint", [pytest.param(None, marks=pytest.mark.soak), "checkpoint"])
+@pytest.mark.parametrize("checkpoint", [None, "checkpoint"])
 def test_a_file_of_which_no_row_is_read_is_refused_and_named(
     spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path, checkpoint: str | None
 ) -> None:

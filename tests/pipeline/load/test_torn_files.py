@@ -16,7 +16,7 @@ from support.loading import AT, Load, going_on
 
 from light_scheduler.cli.pipeline.running import reason_of
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.soak]
 
 
 def put(path: Path, *ids: str, change: Callable[[bytes], bytes] = lambda content: content) -> None:

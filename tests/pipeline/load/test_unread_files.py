@@ -11,7 +11,7 @@ from support.loading import AT, Load, commands, meanwhile, parquet
 from light_scheduler.errors import JobError
 from light_scheduler.testing import Kafka
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.soak]
 
 SET = {"target-topic": "t", "at": str(AT)}
 ALL = {"recursiveFileLookup": "true"}
@@ -33,7 +33,7 @@ def put(path: Path, id: str, format: str = "json") -> None:
 
 @pytest.mark.parametrize(
     "format",
-    ["json", pytest.param("csv", marks=pytest.mark.every_case), pytest.param("parquet", marks=pytest.mark.soak)],
+    ["json", pytest.param("csv", marks=pytest.mark.every_case), "parquet"],
 )
 @pytest.mark.parametrize(
     ("read", "unread", "why"),

@@ -590,8 +590,9 @@ def load_settings(
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for origin, layer in layers:
-        for name in layer:
-            values.pop(_twin(name), None)
+        for name, value in layer.items():
+            if value is not None:  # an empty variable sets nothing
+                values.pop(_twin(name), None)
         values |= layer
         origins |= dict.fromkeys(layer, origin)
     settings = Settings(**values).from_origins({name: origins[name] for name in values})

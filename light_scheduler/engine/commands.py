@@ -137,14 +137,26 @@ def _is_owed(trigger: FixedRate | Cron, planned: int, current: Entry) -> bool:
     return _is_another(planned, current) and (following is None or following > _latest_delivered(current))
 
 
+def _is_to_come(current: Entry) -> bool:
+    """Return whether the firing of what fires once was not delivered yet."""
+    return isinstance(current.schedule.trigger, Once) and current.progress.due != NEVER
+
+
 def _is_another(planned: int, current: Entry) -> bool:
     """Return whether a series has no firing at an instant up to what it delivered; what fires once has that only."""
-    trigger = current.schedule.trigger
-    return (
-        not isinstance(trigger, Once | Backoff)
-        and planned != _latest_delivered(current)
-        and not is_planned(trigger, planned)
-    )
+    schedule = current.schedule
+    if isinstance(schedule.trigger, Once | Backoff) or planned == _latest_delivered(current):
+        return False
+    return planned < _beginning(schedule) or not is_planned(schedule.trigger, planned)
+
+
+def _beginning(schedule: Schedule) -> int:
+    """Return before which instant a series had no times."""
+    if schedule.bounds is not None and schedule.bounds.start is not None:
+        return schedule.bounds.start
+    trigger = schedule.trigger
+    anchor = trigger.anchor if isinstance(trigger, FixedRate) else None
+    return schedule.accepted_at if anchor is None else anchor + 1
 
 
 def _paused(current: Entry, outcome: Outcome, event: EventType, *, paused: bool) -> Decision:
@@ -213,7 +225,7 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
     trigger, planned = begin(command, now)
     delivered = _latest_delivered(current)
     taken = max(delivered, _queued_beside(trigger, current))
-    is_owed = isinstance(trigger, Once) and _is_another(planned, current)
+    is_owed = isinstance(trigger, Once) and (_is_to_come(current) or _is_another(planned, current))
     following = planned if is_owed else _first_after(taken, trigger, planned, command.bounds)
     schedule = replace(
         current.schedule,

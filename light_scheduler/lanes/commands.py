@@ -7,7 +7,7 @@ from functools import partial
 
 from light_scheduler.engine import FairQueue, check_bulk, check_tenant, decide, distributed, with_default_target
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import BulkCommand, Command, Entry
+from light_scheduler.model import BulkCommand, Command, Entry, ScheduleCommand
 from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.wire import CommandRecord, with_key_of
 from light_scheduler.wire.build import TargetMissing
@@ -60,7 +60,7 @@ class Commands:
         self._condemned = condemned
         self._dialect = context.dialect
         self._limits = context.limits
-        self._in_turn = context.turns.key
+        self._turns = context.turns
         self._now = transaction.now
         self._overlay = transaction.overlay
         self._tenants = transaction.tenants
@@ -165,7 +165,7 @@ class Commands:
                 self._moving.returned(identity(command.tenant, command.id), origin)
             if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
                 check_tenant(command, tenant)
-                command = distributed(command, tenant, self._in_turn)
+                command = distributed(command, tenant, self._turns.key)
             if isinstance(command, BulkCommand) and command.selection is not None:
                 self._begin(record, command, origin)
             else:
@@ -275,6 +275,8 @@ class Commands:
             if limited is not None:
                 self._quotas.check_room(limited)
         record_decision(self._transaction, name, current, decision)
+        if self._tenants and decision.entry is not None and isinstance(command, ScheduleCommand):
+            self._turns.accept(command.tenant, decision.entry.schedule.target)
         if limited is not None:
             self._lending.ask_ahead(limited)
         self._transaction.outcomes[decision.outcome] += 1

@@ -38,8 +38,7 @@ MOST_TIME_S = 0.25
 
 _ELSEWHERE = ("command", "reply-topic", "reply-partition", "correlation-id")
 
-_ASSUMED_ID = "preview"
-_ASSUMED_TARGET = {"topic": "preview"}
+_ASSUMED_ID = _ASSUMED_TARGET = "preview"
 """A preview is about times: it needs no target, though a command does."""
 
 
@@ -86,7 +85,7 @@ class PreviewHandlers:
         parameters = read_parameters(RuleParameters, request.query)
         accepted = self._accepted(parameters)
         key = None if parameters.key is UNSET else parameters.key.encode()
-        given: dict[str, Any] = {"target-topic": _ASSUMED_TARGET["topic"], "command": "schedule"}
+        given: dict[str, Any] = {"target-topic": _ASSUMED_TARGET, "command": "schedule"}
         if key is None:
             given["id"] = _ASSUMED_ID
         for field in _FIELDS:
@@ -143,9 +142,8 @@ def command_of(body: bytes, accepted: int) -> Command:
     value = json_command(body, {"command": "schedule"}, {"id": _ASSUMED_ID})
     try:
         return JSON.decode(UnsentRecord(None, value, (), accepted))
-    except TargetMissing:
-        targeted = json_command(value, {}, {"target": _ASSUMED_TARGET})
-        return JSON.decode(UnsentRecord(None, targeted, (), accepted))
+    except TargetMissing as error:
+        return error.command  # where it goes to makes no difference
 
 
 async def _reckoned(decode: Callable[[], Command], count: int) -> list[int]:

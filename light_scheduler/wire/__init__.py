@@ -22,7 +22,8 @@ from .events import (
 from .firing import firing_headers, parse_firing
 from .ids import derived_id, record_id, time_ordered_id
 from .instants import format_instant, instant_of, parse_instant
-from .json_commands import command_schema, json_command
+from .json_commands import json_command
+from .json_schema import command_schema
 from .partitioner import partition_for
 from .record import CommandRecord, UnsentRecord, with_key_of
 from .trigger_fields import trigger_fields

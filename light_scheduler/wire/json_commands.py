@@ -15,7 +15,7 @@ null value. `json` payloads are delivered with the very bytes they have here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -24,7 +24,7 @@ import msgspec
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, Entry, Headers
 
-from .backoff import INTERVALS, PARTS, backoff_of_list, backoff_of_parts
+from .backoff import backoff_of_list, backoff_of_parts
 from .build import command_from, envelope_from
 from .content_type import CONTENT_TYPE, is_json_command
 from .dialect import Envelope, Plain, PlainTask
@@ -42,27 +42,13 @@ from .fields import (
 )
 from .fired_headers import fired_headers
 from .firing import firing_headers
+from .json_members import AT_TOP, ENTITY_KEY, FIELDS, GROUPS, PATHS, PAYLOADS, USER_HEADERS, WITHIN
 from .json_values import UNREADABLE, is_null, is_whole, read
 from .plain_json_commands import plain_json
 from .record import CommandRecord
 from .requester import REQUESTED_BY
 from .signatures import not_ours
 from .time_rule import TRIGGERS
-
-_ENTITY_KEY = "key"
-_USER_HEADERS = "target.headers"
-_PAYLOADS = ("text", "json", "base64")
-
-_FIELDS: dict[str, str] = {rule.json_path: field for field, rule in RULES.items()}
-_FIELDS |= {field.replace("-", "_"): field for field in RULES}  # at the top as well
-_FIELDS |= {f"trigger.{name}": _FIELDS[name] for name in ("misfire", "misfire_grace")}
-_GROUPS = ("trigger", "target")
-_PATHS = (*_FIELDS, _ENTITY_KEY, _USER_HEADERS, "payload")
-_WITHIN = frozenset({*(path for path in _PATHS if "." in path), *(f"payload.{form}" for form in _PAYLOADS)})
-"""Paths into a member of the object. None is the name of a member."""
-
-_AT_TOP = frozenset({*(path for path in _PATHS if "." not in path), *_GROUPS})
-"""Names of members of the object."""
 
 _Members = dict[str, msgspec.Raw]
 _MEMBERS = msgspec.json.Decoder(_Members)
@@ -81,7 +67,7 @@ def json_command(body: bytes, given: Mapping[str, str], defaults: Mapping[str, A
     contradicts what is told.
     """
     members = _members(body, "body") if body else {}
-    if len(members) > len(_AT_TOP):  # so that those that are not known cost no more than a look at the first of them
+    if len(members) > len(AT_TOP):  # so that those that are not known cost no more than a look at the first of them
         _refuse_unknown(members)
     for name, text in given.items():
         if name in members and not _says(members[name], name, text):
@@ -89,7 +75,7 @@ def json_command(body: bytes, given: Mapping[str, str], defaults: Mapping[str, A
                 name, f"must be {shown(text)} here: that is what the path or a header says. Leave it out"
             )
     used = dict(defaults or {})
-    if "id" in used and _ENTITY_KEY in members and not _is_null(members[_ENTITY_KEY], _ENTITY_KEY):
+    if "id" in used and ENTITY_KEY in members and not _is_null(members[ENTITY_KEY], ENTITY_KEY):
         del used["id"]
     raw = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in {**used, **given}.items()}
     missing = {name for name in raw if name in members and _value(members[name], name) is None}
@@ -99,7 +85,7 @@ def json_command(body: bytes, given: Mapping[str, str], defaults: Mapping[str, A
 def _says(raw: msgspec.Raw, name: str, told: str) -> bool:
     """Return whether a member says what is told elsewhere, or nothing."""
     value = _value(raw, name)
-    rule = RULES.get(_FIELDS.get(name, ""))
+    rule = RULES.get(FIELDS.get(name, ""))
     return value is None or (value if rule is None else _text_of(value, rule)) == told
 
 
@@ -142,14 +128,14 @@ class JsonDialect:
         given: dict[str, Any] = {}
         paths: dict[str, str] = {}
         for path, raw in _flattened(members):
-            if path == _USER_HEADERS:
+            if path == USER_HEADERS:
                 headers = _user_headers(raw) + headers
-            elif path in _FIELDS:
-                field = _FIELDS[path]
+            elif path in FIELDS:
+                field = FIELDS[path]
                 _read(given, field, path, raw)
                 if field in given:
                     paths[field] = path
-            elif path not in (_ENTITY_KEY, "payload"):
+            elif path not in (ENTITY_KEY, "payload"):
                 raise _not_known(path)
         payload = _payload(members.get("payload"))
         key = _entity_key(members, record)
@@ -170,13 +156,13 @@ class JsonDialect:
             return msgspec.structs.replace(envelope, is_tenant_known=False)
         texts = {
             field: text
-            for path, field in _FIELDS.items()
+            for path, field in FIELDS.items()
             if (text := _text_of(_at_path(members, path), RULES[field])) is not None
         }
         has_trigger = members.get("trigger") or any(members.get(field) is not None for field in TRIGGERS)
         if has_trigger and texts.get("command") not in COMMANDS:
             texts["command"] = "schedule"  # only a schedule has a trigger, whatever is wrong with this one
-        named = members.get(_ENTITY_KEY)
+        named = members.get(ENTITY_KEY)
         key = named.encode() if isinstance(named, str) else None
         correlation_id = texts.get("correlation-id")
         envelope = envelope_from(
@@ -204,7 +190,7 @@ class JsonDialect:
 
 def _names_a_tenant_elsewhere(record: CommandRecord, members: dict[str, Any]) -> bool:
     """Return whether a record has a header for the tenant, which JSON does not heed, or a name likely meant for it."""
-    headers = _at_path(members, _USER_HEADERS)
+    headers = _at_path(members, USER_HEADERS)
     given = [*(name for name, _ in record.headers), *(headers if isinstance(headers, dict) else ())]
     controls = (name.removeprefix(CONTROL_PREFIX) for name in given if name.startswith(CONTROL_PREFIX))
     misplaced = (field for field in controls if field == "tenant" or field not in RULES)
@@ -213,79 +199,10 @@ def _names_a_tenant_elsewhere(record: CommandRecord, members: dict[str, Any]) ->
 
 def _unknown_names(members: Mapping[str, Any]) -> Iterator[str]:
     for name, value in members.items():
-        if name in _WITHIN or (name not in _PATHS and name not in _GROUPS):
+        if name in WITHIN or (name not in PATHS and name not in GROUPS):
             yield name
-        if name in (*_GROUPS, "payload") and isinstance(value, dict):
-            yield from (inner for inner in value if f"{name}.{inner}" not in _WITHIN)
-
-
-def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of the JSON form, made from the table that decoding uses.
-
-    `fields` are those that a command may have; a message's own parts are there if its topic is.
-    """
-    top: dict[str, Any] = {
-        _ENTITY_KEY: {
-            "type": ["string", "null"],
-            "description": "Entity key: commands with one key are carried out in order. Default: the record's key.",
-        },
-        "payload": {
-            "description": "Payload of the message. Default: empty. null delivers a tombstone.",
-            "oneOf": [
-                {"type": "null"},
-                *(
-                    {
-                        "type": "object",
-                        "properties": {form: {} if form == "json" else {"type": "string"}},
-                        "required": [form],
-                        "additionalProperties": False,
-                    }
-                    for form in _PAYLOADS
-                ),
-            ],
-        },
-    }
-    groups: dict[str, dict[str, Any]] = {group: {} for group in _GROUPS}
-    if "target-topic" in fields:
-        groups["target"]["headers"] = {
-            "type": ["object", "null"],
-            "additionalProperties": {"type": ["string", "null"]},
-            "propertyNames": {"not": {"pattern": f"^{CONTROL_PREFIX}"}},
-            "description": "Headers of the message, as UTF-8 text.",
-        }
-    else:
-        del top["payload"]
-    for path, field in _FIELDS.items():
-        if field in fields:
-            group, _, name = path.rpartition(".")
-            (groups[group] if group else top)[name] = _schema_of(RULES[field], path)
-    for group, properties in groups.items():
-        if not properties:
-            continue
-        top[group] = {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:light-scheduler:command",
-        "title": "light-scheduler command",
-        "type": "object",
-        "properties": top,
-        "additionalProperties": False,
-    }
-
-
-_OF_INTERVALS = {"items": {"type": ["string", "integer"]}}
-
-
-def _schema_of(rule: FieldRule, path: str) -> dict[str, Any]:
-    also = "" if path == rule.json_path else f" The same as {rule.json_path}: give one of them."
-    schema: dict[str, Any] = {"type": sorted({*rule.types, "null"}), "description": rule.summary + also}
-    if "array" in rule.types:
-        parts = {name: {"type": sorted((type, "null", "string"))} for name, type in PARTS.items()}
-        schema["properties"] = {INTERVALS: {"type": ["array", "null"], **_OF_INTERVALS}, **parts}
-        schema |= {"additionalProperties": False, **_OF_INTERVALS}
-    elif "object" in rule.types:
-        schema["additionalProperties"] = {"type": "string"}
-    return schema
+        if name in (*GROUPS, "payload") and isinstance(value, dict):
+            yield from (inner for inner in value if f"{name}.{inner}" not in WITHIN)
 
 
 def _members(value: bytes | msgspec.Raw, path: str) -> _Members:
@@ -299,10 +216,10 @@ def _members(value: bytes | msgspec.Raw, path: str) -> _Members:
 
 def _flattened(members: _Members) -> Iterator[tuple[str, msgspec.Raw]]:
     for name, raw in members.items():
-        if name in _GROUPS:
+        if name in GROUPS:
             if not _is_null(raw, name):
                 yield from ((f"{name}.{inner}", value) for inner, value in _members(raw, name).items())
-        elif name in _WITHIN:
+        elif name in WITHIN:
             raise _not_known(name)
         else:
             yield name, raw
@@ -310,17 +227,17 @@ def _flattened(members: _Members) -> Iterator[tuple[str, msgspec.Raw]]:
 
 def _refuse_unknown(members: _Members) -> None:
     """Raise InvalidCommand for the first member that is not known, if there is one."""
-    unknown = next((name for name in members if name not in _AT_TOP), None)
+    unknown = next((name for name in members if name not in AT_TOP), None)
     if unknown is not None:
         raise _not_known(unknown)
 
 
 def _not_known(path: str) -> InvalidCommand:
-    if path in _WITHIN:
+    if path in WITHIN:
         group, _, inner = path.partition(".")
         return InvalidCommand(path, f'is not known; did you mean "{group}": {{"{inner}": ...}}?')
     field = path.removeprefix("trigger.").replace("_", "-") if path != "trigger.key" else path
-    return InvalidCommand(path or '""', why_unknown(field, path, _PATHS))
+    return InvalidCommand(path or '""', why_unknown(field, path, PATHS))
 
 
 def _read(given: dict[str, Any], field: str, path: str, raw: msgspec.Raw) -> None:
@@ -359,9 +276,9 @@ def _text_of(value: Any, rule: FieldRule) -> str | None:
 
 
 def _entity_key(members: _Members, record: CommandRecord) -> bytes | None:
-    if _ENTITY_KEY not in members:
+    if ENTITY_KEY not in members:
         return record.key
-    key = _string(members[_ENTITY_KEY], _ENTITY_KEY)
+    key = _string(members[ENTITY_KEY], ENTITY_KEY)
     return record.key if key is None else key.encode()
 
 
@@ -372,10 +289,10 @@ def _payload(raw: msgspec.Raw | None) -> bytes | None:
         return None
     members = _members(raw, "payload")
     for name in members:
-        if name not in _PAYLOADS:
-            raise InvalidCommand(f"payload.{name}", f"is not known; use one of {', '.join(_PAYLOADS)}")
+        if name not in PAYLOADS:
+            raise InvalidCommand(f"payload.{name}", f"is not known; use one of {', '.join(PAYLOADS)}")
     if len(members) != 1:
-        raise InvalidCommand("payload", f"must have exactly one of {', '.join(_PAYLOADS)}")
+        raise InvalidCommand("payload", f"must have exactly one of {', '.join(PAYLOADS)}")
     ((form, content),) = members.items()
     if form == "json":
         return bytes(content)
@@ -390,19 +307,19 @@ def _payload(raw: msgspec.Raw | None) -> bytes | None:
 
 
 def _user_headers(raw: msgspec.Raw) -> Headers:
-    value = _value(raw, _USER_HEADERS)
+    value = _value(raw, USER_HEADERS)
     if value is None:
         return []
     if not isinstance(value, dict):
-        raise InvalidCommand(_USER_HEADERS, "must be a JSON object")
+        raise InvalidCommand(USER_HEADERS, "must be a JSON object")
     headers: Headers = []
     for name, text in value.items():
         if name.startswith(CONTROL_PREFIX):
             raise InvalidCommand(
-                f"{_USER_HEADERS}.{name}", f"names that begin with {CONTROL_PREFIX} are reserved for the scheduler"
+                f"{USER_HEADERS}.{name}", f"names that begin with {CONTROL_PREFIX} are reserved for the scheduler"
             )
         if text is not None and not isinstance(text, str):
-            raise InvalidCommand(f"{_USER_HEADERS}.{name}", "must be string or null")
+            raise InvalidCommand(f"{USER_HEADERS}.{name}", "must be string or null")
         headers.append((name, None if text is None else text.encode()))
     return headers
 

@@ -65,6 +65,8 @@ class TestPrecedence:
                 if higher != "option":  # secrets have no options
                     kept, file = given({lower: {in_file: str(secret)}, higher: {name: "typed"}})
                     assert (kept.reveal(), file) == ("typed", None)
+        kept, file = given({"file": {name: "typed"}, "env": {in_file: ""}})
+        assert (kept.reveal(), file) == ("typed", None), "an empty variable sets nothing"
         for layer in ranks:
             with pytest.raises(ConfigurationError, match=f"and so is {in_file}"):
                 given({layer: {name: "typed", in_file: str(secret)}})

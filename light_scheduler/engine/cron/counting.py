@@ -9,7 +9,6 @@ from __future__ import annotations
 import calendar
 from collections.abc import Iterator, Sequence
 from datetime import date
-from functools import cache
 
 from .rule import DAY, EPOCH, LAST_DAY, CronRule
 from .zones import Transition, Zone
@@ -57,8 +56,7 @@ class _Walls:
 
     def __init__(self, rules: Sequence[CronRule]) -> None:
         self._rules = rules
-        self._times = cache(self._times_of)
-        self._number = cache(lambda fitting: self._times(fitting).bit_count())
+        self._known: dict[int, int] = {}
 
     def number(self, low: int, high: int) -> int:
         """Return how many there are from a wall second on, and before another one."""
@@ -99,12 +97,15 @@ class _Walls:
                     for is_picked, part in ((0, of & ~picked), (1, of & picked))
                     if part
                 }
-        return sum(part.bit_count() * self._number(fitting) for fitting, part in alike.items() if fitting)
+        return sum(part.bit_count() * self._times(fitting).bit_count() for fitting, part in alike.items() if fitting)
 
-    def _times_of(self, fitting: int) -> int:
+    def _times(self, fitting: int) -> int:
         """Return the set of the seconds of a day with the rules whose numbers are in a set."""
-        times = 0
-        for number, rule in enumerate(self._rules):
-            if fitting >> number & 1:
-                times |= rule.times_of_day()
+        times = self._known.get(fitting)
+        if times is None:
+            times = 0
+            for number, rule in enumerate(self._rules):
+                if fitting >> number & 1:
+                    times |= rule.times_of_day()
+            self._known[fitting] = times
         return times

@@ -77,11 +77,9 @@ def _paused(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) ->
 
 
 def _resumed(standing: Standing, facts: Facts) -> str:
-    """Say what follows when a paused schedule is resumed, if it has a firing left."""
+    """Say what follows when a paused schedule is resumed."""
     planned, now = standing.entry.progress.due, facts.now
-    if planned == NEVER:
-        return ""
-    if planned > now:
+    if now < planned < NEVER:
         return f" It would fire at {format_instant(planned)}."
     resumed = if_resumed(standing.entry, now, facts.rules)
     hindered = hindrance(standing, facts, now) if resumed.is_now else None

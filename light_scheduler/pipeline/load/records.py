@@ -17,6 +17,7 @@ from light_scheduler.engine.limits import Limits
 from light_scheduler.engine.plain import plain_id
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, Headers, Once
+from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.ids import derived_id
 from light_scheduler.wire.native import NATIVE, header_name
@@ -28,6 +29,7 @@ _ID, _TENANT = header_name("id"), header_name("tenant")
 _AFTER = header_name("after")
 _SCHEDULE = (header_name("command"), b"schedule")
 _TRIGGERS = {header_name(field) for field in TRIGGERS}
+_UNKNOWN_DEFAULT = "is required: a load does not know the default targets of tenants"
 
 
 class Record(NamedTuple):
@@ -112,7 +114,11 @@ class RecordMaker:
         plain = NATIVE.plain(short)
         if plain is not None and plain_id(short, plain, self.limits) is not None:
             return short, plain[0]
-        entry = decide(NATIVE.decode(record), None, now, self.limits).entry
+        try:
+            command = NATIVE.decode(record)
+        except TargetMissing as error:
+            raise InvalidCommand(error.field, _UNKNOWN_DEFAULT) from None
+        entry = decide(command, None, now, self.limits).entry
         is_one_shot = entry is not None and isinstance(entry.schedule.trigger, Once)
         return record, entry.progress.due if entry is not None and is_one_shot else None
 

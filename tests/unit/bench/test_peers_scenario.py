@@ -23,7 +23,8 @@ def played(**given: int) -> dict[str, float]:
 
 def result(failures: tuple[str, ...] = ()) -> dict[str, Any]:
     figures = {name: {"median": float(number)} for number, name in enumerate(peers.FIGURES)}
-    return {"title": "A peer", "failures": list(failures), "figures": {**figures, "killed_missing": {"median": 3.0}}}
+    faults = {"missing": {"median": 1.0}, "killed_missing": {"median": 3.0}, "killed_left": {"median": 5.0}}
+    return {"title": "A peer", "failures": list(failures), "figures": figures | faults}
 
 
 def test_it_knows_all_contestants() -> None:
@@ -43,7 +44,15 @@ def test_our_figures_have_their_usual_names_and_those_of_others_begin_with_their
     figures = summarised([played(messages=5_000)], peers.SCENARIO.units)
     assert scales == [0.1]
     assert (figures["firings_per_s"].median, figures["streams_firings_per_s"].unit) == (1.0, "1/s")
-    assert len(figures) == 6 * len(peers.FIGURES)
+    assert (figures["missing"].median, figures["celery_missing"].median, figures["duplicate"].median) == (4, 4, 0)
+    assert len(figures) == 6 * (len(peers.FIGURES) + len(peers.FAULTS))
+
+
+def test_what_a_contestant_has_no_figure_of_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = result()
+    del late["figures"]["lateness_p50_ms"]
+    monkeypatch.setattr(MEETING, "measured", lambda *_: {"celery": late})
+    assert "celery_lateness_p50_ms" not in played()
 
 
 def test_a_contestant_that_fails_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,7 +204,7 @@ def test_a_reschedule_that_leaves_only_what_was_delivered_ends_the_series() -> N
 
 
 @pytest.mark.parametrize("old", [FixedRate(HOUR), Cron("0 * * * *"), FixedDelay(HOUR)])
-@pytest.mark.parametrize("at", [M + HOUR - 7, M + 3])
+@pytest.mark.parametrize("at", [M + HOUR - 7, M + 3, M - 3 * HOUR])
 def test_a_series_that_is_rescheduled_to_an_instant_of_the_past_which_it_did_not_have_fires_once_more(
     old: Timing, at: int
 ) -> None:
@@ -213,6 +213,8 @@ def test_a_series_that_is_rescheduled_to_an_instant_of_the_past_which_it_did_not
     life.run(M + HOUR)
     decision = life.reschedule(Once(at), M + HOUR + 1_000, recorded_at=M + HOUR + 500)
     assert (decision.outcome, decision.reason) == (Outcome.RESCHEDULED, "rescheduled")
+    for sent_again in (at, at - 1):
+        life.reschedule(Once(sent_again), M + HOUR + 1_001, recorded_at=M + HOUR + 500)
     life.run(M + 9 * HOUR)
     assert life.dues == [M + HOUR, M + HOUR + 1], "firings are named by their instants"
 

@@ -62,6 +62,19 @@ async def test_in_turn_each_topic_has_one_after_the_other(partition: Partition) 
         assert [record.partition for record in records] == [number % partitions for number in range(12)]
 
 
+async def test_only_what_is_accepted_has_a_turn(partition: Partition) -> None:
+    ruled(partition, distribution="round-robin", max_payload_bytes=3)
+    keep = ("schedule-on-conflict", b"keep")
+    commands = [
+        command(due_at(AT), *TO_REMINDERS, *more, key=b"%d" % number, value=value)
+        for number in range(8)
+        for more, value in (((), b"ok"), ((keep,), b"ok"), ((), b"large"))
+    ]
+    await partition.run(*commands)
+    records = sorted(partition.sent("reminders"), key=lambda record: int(record.key))
+    assert [record.partition for record in records] == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
 async def test_a_schedule_is_refused_when_its_target_is_no_longer_allowed(partition: Partition) -> None:
     await partition.run(command(LATER, *TO_REMINDERS))
     ruled(partition, targets=("orders-*",))

@@ -54,6 +54,12 @@ async def test_headers_that_change_no_time_are_taken(workers: Any) -> None:
     assert (await workers[0].ask("POST", f"{PREVIEW}?count=1", 200, body))["next"] == [NOW + MINUTE]
 
 
+@pytest.mark.parametrize("target", [None, {}, {"key": "k"}, {"topic": None}])
+async def test_no_topic_is_needed(workers: Any, target: Any) -> None:
+    body = {"trigger": {"at": "2030-01-01T00:00:00Z"}, "target": target}
+    assert await workers[0].ask("POST", PREVIEW, 200, body) == {"next": [1_893_456_000_000]}
+
+
 async def test_it_may_begin_with_1970(workers: Any) -> None:
     assert await workers[0].json(PREVIEW, **{"from": "0", "every": "1h", "count": "2"}) == {"next": [HOUR, 2 * HOUR]}
     body = {"trigger": {"after": "1h"}}
@@ -120,7 +126,7 @@ async def test_a_parameter_that_is_wrong_is_named(workers: Any, parameters: dict
         ({"trigger": {"cron": "@daily", "timezone": "Mars"}}, "trigger.timezone"),
         ({"trigger": {"every": "1m", "end": NOW}}, "trigger.end"),
         ({"command": "cancel"}, "command"),
-        ({"target": {"key": "k"}}, "target.topic"),
+        ({"target": {"partition": "first"}}, "target.partition"),
         (b"nonsense", "body"),
     ],
 )

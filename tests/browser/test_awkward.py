@@ -78,6 +78,7 @@ async def test_hostile_texts_stay_text_in_lists_letters_and_questions(page: Page
     await assert_inert(page)
 
 
+@pytest.mark.soak
 async def test_a_payload_of_a_megabyte_is_shown_in_parts(page: Page) -> None:
     await open_view(page, "schedule?tenant=awkward&id=megabyte")
     await expect(page.locator("pre")).to_contain_text("<b>é<b>é")
@@ -93,6 +94,7 @@ async def test_a_name_that_no_tenant_can_have_is_refused_in_words(page: Page) ->
         await expect(page.get_by_role("alert")).to_contain_text("is not a tenant name: use 1 to 64 letters")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("size", [(360, 640), (640, 360)])
 async def test_a_small_phone_has_everything_within_its_width(page: Page, size: tuple[int, int]) -> None:
     width, height = size
@@ -111,6 +113,7 @@ async def test_a_small_phone_has_everything_within_its_width(page: Page, size: t
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, view
 
 
+@pytest.mark.soak
 async def test_what_is_chosen_and_every_bar_can_be_told_apart_in_forced_colours(page: Page) -> None:
     await page.emulate_media(forced_colors="active")
     await open_view(page, "schedule?tenant=awkward&id=megabyte")
@@ -129,6 +132,7 @@ async def test_what_is_chosen_and_every_bar_can_be_told_apart_in_forced_colours(
         assert await bar.locator("rect:not(.reach)").evaluate(fill) != await page.evaluate(panel)
 
 
+@pytest.mark.soak
 async def test_nothing_moves_by_itself(page: Page) -> None:
     moving = (
         "() => [...document.querySelectorAll('*')].filter((each) => {const style = getComputedStyle(each);"
@@ -142,6 +146,7 @@ async def test_nothing_moves_by_itself(page: Page) -> None:
         assert await page.evaluate(moving) == [], view
 
 
+@pytest.mark.soak
 async def test_a_link_that_is_followed_leaves_nothing_of_its_page_to_act_on(page: Page) -> None:
     await open_view(page, "schedules?tenant=awkward&sort=id")
     link = page.get_by_role("link", name="megabyte")
@@ -167,6 +172,7 @@ async def test_a_question_is_withdrawn_when_its_page_is_left(dashboard: Dashboar
     assert await dashboard.state("awkward", "asked") == "pending"
 
 
+@pytest.mark.soak
 async def test_what_another_tab_has_changed_is_not_acted_on(dashboard: Dashboard, page: Page) -> None:
     await dashboard.put("awkward", "shared")
     await open_view(page, "schedule?tenant=awkward&id=shared")

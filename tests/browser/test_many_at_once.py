@@ -8,7 +8,7 @@ from support.dashboard import Dashboard
 from support.pages import assert_accessible, open_view
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session"), pytest.mark.soak]
 
 
 async def change_all(page: Page, name: str) -> None:
@@ -149,7 +149,6 @@ async def test_nothing_goes_on_searching_for_an_answer_that_nobody_waits_for(das
         await dialog.get_by_role("button", name="Cancel all").click()
 
 
-@pytest.mark.soak
 async def test_all_dead_letters_of_a_page_are_sent_again_until_they_are_stopped(
     dashboard: Dashboard, page: Page
 ) -> None:
@@ -190,7 +189,6 @@ async def test_all_dead_letters_of_a_page_are_sent_again_until_they_are_stopped(
     await expect(page.locator(".notice")).to_contain_text("4 of 4 letters sent again, 0 failed.")
 
 
-@pytest.mark.soak
 async def test_a_tenant_is_shown_with_its_quota_paused_and_resumed(dashboard: Dashboard, page: Page) -> None:
     await dashboard.set_rules("gallery", max_pending=4, targets=[dashboard.application.target, "exhibits-*"])
     await dashboard.put("gallery", "vase")

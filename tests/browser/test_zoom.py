@@ -10,7 +10,7 @@ from playwright.async_api import Browser, CDPSession, FloatRect, Locator, Page, 
 from support.dashboard import Dashboard
 from support.pages import assert_accessible, go_back, open_view
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session"), pytest.mark.soak]
 
 TENANT = "zoomed"
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

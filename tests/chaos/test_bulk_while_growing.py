@@ -27,6 +27,7 @@ def waiting(application: Application) -> Iterator[ScheduleRequest]:
         yield {"id": f"g{group:02}-{number}", "payload": b"x", "topic": application.target, "at": at}
 
 
+@pytest.mark.soak
 async def test_each_schedule_is_triggered_or_cancelled_once_by_bulk_commands_while_it_moves(
     application: Application,
 ) -> None:

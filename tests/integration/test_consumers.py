@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated
 
 import pytest
 from faststream import Depends
 from faststream.kafka import KafkaBroker
 from support.application import Application
+from support.groups import stable_members
 from support.sending import Sender
 from support.waiting import eventually
 
@@ -110,9 +112,13 @@ async def test_a_function_may_take_longer_than_its_group_waits_for_a_poll(served
             made.on_firing(topic)(work)
             return made
 
+        consumed = asyncio.gather(*(_consumed(member(), lambda: f"{topic}-later" in seen) for _ in range(2)))
+        # A member that joins later waits for a poll of the others, too.
+        members = partial(stable_members, served.bootstrap_servers, topic)
+        await eventually(lambda: asyncio.to_thread(lambda: members() == 2), what="a group of two")
         await scheduler.schedule(f"{topic}-first", topic=topic)
         await scheduler.schedule(f"{topic}-second", topic=topic)
-        await asyncio.gather(*(_consumed(member(), lambda: f"{topic}-later" in seen) for _ in range(2)))
+        await consumed
         assert seen == [f"{topic}-first", f"{topic}-second", f"{topic}-later"]
 
 

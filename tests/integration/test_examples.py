@@ -19,6 +19,7 @@ from light_scheduler.host.ports import free_port
 pytestmark = pytest.mark.integration
 
 EXAMPLES = ROOT / "examples"
+WITHOUT_SOAK = ("delayed_notification", "suspended_workflow")
 CLIENTS = EXAMPLES / "clients"
 
 
@@ -28,7 +29,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         yield home
 
 
-@pytest.mark.parametrize("program", sorted((EXAMPLES / "patterns").glob("*.py")), ids=lambda program: program.stem)
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(program, id=program.stem, marks=[] if program.stem in WITHOUT_SOAK else pytest.mark.soak)
+        for program in sorted((EXAMPLES / "patterns").glob("*.py"))
+    ],
+)
 def test_a_pattern_prints_what_its_docstring_shows(home: Home, program: Path, tmp_path: Path) -> None:
     assert home.walk_through(program, tmp_path) > 0
 
@@ -47,6 +54,7 @@ async def schedules_and_cancels(home: Home, command: str, id: str) -> None:
     await eventually(is_done, every=0.2, what=f"{id} fired and order-1 cancelled")
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(shutil.which("javac") is None, reason="needs a Java compiler")
 async def test_a_producer_in_java(home: Home) -> None:
     jars = os.pathsep.join(map(str, kafka_jars()))

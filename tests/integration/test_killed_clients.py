@@ -81,7 +81,9 @@ KILLED_AFTER = (*range(2 * CALLS + 1), 3 * CALLS + 1)
 
 
 @pytest.mark.parametrize("calls", KILLED_AFTER)
-@pytest.mark.parametrize("program", [ASYNCIO, BLOCKING], ids=["asyncio", "blocking"])
+@pytest.mark.parametrize(
+    "program", [pytest.param(ASYNCIO, id="asyncio"), pytest.param(BLOCKING, id="blocking", marks=pytest.mark.soak)]
+)
 async def test_no_schedule_is_half_booked_and_no_call_that_returned_is_lost(
     served: Application, program: str, calls: int
 ) -> None:

@@ -91,6 +91,7 @@ async def test_one_process_at_a_time_sends_a_file(served: Application, tmp_path:
     assert await commands_of(served) == Counter()
 
 
+@pytest.mark.soak
 async def test_rows_in_flight_without_a_mark_are_not_sent_blindly(served: Application, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     write_rows(file, served.target)
@@ -119,7 +120,9 @@ async def test_rows_that_were_changed_after_they_were_sent_are_found_out(
     assert await commands_of(served) == sent
 
 
-@pytest.mark.parametrize("is_killed", [False, True], ids=["done", "killed"])
+@pytest.mark.parametrize(
+    "is_killed", [pytest.param(False, id="done", marks=pytest.mark.soak), pytest.param(True, id="killed")]
+)
 async def test_rows_added_to_a_file_whose_last_line_had_no_end_are_sent(
     served: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_killed: bool
 ) -> None:

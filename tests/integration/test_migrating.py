@@ -163,6 +163,7 @@ async def test_a_source_with_another_number_of_partitions_is_named(home: Home, k
     assert printed.endswith(f"{topic} has 2 partitions on {shadow}, and 3 at its source: {advice}\n")
 
 
+@pytest.mark.soak
 async def test_the_source_of_a_comparison_may_need_tls_and_a_login(
     home: Home, secured: SecuredKafka, tmp_path: Path
 ) -> None:
@@ -272,7 +273,7 @@ async def test_a_comparison_shows_what_only_one_has(home: Home, kafka: Kafka) ->
     assert printed[-1] == "exit code 1"
 
 
-@pytest.mark.parametrize("page", ["celery", "quartz-spring"])
+@pytest.mark.parametrize("page", [pytest.param("celery", marks=pytest.mark.soak), "quartz-spring"])
 def test_the_commands_of_a_guide_print_what_is_shown(page: str, home: Home) -> None:
     for block, shown in commands_of(page):
         for line in lines_of(block):

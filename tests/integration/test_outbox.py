@@ -113,7 +113,14 @@ def _named(record: Record) -> str:
     return f"{_id(record)}:{record.value.decode()}"
 
 
-@pytest.fixture(params=["sqlite", "sqlite+aiosqlite", "postgresql+psycopg", "postgresql+asyncpg"])
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("sqlite+aiosqlite", marks=pytest.mark.soak),
+        pytest.param("postgresql+psycopg", marks=pytest.mark.soak),
+        "postgresql+asyncpg",
+    ]
+)
 def shop(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Shop:
     """A shop whose relays use this driver."""
     return _shop(settings, request.param, tmp_path, request)

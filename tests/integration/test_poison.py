@@ -21,7 +21,7 @@ from light_scheduler.kafka.rights import Operation, Right
 from light_scheduler.model import EventType, HistoryEvent
 from light_scheduler.wire import decode_history
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.soak, pytest.mark.timeout(240)]
 
 GOOD = 90
 EVERY_MS = 200
@@ -83,7 +83,6 @@ async def dead_letters(application: Application, ids: Iterable[str]) -> dict[str
     return letters
 
 
-@pytest.mark.soak
 async def test_what_its_target_refuses_is_tried_again_in_the_next_minute_and_holds_nothing_up(
     application: Application,
 ) -> None:

@@ -398,7 +398,8 @@ def test_a_principal_is_who_the_broker_says_one_is(secured: SecuredKafka, kind: 
     assert principal_of(settings_of(secured.settings(kind)).connection) == secured.principal(kind)
 
 
-@pytest.mark.parametrize("mechanism", [pytest.param("PLAIN", marks=pytest.mark.soak), "OAUTHBEARER"])
+@pytest.mark.soak
+@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
 async def test_no_request_of_a_worker_fails_when_the_login_of_its_connection_expires(
     secured: SecuredKafka, mechanism: str
 ) -> None:

@@ -235,6 +235,7 @@ async def test_a_damaged_copy_is_thrown_away_and_rebuilt_with_a_warning(applicat
     assert sum(lane["rebuilds"] for lane in (await worker.get("/info"))["lanes"]) >= 1
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
 async def test_a_full_disk_stops_the_worker_with_a_clear_error_and_loses_nothing(application: Application) -> None:
     worker = await application.start_worker()

@@ -32,22 +32,6 @@ from simulation.playing import play
 from simulation.ruled import Change
 from simulation.world import World
 
-SLOW_TO_CATCH = {
-    "a-failed-removal-is-forgotten",
-    "aborted-transactions-fill-buckets",
-    "added-partitions-begin-full",
-    "checkpoint-too-far",
-    "counts-survive-an-abort",
-    "done-too-soon",
-    "dropped-but-not-aborted",
-    "markers-are-not-waited-for",
-    "questions-forgotten",
-    "read-before-fencing",
-    "removal-ends-too-soon",
-    "room-of-another-quota-counts",
-}
-"""Mutants that most histories let pass: it takes hundreds, and seconds, until one catches them."""
-
 
 def test_a_process_is_killed_between_any_two_steps_and_no_harm_is_done() -> None:
     left = set(POINTS)
@@ -211,9 +195,8 @@ def test_a_lane_follows_a_quota_that_changes_though_no_command_comes(quota: int 
     assert simulated.run(kept()) == balances
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.soak if name in SLOW_TO_CATCH else []) for name in MUTANTS]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught(name: str, record_property: Callable[[str, object], None]) -> None:
     mutant = MUTANTS[name]
 

@@ -88,6 +88,7 @@ def test_an_import_that_was_interrupted_writes_what_is_missing_and_topics_get_ot
     assert [stored for _, stored in pending(kafka, new)] == aimed
 
 
+@pytest.mark.soak
 async def test_schedules_of_a_real_worker_move_to_another_application_and_fire_on_time(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:

@@ -121,6 +121,7 @@ def test_a_line_that_is_no_json_is_no_row_of_nulls(load: Load, kafka: Kafka, top
     assert commands(kafka, topic) == []
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("compiled_plans")
 def test_delta_tables_can_be_loaded(spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path) -> None:
     table = tmp_path / "table"

@@ -143,20 +143,16 @@ def _is_to_come(current: Entry) -> bool:
 
 
 def _is_another(planned: int, current: Entry) -> bool:
-    """Return whether a series has no firing at an instant up to what it delivered; what fires once has that only."""
-    schedule = current.schedule
-    if isinstance(schedule.trigger, Once | Backoff) or planned == _latest_delivered(current):
-        return False
-    return planned < _beginning(schedule) or not is_planned(schedule.trigger, planned)
+    """Return whether a series has no time at an instant up to what it delivered; what fires once has that only.
 
-
-def _beginning(schedule: Schedule) -> int:
-    """Return before which instant a series had no times."""
-    if schedule.bounds is not None and schedule.bounds.start is not None:
-        return schedule.bounds.start
-    trigger = schedule.trigger
-    anchor = trigger.anchor if isinstance(trigger, FixedRate) else None
-    return schedule.accepted_at if anchor is None else anchor + 1
+    An instant before its beginning counts as its time: the series that it has replaced may have delivered that.
+    """
+    trigger = current.schedule.trigger
+    return (
+        not isinstance(trigger, Once | Backoff)
+        and planned != _latest_delivered(current)
+        and not is_planned(trigger, planned)
+    )
 
 
 def _paused(current: Entry, outcome: Outcome, event: EventType, *, paused: bool) -> Decision:

@@ -57,17 +57,23 @@ async def test_a_key_without_an_id_is_the_id(workers: Any) -> None:
     assert (await send(workers[1], body, 200, "k-2"))["version"] == 2
 
 
-async def test_a_claimed_id_stays_that_of_a_schedule_with_a_key(
-    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    body, write, commands = {**ONCE, "key": "entity"}, workers[0].commands.write, workers[0].commands
+def die_before_a_command(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a worker claim an id, and write no command with it."""
+    write = worker.commands.write
 
     async def dies(make: Any, timeout: float) -> Any:
         if make(None).topic is None:
             raise BrokerError("the worker is killed here")
         return await write(make, timeout)
 
-    monkeypatch.setattr(commands, "write", dies)
+    monkeypatch.setattr(worker.commands, "write", dies)
+
+
+async def test_a_claimed_id_stays_that_of_a_schedule_with_a_key(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {**ONCE, "key": "entity"}
+    die_before_a_command(workers[0], monkeypatch)
     await send(workers[0], body, 503)
     (claim,) = cluster.idempotency.records
     cluster.idempotency.records[0] = claim._replace(value=claim.value.replace(b"entity", b"made-up"))
@@ -162,14 +168,7 @@ async def test_who_does_not_wait_gets_the_same_receipt(workers: Any) -> None:
 async def test_a_request_whose_worker_is_gone_is_carried_out_by_the_next_under_the_same_id(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, commands = workers[0].commands.write, workers[0].commands
-
-    async def dies(make: Any, timeout: float) -> Any:
-        if make(None).topic is None:
-            raise BrokerError("the worker is killed here")
-        return await write(make, timeout)
-
-    monkeypatch.setattr(commands, "write", dies)
+    die_before_a_command(workers[0], monkeypatch)
     await send(workers[0], ONCE, 503)
     claimed = cluster.idempotency.records[0].value.decode()
     cluster.clock.advance(120_000)

@@ -143,16 +143,15 @@ def _is_to_come(current: Entry) -> bool:
 
 
 def _is_another(planned: int, current: Entry) -> bool:
-    """Return whether a series has no time at an instant up to what it delivered; what fires once has that only.
+    """Return whether a series has not delivered an instant up to its last firing; what fires once has that only.
 
-    An instant before its beginning counts as its time: the series that it has replaced may have delivered that.
+    An instant before it was replaced or rescheduled may have been a time of what it was before.
     """
-    trigger = current.schedule.trigger
-    return (
-        not isinstance(trigger, Once | Backoff)
-        and planned != _latest_delivered(current)
-        and not is_planned(trigger, planned)
-    )
+    schedule = current.schedule
+    if isinstance(schedule.trigger, Once | Backoff) or planned == _latest_delivered(current):
+        return False
+    is_of_its_plan = schedule.version == 1 or planned >= schedule.accepted_at
+    return is_of_its_plan and not is_planned(schedule.trigger, planned)
 
 
 def _paused(current: Entry, outcome: Outcome, event: EventType, *, paused: bool) -> Decision:

@@ -10,11 +10,11 @@ from light_scheduler.model import BulkCommand, Command, ScheduleCommand
 from light_scheduler.model.tenant_rules import Tenant, parse_distribution
 
 
-def distributed(command: Command | BulkCommand, tenant: Tenant, in_turn: Callable[[str, str], bytes]) -> Command:
+def distributed(command: Command | BulkCommand, tenant: Tenant, in_turn: Callable[[ScheduleCommand], bytes]) -> Command:
     """Return a command with the partition that its tenant's rules choose, unless it chooses one itself.
 
-    A series keeps its partition, and so its order. `in_turn` returns the partition key of a tenant's next message to a
-    topic.
+    A series keeps its partition, and so its order. `in_turn` returns the partition key of the message that is
+    next in its tenant and topic.
     """
     if not isinstance(command, ScheduleCommand) or tenant.rules.distribution is None:
         return command
@@ -24,7 +24,7 @@ def distributed(command: Command | BulkCommand, tenant: Tenant, in_turn: Callabl
     rule = parse_distribution(tenant.rules.distribution)
     key: bytes | None = None
     if rule.is_round_robin:
-        key = in_turn(tenant.name, target.topic)
+        key = in_turn(command)
     elif rule.header is not None:
         key = next((value for name, value in command.headers if name == rule.header), None)
     chosen = msgspec.structs.replace(target, partition=rule.partition, partition_key=key)

@@ -219,6 +219,16 @@ def test_a_series_that_is_rescheduled_to_an_instant_of_the_past_which_it_did_not
     assert life.dues == [M + HOUR, M + HOUR + 1], "firings are named by their instants"
 
 
+def test_a_time_that_a_rescheduled_series_delivered_is_not_delivered_again_by_a_late_command() -> None:
+    life = Life()
+    life.schedule(Cron("* * * * *"))
+    life.run(M + 2 * MINUTE)
+    life.reschedule(Cron("0 * * * *"), M + 150_000, recorded_at=M + 20_000)
+    life.reschedule(Once(M + MINUTE), M + 150_001, recorded_at=M + 25_000)
+    life.run(M + HOUR)
+    assert life.dues == [M + MINUTE, M + 2 * MINUTE]
+
+
 def test_a_time_that_a_replaced_series_delivered_is_not_delivered_again_by_a_command_from_before_that() -> None:
     life = Life()
     life.schedule(Cron("*/30 * * * *"))

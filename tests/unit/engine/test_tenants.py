@@ -60,7 +60,7 @@ def test_a_distribution_chooses_where_a_command_does_not(
     tenant = Tenant(name="a", rules=TenantRules(distribution=rule))
     aim, headers = Target("out", b"key", **target), [("region", b"eu"), ("null", None)]
     command = ScheduleCommand("a", "id", b"key", Once(AT), aim, b"", headers, 2, 7, AT)
-    found = distributed(command, tenant, lambda tenant, topic: f"{tenant} to {topic}".encode())
+    found = distributed(command, tenant, lambda each: f"{each.tenant} to {each.target.topic}".encode())
     assert isinstance(found, ScheduleCommand)
     assert (found.target.partition, found.target.partition_key) == chosen
     assert found.target.key == b"key"

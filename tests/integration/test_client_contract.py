@@ -44,7 +44,7 @@ from light_scheduler.wire import parse_firing, partition_for
 pytestmark = pytest.mark.integration
 
 LOGINS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-WITH_SOAKS = ("SCRAM-SHA-512", "OAUTHBEARER")
+WITH_SOAKS = ("OAUTHBEARER",)
 EVERY_CASE = pytest.mark.every_case
 KINDS = (
     *("asyncio", "blocking", "memory", "blocking memory"),

@@ -58,6 +58,7 @@ async def test_keys_of_one_partition_have_the_whole_rate_of_their_tenant(kafka: 
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_rates_are_used_up_and_not_passed_while_the_topic_gets_more_partitions(
     kafka: Kafka, tmp_path: Path
 ) -> None:

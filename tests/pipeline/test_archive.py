@@ -323,6 +323,7 @@ def test_a_continuous_archive_notes_what_retention_takes_while_it_runs(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_only_days_that_got_records_are_compacted_and_only_those_asked_for_are_read(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:

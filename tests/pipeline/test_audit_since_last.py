@@ -178,6 +178,7 @@ def test_what_waited_while_its_tenant_was_paused_is_no_fault_in_any_audit(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_commands_that_wait_for_a_quota_of_their_tenant_are_no_faults_in_any_audit(
     ledger: Ledger, audit: Callable[..., AuditSummary], spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -209,6 +210,7 @@ def test_commands_that_wait_for_a_quota_of_their_tenant_are_no_faults_in_any_aud
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_what_delay_rules_forward_is_no_fault_in_any_audit(
     ledger: Ledger, audit: Callable[..., AuditSummary], kafka: Kafka, tmp_path: Path
 ) -> None:

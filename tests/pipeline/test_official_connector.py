@@ -103,6 +103,7 @@ def test_an_audit_finds_the_same_faults_at_once_and_in_two_steps(
     assert again.faults == []
 
 
+@pytest.mark.every_case
 def test_an_archive_is_filled_and_continued(
     spark: SparkSession, kafka: Kafka, ledger: Ledger, through: Callable[[str], Any], tmp_path: Path
 ) -> None:
@@ -120,6 +121,7 @@ def test_an_archive_is_filled_and_continued(
     assert archive.read_archive(spark, options.path).count() == total
 
 
+@pytest.mark.every_case
 def test_tables_and_figures_are_the_same(
     spark: SparkSession, kafka: Kafka, ledger: Ledger, through: Callable[[str], Any], tmp_path: Path
 ) -> None:

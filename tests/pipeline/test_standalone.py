@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.timeout(3_600),
 ]
 
-WITH_SOAKS = {("load", Kill.EXECUTOR), ("load", Kill.WORKER), ("audit --since-last", Kill.DRIVER)}
+WITH_SOAKS = {("load", Kill.EXECUTOR), ("load", Kill.WORKER), ("load", Kill.DRIVER)}
 """Those of the combinations that run with `--soak`: each kind of kill, for a job that writes what must not be twice."""
 
 COMBINATIONS = [

@@ -29,7 +29,6 @@ LONGEST_FIRST = (SPARK, "tests/chaos/", "tests/integration/", "tests/browser/")
 PURE = (CAMPAIGN, SIMULATION, "tests/unit/", "tests/contract/", "tests/fuzz/")
 """Tests that need a core and nothing else."""
 MEASURE_TIMES = (
-    "tests/chaos/test_failure_domains.py",
     "tests/chaos/test_target_away.py",
     "tests/chaos/test_targets_in_trouble.py",
     "tests/integration/test_poison.py",
@@ -37,6 +36,7 @@ MEASURE_TIMES = (
 )
 TAKE_BOTH_CORES = (
     "tests/chaos/test_expiring_logins.py",
+    "tests/chaos/test_failure_domains.py",
     "tests/chaos/test_rebalances.py",
     "tests/chaos/test_rolling_restart.py",
     "tests/integration/test_burst_control.py",

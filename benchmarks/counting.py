@@ -228,6 +228,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", choices=ONLY, help="one round of this table, to be measured from outside")
     options = parser.parse_args()
+    found_on = machine()
     topics = Targets("127.0.0.1:1")
     own = (NAMES.commands, NAMES.history, NAMES.dead_letters, NAMES.changelog(NAMES.commands), TARGET)
     topics._known = {topic: TargetTopic(4, 1_048_588, None, 0.0) for topic in own}
@@ -243,7 +244,7 @@ def main() -> None:
     rounds = [seconds(batches, context, options.cycle, until) for _ in range(options.rounds)]
     print(
         json.dumps(
-            {"machine": machine(), "versions": versions(), "spread_minutes": options.spread, "cycle": options.cycle}
+            {"machine": found_on, "versions": versions(), "spread_minutes": options.spread, "cycle": options.cycle}
             | figures(rounds, options.schedules),
             indent=2,
         )

@@ -91,12 +91,13 @@ def main() -> None:
         asyncio.run(ask_without_pause(asked.ask, asked.path, asked.clients))
         return
     options = Options(partitions=PARTITIONS, payload_bytes=PAYLOAD_BYTES, repeat=1, seed=1)
+    found_on = machine()
     with Progress() as progress, Stage(options.partitions) as stage, stage.application() as application:
         fill(application, options, asked.pending, progress)
         loads = EvenLoads(stage, application, progress)
         found = [(load, measure(loads, application.worker.url, load, asked)) for load in asked.loads.split(",")]
     settings = {"pending": asked.pending, "rate": asked.rate, "seconds": asked.seconds, "clients": asked.clients}
-    print(json.dumps({"settings": settings, "found": found, "machine": machine(), "versions": versions()}, indent=2))
+    print(json.dumps({"settings": settings, "found": found, "machine": found_on, "versions": versions()}, indent=2))
 
 
 if __name__ == "__main__":

@@ -94,6 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bookings", type=int, default=300)
     asked = parser.parse_args()
+    found_on = machine()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
         folder = Path(made)
         folder.chmod(0o711)  # the server gives up root
@@ -108,7 +109,7 @@ def main() -> None:
         finally:
             server.close()
     settings = {"bookings": asked.bookings}
-    print(json.dumps({"settings": settings, **found, "machine": machine(), "versions": versions()}, indent=2))
+    print(json.dumps({"settings": settings, **found, "machine": found_on, "versions": versions()}, indent=2))
 
 
 if __name__ == "__main__":

@@ -6,10 +6,9 @@
     python -m benchmarks.kept --list            only say which result is of which commit
 
 All need 60 GB in the temporary folder. The tree that this runs in is measured, also if another one is installed: a
-worktree that is checked out at a commit will do. Each command begins when the load of the last minute is below 0.5, or
-after 5 minutes. A result is replaced only when its command has succeeded, and names the command. While files that run
-in a measurement are changed and not committed, nothing counts as measured; tests, documents, results and their pages
-may change in between.
+worktree that is checked out at a commit will do. Each command begins when the machine is idle, or after 5 minutes. A
+result is replaced only when its command has succeeded, and names the command. While files that run in a measurement are
+changed and not committed, nothing counts as measured; tests, documents, results and their pages may change in between.
 """
 
 from __future__ import annotations

@@ -22,15 +22,23 @@ _MEASURED = (
 
 
 def machine() -> dict[str, Any]:
-    """Describe the processor, memory (bytes) and system, and the load (runnable tasks, last minute) before the run."""
+    """Describe the processor, memory (bytes) and system, and the load in the second before the run."""
     return {
         "cpu": cpu_model(_CPU_INFO.read_text(encoding="utf-8")) if _CPU_INFO.exists() else platform.processor(),
         "architecture": platform.machine(),
         "cores": _cores(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": platform.system(),
-        "load_before": round(os.getloadavg()[0], 2),
+        "load_before": round(load(), 2),
     }
+
+
+def load(seconds: float = 1.0) -> float:
+    """Return how many processors are in use or wait for a disk, on average over the seconds that begin now."""
+    import psutil
+
+    idle: float = psutil.cpu_times_percent(interval=seconds).idle
+    return (1 - idle / 100) * (psutil.cpu_count() or 1)
 
 
 def versions() -> dict[str, str]:

@@ -66,19 +66,19 @@ def test_a_command_measures_the_tree_that_it_is_started_from(tmp_path: Path) -> 
 
 class TestIdleness:
     def test_nothing_is_waited_for_on_an_idle_machine(self, capsys: pytest.CaptureFixture[str]) -> None:
-        wait_until_idle(lambda: 0.4)
+        wait_until_idle(lambda: 0.1)
         assert capsys.readouterr().err == ""
 
     def test_a_command_waits_until_the_load_has_fallen(self, capsys: pytest.CaptureFixture[str]) -> None:
-        loads = iter([3.21, 0.5, 0.49])
-        wait_until_idle(lambda: next(loads), interval_s=0)
+        loads = iter([3.21, 0.2, 0.19])
+        wait_until_idle(lambda: next(loads))
         assert next(loads, None) is None
         waiting, waited = capsys.readouterr().err.splitlines()
-        assert waiting == "waiting until the load is below 0.5, at most 300 s: it is 3.2"
+        assert waiting == "waiting until the load is below 0.2, at most 300 s: it is 3.2"
         assert waited == "waited for 0 s"
 
     def test_a_machine_that_stays_busy_is_measured_all_the_same(self, capsys: pytest.CaptureFixture[str]) -> None:
-        wait_until_idle(lambda: 3.21, at_most_s=0, interval_s=0)
+        wait_until_idle(lambda: 3.21, at_most_s=0)
         assert capsys.readouterr().err.splitlines()[-1] == "the machine is still busy after 0 s: the load is 3.2"
 
 

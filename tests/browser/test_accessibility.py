@@ -75,6 +75,7 @@ async def test_a_phone_that_is_turned_to_landscape_shows_its_filters(dashboard: 
     await expect(page.get_by_label("Id begins with")).to_be_visible()
 
 
+@pytest.mark.soak
 async def test_a_keyboard_reaches_everything(dashboard: Dashboard, page: Page) -> None:
     await page.goto("/")
     for view in VIEWS:
@@ -120,6 +121,7 @@ async def test_an_action_needs_no_mouse_and_the_focus_returns(dashboard: Dashboa
     assert await dashboard.state("reach", "by-keyboard") == "paused"
 
 
+@pytest.mark.soak
 async def test_a_megabyte_of_control_characters_stays_a_small_page(dashboard: Dashboard, page: Page) -> None:
     await dashboard.put("reach", "control", payload={"text": "\x7f" * 900_000})
     await dashboard.put("reach", "mixed", payload={"text": "\x7fx" * 450_000})

@@ -42,6 +42,7 @@ async def assert_inert(page: Page) -> None:
     assert (await page.title()).endswith(" · light-scheduler")
 
 
+@pytest.mark.soak
 async def test_hostile_parameters_of_an_address_stay_text_on_every_page(page: Page) -> None:
     query = "&".join(f"{name}={quote(HOSTILE, safe='')}" for name in PARAMETERS)
     for view in VIEWS:

@@ -98,6 +98,7 @@ async def test_a_hidden_page_asks_nothing_until_it_is_seen(dashboard: Dashboard,
     await eventually(lambda: len(asked) > count, what="a request of the visible page")
 
 
+@pytest.mark.soak
 async def test_the_overview_comes_over_one_stream_that_a_hidden_page_closes(dashboard: Dashboard, page: Page) -> None:
     asked: list[str] = []
     ended: list[str] = []
@@ -119,6 +120,7 @@ async def test_the_overview_comes_over_one_stream_that_a_hidden_page_closes(dash
     await expect(page.get_by_role("row").filter(has_text="s-2")).to_be_visible()
 
 
+@pytest.mark.soak
 async def test_figures_of_a_worker_that_does_not_answer_stay_and_say_how_old_they_are(
     dashboard: Dashboard, page: Page
 ) -> None:
@@ -197,6 +199,7 @@ async def test_relative_times_go_on(dashboard: Dashboard, page: Page) -> None:
     await expect(accepted).not_to_have_text(before)
 
 
+@pytest.mark.soak
 async def test_what_is_ahead_opens_from_days_to_minutes_to_schedules(dashboard: Dashboard, page: Page) -> None:
     due = 2_000_000_040_000  # 2033-05-18 03:34 UTC
     for number in range(3):
@@ -225,6 +228,7 @@ async def test_what_is_ahead_opens_from_days_to_minutes_to_schedules(dashboard: 
     await assert_accessible(page)
 
 
+@pytest.mark.soak
 async def test_what_is_ahead_is_of_all_tenants_a_target_or_a_partition(dashboard: Dashboard, page: Page) -> None:
     due = 2_100_000_000_000  # 2036-07-18 13:20 UTC
     for tenant in ("north", "north", "south"):
@@ -278,6 +282,7 @@ async def test_what_is_ahead_is_of_all_tenants_a_target_or_a_partition(dashboard
         await expect(road.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.soak
 async def test_admins_see_the_configuration_and_run_checks(dashboard: Dashboard, page: Page) -> None:
     await open_view(page, "health")
     await page.get_by_role("link", name="Configuration").click()
@@ -420,6 +425,7 @@ async def test_a_dead_letter_is_found_shown_and_sent_again(dashboard: Dashboard,
     await expect(page.get_by_text("No dead letters.")).to_be_visible()
 
 
+@pytest.mark.soak
 async def test_an_application_without_delay_rules_says_so_and_its_health_is_shown(
     dashboard: Dashboard, page: Page
 ) -> None:

@@ -91,6 +91,7 @@ async def show(page: Page, dashboard: Dashboard, id: str) -> None:
     await expect(page.get_by_role("heading", name="Payload")).to_be_visible()
 
 
+@pytest.mark.soak
 async def test_payloads_are_shown_decoded_and_what_is_hostile_in_them_stays_text(opened: Dashboard, page: Page) -> None:
     shown = page.locator("pre")
     await show(page, opened, "json")
@@ -120,6 +121,7 @@ async def test_payloads_are_shown_decoded_and_what_is_hostile_in_them_stays_text
         ("broken", "Fields are masked, and no decoder knows this payload."),
     ],
 )
+@pytest.mark.soak
 async def test_a_payload_that_cannot_be_decoded_is_shown_to_a_writer_who_selects_it(
     opened: Dashboard, page: Page, id: str, reason: str
 ) -> None:
@@ -130,6 +132,7 @@ async def test_a_payload_that_cannot_be_decoded_is_shown_to_a_writer_who_selects
     await expect(page.locator("pre")).to_contain_text("00000000  " + payloads()[id][:8].hex(" "))
 
 
+@pytest.mark.soak
 async def test_a_masked_header_is_shown_to_a_writer_who_asks(opened: Dashboard, page: Page) -> None:
     await show(page, opened, "json")
     headers = page.get_by_role("region", name="Headers")

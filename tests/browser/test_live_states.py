@@ -87,6 +87,7 @@ async def warm(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
         yield application
 
 
+@pytest.mark.soak
 async def test_partitions_show_warm_standbys_and_probes(warm: Application, page: Page) -> None:
     first, second = (urlsplit(worker.url).netloc for worker in warm.workers)
     await open_view(page, "partitions", warm.workers[0].url)
@@ -120,6 +121,7 @@ async def add_rule(application: Application, name: str, **rule: str) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_delay_rules_show_what_waits_what_was_forwarded_and_who_does_not_answer(
     warm: Application, page: Page
 ) -> None:
@@ -192,6 +194,7 @@ async def large(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application]:
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_partition_that_is_restored_shows_how_far_it_is(large: Application, page: Page) -> None:
     """The process that rebuilds the state is stopped for a while, as by a disk that hangs."""
     worker = large.new_worker()

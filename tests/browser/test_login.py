@@ -47,6 +47,7 @@ async def log_in(page: Page, token: str) -> None:
 
 
 @pytest.mark.parametrize("view", [pytest.param("partitions", marks=pytest.mark.soak), "schedules?tenant=shop&sort=due"])
+@pytest.mark.soak
 async def test_a_page_whose_token_is_revoked_asks_for_another_one_and_comes_back(
     guarded: Dashboard, page: Page, view: str
 ) -> None:

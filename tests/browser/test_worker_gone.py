@@ -33,6 +33,7 @@ async def two_workers(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_partitions_of_a_killed_worker_are_named_until_another_one_has_them(
     two_workers: Application, page: Page
 ) -> None:

@@ -32,6 +32,7 @@ SPREAD_MS = 8_000
 
 # Without `--soak`, test_target_away has one of three killed.
 @pytest.mark.parametrize("nodes", [1, pytest.param(3, marks=pytest.mark.soak)])
+@pytest.mark.soak
 async def test_firings_survive_a_sigkill_of_the_broker_or_one_of_three(tmp_path: Path, nodes: int) -> None:
     """The only one is started again; two of three do without it."""
     with EmbeddedCluster(nodes) as cluster:

@@ -60,6 +60,7 @@ async def test_delayed_records_survive_two_sigkills(application: Application, si
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_frozen_worker_that_wakes_after_another_took_over_forwards_nothing_twice(
     application: Application,
 ) -> None:

@@ -58,6 +58,7 @@ def requests(target: str, start: int) -> Iterator[ScheduleRequest]:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mechanism", [pytest.param("SCRAM-SHA-512", marks=pytest.mark.every_case), "OAUTHBEARER"])
+@pytest.mark.every_case
 async def test_nothing_is_lost_doubled_or_late_while_logins_expire_and_certificates_are_renewed(
     secured: SecuredKafka,
     application: Application,

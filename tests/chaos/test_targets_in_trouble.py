@@ -127,6 +127,7 @@ async def test_a_target_that_is_deleted_and_created_again_gets_what_was_due_mean
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_target_that_refuses_a_workers_timestamps_holds_up_nobody_else(application: Application) -> None:
     servers = application.bootstrap_servers
     frail = f"{application.target}-frail"

@@ -21,6 +21,7 @@ UNDISTURBED = {EventType.SCHEDULED, EventType.FIRED, EventType.FINISHED}
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_throttled_worker_makes_its_transactions_smaller_until_they_are_done_in_time(tmp_path: Path) -> None:
     """As large as they are without a quota, none would ever end within its deadline."""
     count, size = 60, 100_000

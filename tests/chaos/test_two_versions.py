@@ -164,6 +164,7 @@ async def test_workers_are_upgraded_one_by_one_under_load_one_killed_and_one_bac
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_to_a_new_format_workers_are_upgraded_one_by_one_and_none_goes_back(
     application: Application, tmp_path: Path
 ) -> None:

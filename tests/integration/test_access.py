@@ -323,6 +323,7 @@ def test_every_operation_keeps_to_its_document_whoever_asks_and_whatever_is_sent
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("area", AREAS)
+@pytest.mark.soak
 def test_sequences_of_requests_that_follow_links_keep_to_the_document(
     node: SecuredNode, area: str, request: pytest.FixtureRequest
 ) -> None:

@@ -124,7 +124,7 @@ def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults()
         pytest.param(
             "recovery", {*RESTARTS, "recovered_per_s", "failover_s", "rss_bytes"}, marks=pytest.mark.every_case
         ),
-        ("memory", {"idle_cpu_percent", "rss_bytes", "disk_bytes"}),
+        pytest.param("memory", {"idle_cpu_percent", "rss_bytes", "disk_bytes"}, marks=pytest.mark.every_case),
         pytest.param(
             *("scan-cost", {"firings_per_s", "ceiling_per_s", "ratio_to_ceiling"}), marks=pytest.mark.every_case
         ),

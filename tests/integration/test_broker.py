@@ -26,6 +26,7 @@ COMMAND = [sys.executable, "-c", "from light_scheduler.cli import main; main()",
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_broker_has_its_data_to_itself_and_keeps_them_over_a_stop_and_a_kill_until_its_end() -> None:
     with EmbeddedBroker() as broker:
         address, folder = broker.bootstrap_servers, broker.data_dir

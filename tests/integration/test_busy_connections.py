@@ -125,6 +125,7 @@ class Client:
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_tenant_that_keeps_busy_all_connections_it_can_get_shuts_out_nobody(application: Application) -> None:
     ops = Client(token_for(application, "ops", "--role", "admin", "--all-tenants"), PATIENT)
     greedy = token_for(application, "greedy", "--role", "write", "--tenant", "a")

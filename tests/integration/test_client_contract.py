@@ -1,6 +1,6 @@
 """One suite over all clients: asyncio and blocking, against one real worker and against the scheduler in memory.
 
-With `--soak` blocking clients also log in, each with the rights of a producer only.
+With `--every-case` blocking clients also log in, each with the rights of a producer only.
 """
 
 from __future__ import annotations
@@ -44,14 +44,9 @@ from light_scheduler.wire import parse_firing, partition_for
 pytestmark = pytest.mark.integration
 
 LOGINS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-WITH_SOAKS = ("OAUTHBEARER",)
-EVERY_CASE = pytest.mark.every_case
 KINDS = (
     *("asyncio", "blocking", "memory", "blocking memory"),
-    *(
-        pytest.param(f"blocking, {kind}", marks=[pytest.mark.soak, *([] if kind in WITH_SOAKS else [EVERY_CASE])])
-        for kind in LOGINS
-    ),
+    *(pytest.param(f"blocking, {kind}", marks=pytest.mark.every_case) for kind in LOGINS),
 )
 THREADS = 16
 

@@ -54,6 +54,7 @@ async def test_any_worker_lists_and_finds_what_all_of_them_hold(application: App
         assert "never-was" in text
 
 
+@pytest.mark.soak
 async def test_a_dead_worker_s_partitions_are_named_and_come_back_with_the_other(application: Application) -> None:
     workers = await pair(application, session_timeout="15s")  # until then, nobody has them
     async with application.client() as client:

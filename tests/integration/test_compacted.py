@@ -104,6 +104,7 @@ async def test_a_change_whose_commit_fails_is_looked_up_and_made_again_only_if_i
     assert [record.value for record in await read_all(kafka.bootstrap_servers, name)] == [b"a", b"ab"]
 
 
+@pytest.mark.soak
 async def test_a_change_whose_commit_fails_again_ends_with_the_reason_and_is_not_stored(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +197,7 @@ async def test_who_catches_up_does_not_wait_for_the_next_record(kafka: Kafka) ->
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_where_a_topic_ends_is_learned_although_a_broker_hangs(kafka: Kafka) -> None:
     async with followed_topic(kafka, "settings-asked-for") as (topic, _), hanging() as silent:
         await topic.write(b"a", b"1")

@@ -93,6 +93,7 @@ async def test_a_firing_is_extended_while_its_function_runs(served: Application)
         assert (event.event, seen) == (EventType.COMPLETED, [1])
 
 
+@pytest.mark.soak
 async def test_a_function_may_take_longer_than_its_group_waits_for_a_poll(served: Application) -> None:
     await served.create_topic(topic := f"{served.target}-slow", 1)
     seen: list[str] = []
@@ -122,6 +123,7 @@ async def test_a_function_may_take_longer_than_its_group_waits_for_a_poll(served
         assert seen == [f"{topic}-first", f"{topic}-second", f"{topic}-later"]
 
 
+@pytest.mark.soak
 async def test_a_consumer_that_is_stopped_stays_in_its_group_while_its_function_runs(served: Application) -> None:
     await served.create_topic(topic := f"{served.target}-stopped", 1)
     seen: list[str] = []

@@ -188,6 +188,7 @@ async def check_http_cancels(url: str, times: int) -> None:
             assert response.status == 404
 
 
+@pytest.mark.soak
 async def test_a_registry_that_is_down_holds_its_topic_and_nothing_else(
     application: Application, topics: Topics, producer: AIOKafkaProducer
 ) -> None:

@@ -92,6 +92,7 @@ def test_missing_topics_fail_with_the_command_that_makes_them_and_none_is_made(d
     assert not any(name.startswith(doctor.options["app-id"]) for name in there)
 
 
+@pytest.mark.soak
 def test_a_right_that_is_missing_is_named_and_a_cluster_without_any_group_is_no_failure(tmp_path: Path) -> None:
     properties = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -343,6 +343,7 @@ func send(ctx context.Context, client *kgo.Client) error {
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="needs a Java compiler")
+@pytest.mark.soak
 async def test_the_java_snippet_schedules_and_cancels(served: Application, shell: Shell, tmp_path: Path) -> None:
     (snippet,) = [each.text for each in snippets(ROOT / "docs" / "native.md") if each.language == "java"]
     program = tmp_path / "Documented.java"

@@ -93,6 +93,7 @@ async def test_what_etf1_s_producers_have_scheduled_is_searched_over_all_workers
         assert (totals["total"], totals["total_live"]) == (19, 0)
 
 
+@pytest.mark.soak
 async def test_what_was_delivered_is_in_the_history_view_and_counted_by_etf1_s_metric(
     application: Application, kafka: Kafka
 ) -> None:

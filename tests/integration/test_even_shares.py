@@ -45,6 +45,7 @@ async def await_shares(workers: list[WorkerProcess], counts: list[int]) -> list[
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_third_worker_gets_a_partition_of_two_with_two_each_and_again_after_it_was_killed(
     application: Application,
 ) -> None:

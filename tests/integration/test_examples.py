@@ -63,12 +63,14 @@ async def test_a_producer_in_java(home: Home) -> None:
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="needs Go")
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_producer_in_go(home: Home) -> None:
     _fetched("Go modules", ["go", "mod", "download"], CLIENTS)
     await schedules_and_cancels(home, f"cd {CLIENTS} && go run native_headers.go", "order-go")
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs Node.js and npm")
+@pytest.mark.soak
 async def test_a_producer_in_node(home: Home, tmp_path: Path) -> None:
     program = CLIENTS / "native_headers.mjs"
     install = program.read_text(encoding="utf-8").partition(": ")[2].partition(" && ")[0]
@@ -95,6 +97,7 @@ async def _answers(session: aiohttp.ClientSession, url: str) -> None:
     await eventually(is_there, every=0.1, what=url)
 
 
+@pytest.mark.soak
 async def test_an_order_and_its_reminder_are_one_transaction_in_fastapi(home: Home, tmp_path: Path) -> None:
     port, log = free_port(), tmp_path / "log"
     program = unhurried(EXAMPLES / "services" / "fastapi_outbox.py", tmp_path)

@@ -130,6 +130,7 @@ async def test_a_topic_that_was_created_again_is_read_from_its_beginning(
     assert "was deleted and created again" in lane["jump"]
 
 
+@pytest.mark.soak
 async def test_a_topic_that_was_created_again_under_a_worker_that_runs_is_read_once(
     application: Application,
 ) -> None:

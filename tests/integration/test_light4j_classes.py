@@ -39,6 +39,7 @@ class Framed:
         return fastavro.schemaless_reader(BytesIO(data[FRAME.size :]), fastavro.parse_schema(schema), None)
 
 
+@pytest.mark.soak
 async def test_tasks_of_light_4js_own_classes_are_delivered_as_light_4j_does(kafka: Kafka, tmp_path: Path) -> None:
     class_path, registry = required(), FakeRegistry({})
     topic = f"classes-{tmp_path.name[-8:]}-{SystemClock().now()}"

@@ -28,6 +28,7 @@ from apscheduler.triggers.combining import AndTrigger
 from apscheduler.triggers.cron import CronTrigger
 from support.acls import grant
 from support.ajenda import HOUR, Ajenda, now
+from support.cases import by_day
 from support.foreign import etf1_headers, karafka_headers, skyuk_json, task, task_key
 from support.home import ROOT, Home, at_home
 from support.postgres import running_postgres
@@ -84,7 +85,8 @@ def command_record(page: str, due: int, target: str) -> tuple[bytes, bytes, list
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[] if page == "etf1" else pytest.mark.soak) for page in TOPICS]
+    "page",
+    by_day(2, ["etf1", *(pytest.param(page, marks=pytest.mark.soak) for page in TOPICS if page != "etf1")]),
 )
 async def test_a_shadow_delivers_what_the_other_scheduler_does(
     page: str, home: Home, kafka: Kafka, tmp_path: Path
@@ -164,6 +166,7 @@ async def test_a_source_with_another_number_of_partitions_is_named(home: Home, k
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_the_source_of_a_comparison_may_need_tls_and_a_login(
     home: Home, secured: SecuredKafka, tmp_path: Path
 ) -> None:
@@ -408,6 +411,7 @@ async def test_crontabs_of_celery_fire_at_the_same_times_here(fields: dict[str, 
     assert await InMemoryScheduler().preview(count=8, accepted=start, **rule) == expected
 
 
+@pytest.mark.soak
 async def test_jobs_of_apscheduler_are_taken_and_run(home: Home, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(shop)
     store, place = f"sqlite:///{shop}/jobs.sqlite", {"PYTHONPATH": str(shop)}

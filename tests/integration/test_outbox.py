@@ -200,6 +200,7 @@ class _Shifted:
 
 
 @pytest.mark.parametrize("driver", ["sqlite", "postgresql+psycopg"])
+@pytest.mark.soak
 async def test_a_relay_whose_clock_is_wrong_takes_no_more_than_its_share(
     driver: str, settings: Settings, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -251,6 +252,7 @@ async def test_a_shard_that_cannot_be_sent_does_not_hold_up_the_others(settings:
 
 
 @pytest.mark.parametrize("driver", ["postgresql+psycopg", "postgresql+asyncpg", "postgresql+psycopg_async"])
+@pytest.mark.soak
 async def test_a_booking_wakes_its_relay(postgres: str, settings: Settings, driver: str) -> None:
     shop = Shop(settings, f"postgresql+psycopg://{postgres}")
     looks_never = RelayOptions(name=shop.name, app_id=settings.app_id, poll=3_600, lease=3_600)
@@ -328,6 +330,7 @@ async def _kill_relays(shop: Shop, app_id: str, kills: int) -> Counter[str]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("driver", ["sqlite", pytest.param("postgresql+psycopg", marks=pytest.mark.soak)])
+@pytest.mark.soak
 async def test_relays_that_are_killed_lose_and_double_nothing(
     settings: Settings, driver: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -341,6 +344,7 @@ async def test_relays_that_are_killed_lose_and_double_nothing(
 
 
 @pytest.mark.parametrize("step", list(Step), ids=lambda step: step.name)
+@pytest.mark.soak
 async def test_a_relay_that_was_frozen_does_no_harm_when_it_wakes(
     settings: Settings, tmp_path: Path, step: Step
 ) -> None:
@@ -376,6 +380,7 @@ class KilledError(BaseException):
 
 
 @pytest.mark.parametrize("step", [Step.CLAIMED, Step.SENT], ids=lambda step: step.name)
+@pytest.mark.soak
 async def test_a_relay_that_gets_a_shard_back_sends_what_another_left(
     settings: Settings, tmp_path: Path, step: Step
 ) -> None:

@@ -131,6 +131,7 @@ async def invoke(*arguments: str) -> Any:
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_programs_can_read_what_each_command_prints(found: dict[str, str]) -> None:
     async def printed(name: str, format: str) -> str:
         if name == "delays remove":

@@ -151,6 +151,7 @@ async def test_what_a_worker_and_a_node_show_is_as_prometheus_wants_it(applicati
 
 
 @pytest.mark.parametrize("processes", [None, "2"])
+@pytest.mark.soak
 async def test_lateness_is_a_native_histogram_for_a_prometheus_that_takes_those(
     application: Application, tmp_path: Path, processes: str | None
 ) -> None:
@@ -198,6 +199,7 @@ def names_of(exposition: str) -> set[str]:
 
 
 @pytest.mark.parametrize("options", [[], ["--enable-feature=native-histograms"]], ids=["classic", "native"])
+@pytest.mark.soak
 async def test_every_query_of_the_dashboard_has_an_answer(
     application: Application, tmp_path: Path, options: list[str]
 ) -> None:

@@ -26,6 +26,7 @@ ALONE_MS = 1_000 * FIRINGS * 2 * PARTITIONS // RATE
 """How long it takes with the part of one partition of one topic."""
 
 
+@pytest.mark.soak
 async def test_firings_of_one_key_of_one_topic_have_the_whole_rate(kafka: Kafka, tmp_path: Path) -> None:
     topics = [f"{name}-{uuid4().hex[:8]}" for name in ("orders", "jobs")]
     inputs = ",".join(f"{topic}:native" for topic in topics)

@@ -101,6 +101,7 @@ async def test_a_worker_that_lost_its_state_has_it_rebuilt_whoever_is_killed_mea
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_what_a_process_leaves_is_what_the_lane_had_and_what_it_did_not_finish_is_thrown_away(
     application: Application, tmp_path: Path
 ) -> None:

@@ -213,6 +213,7 @@ async def test_sigterm_ends_a_worker_in_order_and_soon(served: Application) -> N
     assert "Unclosed" not in log
 
 
+@pytest.mark.soak
 async def test_a_damaged_copy_is_thrown_away_and_rebuilt_with_a_warning(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 200)

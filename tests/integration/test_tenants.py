@@ -51,6 +51,7 @@ async def pending(application: Application) -> int:
     return sum(lane["pending"] for lane in info["lanes"])
 
 
+@pytest.mark.soak
 async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_deleted_one_is_emptied(
     served: Application,
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_table_has_each_record_once_in_few_files_and_can_be_audited(
     assert (list(summary.faults), summary.firings, summary.unjudged) == ([], 300, 0)
 
 
+@pytest.mark.soak
 def test_days_are_those_of_utc_in_a_session_of_any_time_zone(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
@@ -209,6 +210,7 @@ def wait_for_commit(path: Path, before: int, process: subprocess.Popen[bytes]) -
     ],
 )
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_continuous_archive_that_is_told_to_stop_ends_with_its_summary(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, send: Callable[[int, int], None], number: int
 ) -> None:
@@ -363,6 +365,7 @@ def test_only_days_that_got_records_are_compacted_and_only_those_asked_for_are_r
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_relative_path_is_that_of_the_working_directory(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,6 +410,7 @@ def test_topics_that_are_empty_at_first_are_archived_once_they_have_records(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_checkpoint_whose_table_is_gone_is_an_error(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 from support.application import Application
-from support.cases import first
+from support.cases import by_day
 from support.growing import grow as add_partitions
 from support.ledger import Ledger, Record
 from support.reading import marks_passed, read_until
@@ -204,6 +204,7 @@ def test_a_clean_application_has_no_faults_and_its_series_are_what_spark_makes_o
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_changes_of_tenants_are_no_evidence_and_tell_nothing_of_the_time(
     ledger: Ledger, audit: Audit, spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -237,7 +238,7 @@ def test_spark_finds_a_series_that_history_has_wrong_by_itself(ledger: Ledger, a
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("partitions", "grown", "kinds"),
-    first(1, [(2, 3, {"unexpected", "missing"}), (3, 3, {"unexpected"}), (3, 8, {"unexpected"})]),
+    by_day(1, [(2, 3, {"unexpected", "missing"}), (3, 3, {"unexpected"}), (3, 8, {"unexpected"})]),
     ids=["more partitions", "as many partitions", "partitions added since"],
 )
 def test_an_application_that_began_with_an_import_is_judged_by_the_table_that_was_imported(
@@ -320,6 +321,7 @@ SENDING_EACH = 1 / 10_000
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_schedules_that_moved_to_partitions_that_were_added_are_no_faults(
     kafka: Kafka, spark: SparkSession, tmp_path: Path
 ) -> None:

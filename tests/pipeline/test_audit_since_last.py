@@ -148,6 +148,7 @@ def test_an_audit_without_the_evidence_of_the_first_ones_tells_of_nothing_but_wh
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_what_waited_while_its_tenant_was_paused_is_no_fault_in_any_audit(
     ledger: Ledger, audit: Callable[..., AuditSummary], kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -252,6 +253,7 @@ def leave_unfinished(state: AuditState, path: str) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_two_audits_do_not_use_one_state_at_once(kafka: Kafka, prefix: str) -> None:
     create_topic(kafka.bootstrap_servers, prefix, 1)
     cluster = Cluster(kafka.bootstrap_servers)

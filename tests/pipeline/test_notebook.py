@@ -19,6 +19,7 @@ NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "pipeline.ipynb"
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_the_notebook_runs_from_top_to_bottom(
     spark: SparkSession, kafka: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def test_the_topics_are_the_same(
     assert rows[OFFICIAL_FORMAT].count() == sum(len(ledger.of(topic)) for topic in ledger.topics)
 
 
+@pytest.mark.every_case
 def test_an_audit_finds_the_same_faults_at_once_and_in_two_steps(
     spark: SparkSession, kafka: Kafka, ledger: Ledger, through: Callable[[str], Any], tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ CHARACTERS = "abz-[]^!\\*?,{}."
 NAMES = (*CHARACTERS, "", "aa", "ab", "a-", "b]", "--", "a\\", "]z", ".,", "a}")
 
 
+@pytest.mark.soak
 def test_a_pattern_that_is_not_refused_means_what_hadoop_makes_of_it(spark: SparkSession) -> None:
     count, is_read = tries(2_000), 0
     for pattern in patterns(count):

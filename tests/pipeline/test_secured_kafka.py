@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.acls import grant
-from support.cases import first
+from support.cases import by_day
 from support.least_rights import consumer_rights, pipeline_rights
 from support.ordering import ordered_producer
 from support.rotation import rotating
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
-KINDS = first(2, ["SSL", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("OAUTHBEARER", "SCRAM-SHA-512"))])
+KINDS = by_day(2, ["SSL", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("OAUTHBEARER", "SCRAM-SHA-512"))])
 ROWS = 20
 
 

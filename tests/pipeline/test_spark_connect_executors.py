@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.soak, p
 MINUTE, ONE_SHOTS = 60_000, 50
 
 
+@pytest.mark.every_case
 def test_jobs_forecast_export_load_and_audit_on_spark_connect(kafka: Kafka, prefix: str, tmp_path: Path) -> None:
     ledger = Ledger(prefix)
     for number in range(ONE_SHOTS):

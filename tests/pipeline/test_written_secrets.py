@@ -101,6 +101,7 @@ def test_no_secret_is_in_anything_that_an_audit_writes_or_shows(
         pytest.param(OFFICIAL_FORMAT, KIND, marks=pytest.mark.every_case),
     ],
 )
+@pytest.mark.every_case
 def test_no_secret_is_in_anything_that_any_other_job_writes_or_shows(
     secured: SecuredKafka, ledger: Ledger, tmp_path: Path, format: str, kind: str
 ) -> None:

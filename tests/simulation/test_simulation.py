@@ -76,6 +76,7 @@ def test_the_topic_gets_more_partitions_and_every_command_finds_its_schedule(pyt
 
 
 @pytest.mark.timeout(1_800)
+@pytest.mark.soak
 def test_bulk_commands_meet_each_schedule_once_while_the_topic_gets_more_partitions(
     pytestconfig: pytest.Config,
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 
-def first(count: int, cases: Iterable[object]) -> list[object]:
+def by_day(count: int, cases: Iterable[object]) -> list[object]:
     """Return all cases for `parametrize`, of which only the first `count` run without `--every-case`."""
     return [case if number < count else _at_night(case) for number, case in enumerate(cases)]
 

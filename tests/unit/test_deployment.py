@@ -239,12 +239,15 @@ class TestChart:
         assert json.loads(found["data"]["light-scheduler.json"])["title"] == "light-scheduler"
 
 
-class TestRelease:
-    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
-    jobs: ClassVar = yaml.safe_load(text)["jobs"]
+class TestWorkflows:
+    workflows: ClassVar = {
+        path.stem: path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml")
+    }
+    jobs: ClassVar = yaml.safe_load(workflows["release"])["jobs"]
 
-    def test_actions_are_pinned_by_commit_with_their_versions_beside(self) -> None:
-        used = re.findall(r"uses: (.+)", self.text)
+    @pytest.mark.parametrize("name", sorted(workflows))
+    def test_actions_are_pinned_by_commit_with_their_versions_beside(self, name: str) -> None:
+        used = re.findall(r"uses: (.+)", self.workflows[name])
         assert used
         assert [each for each in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", each)] == []
 
@@ -257,6 +260,10 @@ class TestRelease:
         assert ".ci/run" in [step.get("run") for step in self.jobs["test"]["steps"]]
         needs = {name: job.get("needs") for name, job in self.jobs.items()}
         assert needs == {"test": None, "build": "test", "attest": "build", "publish": "attest", "image": "attest"}
+
+    def test_a_night_goes_through_all_cases(self) -> None:
+        (job,) = yaml.safe_load(self.workflows["night"])["jobs"].values()
+        assert any({"--soak", "--every-case"} <= set(re.split(r'[\s"]+', step.get("run", ""))) for step in job["steps"])
 
 
 class TestMonitoring:

@@ -145,6 +145,7 @@ def test_there_is_a_unit_for_each_spark_session() -> None:
     assert len(units) == SPARK_SESSIONS
 
 
+@pytest.mark.soak
 def test_a_process_that_crashes_costs_only_the_test_that_it_ran(tmp_path: Path) -> None:
     ran = run(tmp_path, 2, crashing=("tests/unit/test_3.py", MEASURE_TIMES[0]))
 

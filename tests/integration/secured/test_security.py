@@ -27,7 +27,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from sqlalchemy import MetaData, create_engine
 from support.acls import grant, revoke
 from support.application import Application
-from support.cases import first
+from support.cases import by_day
 from support.least_rights import (
     administrator_rights,
     consumer_rights,
@@ -156,6 +156,7 @@ async def test_a_file_is_sent_under_least_rights(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_tenants_and_tokens_are_changed_under_least_rights_and_not_where_the_history_cannot_be_told(
     secured: SecuredKafka, application: Application
 ) -> None:
@@ -368,6 +369,7 @@ def test_each_missing_right_is_named_with_the_command_that_gives_it(
     assert {check["status"] for check in checks["certificate"]} == {"ok"}
 
 
+@pytest.mark.soak
 def test_least_rights_are_enough_for_the_doctor_and_a_literal_id_is_not(
     secured: SecuredKafka, doctored: dict[str, str]
 ) -> None:
@@ -404,7 +406,7 @@ def test_a_principal_is_who_the_broker_says_one_is(secured: SecuredKafka, kind: 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("mechanism", first(1, ["OAUTHBEARER", "PLAIN"]))
+@pytest.mark.parametrize("mechanism", by_day(1, ["OAUTHBEARER", "PLAIN"]))
 async def test_no_request_of_a_worker_fails_when_the_login_of_its_connection_expires(
     secured: SecuredKafka, mechanism: str
 ) -> None:
@@ -426,6 +428,7 @@ async def test_no_request_of_a_worker_fails_when_the_login_of_its_connection_exp
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_no_question_of_readers_fails_when_the_logins_of_their_connections_expire(
     secured: SecuredKafka, application: Application, caplog: pytest.LogCaptureFixture
 ) -> None:

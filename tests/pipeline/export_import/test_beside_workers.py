@@ -155,6 +155,7 @@ def test_a_schedule_that_goes_on_while_the_log_is_read_is_not_lost_with_its_old_
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_forecast_counts_a_schedule_that_goes_on_while_the_log_is_read(
     spark: SparkSession, changelog: Changelog, meanwhile: Callable[..., None]
 ) -> None:
@@ -171,6 +172,7 @@ def test_a_forecast_counts_a_schedule_that_goes_on_while_the_log_is_read(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_what_kafka_compacts_while_the_log_is_read_is_in_the_table(
     spark: SparkSession, changelog: Changelog, meanwhile: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def test_schedules_are_restored_where_they_were_and_as_they_were(
 
 @pytest.mark.parametrize("format", ["json", "delta"])
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_other_formats_lose_nothing(
     spark: SparkSession,
     kafka: Kafka,

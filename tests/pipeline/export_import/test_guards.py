@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from support.cases import first
+from support.cases import by_day
 from support.exporting import (
     IMPORTED,
     NOW,
@@ -75,7 +75,7 @@ class TestGuards:
 
     @pytest.mark.parametrize(
         ("changes", "message"),
-        first(
+        by_day(
             4,
             [
                 ({"topics": {TARGET: "not-there"}}, "target topics are missing: create not-there"),
@@ -119,6 +119,7 @@ class TestGuards:
         with pytest.raises(JobError, match="partition: 7 is none of 2"):
             importing.main(spark, replace(exported, table=str(tmp_path / "changed")))
 
+    @pytest.mark.every_case
     def test_two_commands_topics_become_one_unless_an_id_is_in_both(
         self,
         spark: SparkSession,
@@ -155,6 +156,7 @@ class TestGuards:
         write(applications[1], 0, (bulk_part_key(3), None))
         assert importing.main(spark, exported).written == 4
 
+    @pytest.mark.every_case
     def test_two_imports_do_not_run_at_once(self, kafka: Kafka, applications: tuple[Settings, Settings]) -> None:
         names = applications[1].topics
         cluster = Cluster(kafka.bootstrap_servers)

@@ -67,6 +67,7 @@ async def test_among_another_number_of_partitions_each_schedule_goes_to_that_of_
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_bulk_command_reaches_what_was_imported_as_the_first_command_of_the_new_topic(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ def test_what_an_export_leaves_that_was_killed_is_not_imported(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_table_that_is_one_file_can_be_imported(
     spark: SparkSession,
     applications: tuple[Settings, Settings],
@@ -59,6 +60,7 @@ def test_a_table_that_is_one_file_can_be_imported(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_record_that_an_import_wrote_twice_changes_nothing(
     spark: SparkSession,
     kafka: Kafka,

@@ -44,6 +44,7 @@ def test_tables_whose_lines_have_to_be_checked_are_loaded_by_the_path_that_the_e
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_tables_of_typed_columns_are_loaded_by_name_in_the_format_that_the_catalog_names(
     load: Load, schema: str
 ) -> None:

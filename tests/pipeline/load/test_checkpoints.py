@@ -48,6 +48,7 @@ def test_of_the_files_of_all_looks_those_of_one_are_collected(
     assert len(collected) < 10
 
 
+@pytest.mark.every_case
 def test_a_load_goes_on_where_it_was_by_the_checkpoints_that_spark_is_configured_with(
     spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:

@@ -110,6 +110,7 @@ def put_tenants(folder: Path, format: str, tenants: Mapping[str, str] = TENANTS)
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv", pytest.param("json", marks=pytest.mark.every_case)])
+@pytest.mark.every_case
 def test_another_value_in_a_file_than_in_the_name_of_its_folder_is_an_error_with_what_to_do(
     load: Load, kafka: Kafka, topic: str, folder: Path, format: str
 ) -> None:
@@ -123,6 +124,7 @@ def test_another_value_in_a_file_than_in_the_name_of_its_folder_is_an_error_with
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv", pytest.param("json", marks=pytest.mark.every_case)])
+@pytest.mark.every_case
 def test_files_may_repeat_the_values_of_their_folders(
     load: Load, kafka: Kafka, topic: str, folder: Path, format: str
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_load_that_goes_on_stops_at_a_file_with_another_value_than_its_folder(
     assert len(commands(kafka, topic)) == 1
 
 
+@pytest.mark.every_case
 def test_a_load_that_goes_on_takes_columns_from_folders_below_a_base_path(
     load: Load, kafka: Kafka, topic: str, sent: Callable[[int], None], folder: Path, tmp_path: Path
 ) -> None:
@@ -198,6 +201,7 @@ def test_a_column_of_two_types_in_parquet_files_is_an_error_with_what_to_do(load
         pytest.param("json", "headers.new"),
     ],
 )
+@pytest.mark.every_case
 def test_a_load_that_goes_on_stops_at_new_columns_and_has_them_when_it_is_started_again(
     load: Load,
     kafka: Kafka,

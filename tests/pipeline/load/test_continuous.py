@@ -69,6 +69,7 @@ def test_files_are_loaded_as_they_come_each_row_once(
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.every_case
 def test_of_files_with_the_same_rows_one_is_sent(
     load: Load, sent: Callable[[int], None], tmp_path: Path, goes_on: bool
 ) -> None:
@@ -158,6 +159,7 @@ def test_a_load_of_which_no_row_can_be_read_says_what_to_do(load: Load, tmp_path
         load(folder, format="json", every_s=1.0)
 
 
+@pytest.mark.every_case
 def test_a_malformed_row_is_sent_once_it_is_mended_even_if_all_cells_were_read(
     load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:
@@ -205,6 +207,7 @@ def stopped_after_one_batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.every_case
 def test_what_was_not_loaded_at_a_stop_is_loaded_by_the_next_one_however_old_the_files_are(
     load: Load, sent: Callable[[int], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

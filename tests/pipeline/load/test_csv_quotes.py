@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from support.cases import first
+from support.cases import by_day
 from support.loading import AT, Load, commands, going_on, put
 
 from light_scheduler.errors import JobError
@@ -30,7 +30,7 @@ OPEN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reading"), first(3, OPEN))
+@pytest.mark.parametrize(("text", "reading"), by_day(3, OPEN))
 def test_a_load_stops_at_a_quote_that_is_not_closed_before_it_sends_anything(
     load: Load, kafka: Kafka, topic: str, tmp_path: Path, text: str, reading: dict[str, str]
 ) -> None:
@@ -51,7 +51,7 @@ HEADERS = [
 ]
 
 
-@pytest.mark.parametrize(("files", "reading"), first(2, HEADERS))
+@pytest.mark.parametrize(("files", "reading"), by_day(2, HEADERS))
 def test_a_load_stops_at_a_header_whose_quote_is_not_closed_and_names_its_file(
     load: Load, kafka: Kafka, topic: str, tmp_path: Path, files: dict[str, str], reading: dict[str, str]
 ) -> None:
@@ -69,7 +69,7 @@ def test_a_load_stops_at_a_header_whose_quote_is_not_closed_and_names_its_file(
 
 @pytest.mark.parametrize(
     ("text", "reading"),
-    first(
+    by_day(
         3,
         [
             ('a,t,"x, ""y""\nz" \nb,t,5" nail\n\nc,t,""', {}),

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 @pytest.mark.parametrize(
     "cancels", [True, pytest.param(False, marks=pytest.mark.every_case)], ids=["to cancel", "to send"]
 )
+@pytest.mark.every_case
 def test_a_version_whose_files_were_vacuumed_is_an_error_that_says_what_to_do(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, cancels: bool
 ) -> None:

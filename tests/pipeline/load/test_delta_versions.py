@@ -46,6 +46,7 @@ def broadcast(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_delta_table_whose_files_are_rewritten_sends_nothing_and_then_only_what_is_added(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_json_lines_may_have_objects_for_headers_and_labels(
 
 
 @pytest.mark.parametrize("options", [{}, {"reading": {"multiLine": "false"}, "ignored": ("remark",)}])
+@pytest.mark.soak
 def test_a_csv_row_whose_text_has_a_comma_without_quotes_is_not_cut_off(
     load: Load, kafka: Kafka, topic: str, tmp_path: Path, options: dict[str, Any]
 ) -> None:
@@ -137,6 +138,7 @@ def test_a_row_without_key_has_its_id_for_one(load: Load, kafka: Kafka, topic: s
     assert [(command.id, command.key) for command in commands(kafka, topic)] == [("a", b"a")]
 
 
+@pytest.mark.soak
 def test_a_row_without_id_and_key_has_one_made_of_its_content(
     load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

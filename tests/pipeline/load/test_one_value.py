@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.cases import first
+from support.cases import by_day
 from support.loading import AT, Load, commands, going_on, put
 
 from light_scheduler.errors import JobError
@@ -40,7 +40,7 @@ WHOLE = [
 """Lines that hold six rows."""
 
 
-@pytest.mark.parametrize("line", first(4, WITH_MORE))
+@pytest.mark.parametrize("line", by_day(4, WITH_MORE))
 def test_a_load_stops_at_a_line_with_more_than_one_value_before_it_sends_anything(
     load: Load, kafka: Kafka, topic: str, tmp_path: Path, line: str
 ) -> None:
@@ -101,6 +101,7 @@ def test_a_line_may_have_what_the_reader_is_told_to_allow(load: Load, tmp_path: 
     assert load(table, format="json", constants=SET, reading={"allowComments": "true"}).sent == 1
 
 
+@pytest.mark.every_case
 def test_a_load_that_goes_on_sends_the_first_value_and_refuses_the_rest(
     spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ NO_ROWS = ['[] {"id": "b"}', '5 {"id": "b"}', 'null {"id": "b"}', '"x" {"id": "b
 
 
 @pytest.mark.parametrize("checkpoint", [None, "checkpoint"])
+@pytest.mark.every_case
 def test_a_file_of_which_no_row_is_read_is_refused_and_named(
     spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path, checkpoint: str | None
 ) -> None:

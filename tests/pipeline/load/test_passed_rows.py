@@ -55,6 +55,7 @@ def test_rows_that_were_refused_because_they_have_passed_can_be_loaded_from_thei
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_table_that_is_written_anew_sends_nothing_that_has_passed_again(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_table_that_is_written_anew_sends_nothing_that_has_passed_again(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_delta_table_that_is_made_again_sends_nothing_that_has_passed_again(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

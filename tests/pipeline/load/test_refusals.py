@@ -73,6 +73,7 @@ def test_a_row_whose_time_is_null_is_not_delivered_at_once(
     assert reasons[4][0] == "at"
 
 
+@pytest.mark.soak
 def test_refused_rows_keep_their_types_and_can_be_loaded_themselves(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:
@@ -183,6 +184,7 @@ def test_refused_rows_of_new_versions_of_a_delta_table_are_added_to_those_of_ear
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_refused_rows_are_read_with_the_columns_of_all_loads_that_added_them(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

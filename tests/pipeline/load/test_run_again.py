@@ -54,6 +54,7 @@ def test_a_load_that_is_run_again_adds_nothing_and_new_files_only_add_theirs(
     assert load(folder, name=f"{topic}-other").sent == 4
 
 
+@pytest.mark.soak
 def test_a_row_that_was_refused_is_sent_once_its_limit_is_raised(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

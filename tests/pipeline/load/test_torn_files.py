@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from support.cases import first
+from support.cases import by_day
 from support.loading import AT, Load, going_on
 
 from light_scheduler.cli.pipeline.running import reason_of
@@ -53,7 +53,7 @@ def reason_why(load: Load, folder: Path, **options: Any) -> str:
 
 
 @pytest.mark.parametrize("change", [torn, emptied])
-@pytest.mark.parametrize("name", first(1, ["z.parquet", "a.parquet"]), ids=["last", "first"])
+@pytest.mark.parametrize("name", by_day(1, ["z.parquet", "a.parquet"]), ids=["last", "first"])
 def test_a_load_stops_at_a_file_without_its_end_and_names_it(
     load: Load, folder: Path, name: str, change: Callable[[bytes], bytes]
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.cases import first
+from support.cases import by_day
 from support.loading import AT, Load, commands, meanwhile, parquet
 
 from light_scheduler.errors import JobError
@@ -34,7 +34,7 @@ def put(path: Path, id: str, format: str = "json") -> None:
 
 @pytest.mark.parametrize(
     "format",
-    first(1, ["parquet", "json", "csv"]),
+    by_day(1, ["parquet", "json", "csv"]),
 )
 @pytest.mark.parametrize(
     ("read", "unread", "why"),

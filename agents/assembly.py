@@ -88,7 +88,7 @@ class Assembly:
         )
         self._commands_ids = TopicIds(self.clients.topic_id, time.monotonic)
         self._registry = None if settings.registry is None else SchemaRegistry(settings.registry, Schemas())
-        tenants_topic = CompactedTopic(settings.connection, settings.topics.tenants)
+        tenants_topic = CompactedTopic(settings.connection, settings.topics.tenants, promptness=self.clients.promptness)
         self.partitionings = TopicPartitionings(tenants_topic, self._commands_ids, self._partitions_of)
         schemas = None if self._registry is None else self._registry.schemas
         self._dialects = {source.name: dialect_named(source.dialect, schemas) for source in settings.inputs}

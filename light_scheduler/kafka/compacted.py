@@ -18,14 +18,12 @@ from light_scheduler.wire.events import CHANGES_PARTITION
 
 from .broker_silence import patience
 from .connection import broker_errors, ended, partitions_of, started_producer, stop_consumer, stop_producer
-from .lasting_logins import keep_logged_in
+from .promptness import ANSWER_S, Promptness
 from .quiet_producer import QuietProducer
 
 WRITE_TIMEOUT_S = 10.0
 OTHER_CHANGE_S = 2.0
 """How long to wait for the record of somebody who makes a change at the same time."""
-ANSWER_S = 2.0
-"""Time-out for asking the broker for the topic's end offset. Starting lanes wait for the answer."""
 
 
 Record = tuple[bytes, bytes | None]
@@ -77,11 +75,14 @@ def change_id(topic: str) -> str:
 class CompactedTopic:
     """The last value of each key, in the order in which they were last written: the same for every reader.
 
-    `history` is the topic that is told of changes.
+    `history` is the topic that is told of changes, and `promptness` knows which brokers hang.
     """
 
-    def __init__(self, connection: Address, topic: str, history: str | None = None) -> None:
+    def __init__(
+        self, connection: Address, topic: str, history: str | None = None, promptness: Promptness | None = None
+    ) -> None:
         self._connection = connection_to(connection)
+        self._promptness = promptness or Promptness()
         self._place = TopicPartition(topic, 0)
         self._history = history
         self._entries: dict[bytes, bytes] = {}
@@ -103,16 +104,16 @@ class CompactedTopic:
         To be called again after an error: it begins anew. So it does by itself if the topic was deleted and made again.
         """
         consumer = AIOKafkaConsumer(
-            **self._connection.aiokafka(),
+            **self._promptness.arguments(self._connection),
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
-        keep_logged_in(consumer._client)
+        self._promptness.bound(consumer._client, ANSWER_S)
         try:
             await consumer.start()
             consumer.assign([self._place])
-            async with LogEnds(self._connection, self._place) as self._ends:
+            async with LogEnds(self._connection, self._place, self._promptness) as self._ends:
                 while True:
                     await self._read(consumer, changed)
         finally:
@@ -294,9 +295,10 @@ class LogEnds:
     there are some, or after half a second.
     """
 
-    def __init__(self, connection: Connection, place: TopicPartition) -> None:
+    def __init__(self, connection: Connection, place: TopicPartition, promptness: Promptness | None = None) -> None:
         self._connection = connection
         self._place = place
+        self._promptness = promptness or Promptness()
         self._consumer: AIOKafkaConsumer | None = None
         self._connecting = asyncio.Lock()
         self._is_closed = False
@@ -338,9 +340,9 @@ class LogEnds:
         if self._is_closed:
             raise BrokerError(f"{self._place.topic} is no longer followed")
         consumer = AIOKafkaConsumer(
-            **self._connection.aiokafka(), isolation_level="read_committed", enable_auto_commit=False
+            **self._promptness.arguments(self._connection), isolation_level="read_committed", enable_auto_commit=False
         )
-        keep_logged_in(consumer._client)
+        self._promptness.bound(consumer._client, ANSWER_S, marks_silent=True)
         try:
             await consumer.start()
         except BaseException:

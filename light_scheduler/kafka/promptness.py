@@ -89,10 +89,10 @@ class Promptness:
             no_hint: bool = False,  # noqa: ARG001 - of aiokafka's, which does not use it
         ) -> Any:
             place = Place(node_id, group)
-            conn = _open(client, place)
+            conn = open_connection(client, place)
             if conn is None:
                 async with connecting:
-                    conn = _open(client, place) or await self._connected(client, node_id)
+                    conn = open_connection(client, place) or await self._connected(client, node_id)
                     if conn is not None and client._conns.get(place) is not conn:
                         client._conns[place] = conn
                         renewals.follow(place, conn)
@@ -182,7 +182,7 @@ async def _have_token(client: AIOKafkaClient) -> None:
         await client._sasl_oauth_token_provider.token()
 
 
-def _open(client: AIOKafkaClient, place: Place) -> Any:
+def open_connection(client: AIOKafkaClient, place: Place) -> Any:
     """Return the connection in a place, if it can be used."""
     conn = client._conns.get(place)
     return conn if conn is not None and conn.connected() else None

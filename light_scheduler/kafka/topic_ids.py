@@ -7,12 +7,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from aiokafka.client import AIOKafkaClient
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.errors import KafkaError, NoError, for_code
 
 from light_scheduler.errors import BrokerError, NoAnswer
 
 from .lasting_client import LastingClient
+from .logged_in import Place
+from .promptness import open_connection
 from .topic_id_request import TopicIdRequest
 
 TIMEOUT_S = 2.5
@@ -72,7 +74,8 @@ class TopicIds:
 class TopicIdLookUp:
     """Asks for topic ids over a connection that stays, since lanes with commands ask again and again.
 
-    The broker that answered is asked again: commits wait for the answer, and another one might hang.
+    The broker that answered is asked again as long as there is a connection to it: commits wait for the answer, and
+    another one might hang.
     """
 
     def __init__(self, connect: Callable[[], AIOKafkaClient]) -> None:
@@ -91,12 +94,18 @@ class TopicIdLookUp:
         """Close the connection."""
         await self._client.close()
 
+    def _proven_node(self, client: AIOKafkaClient) -> int | None:
+        """Return the broker that answered last, unless its connection was closed since: then it may hang."""
+        conn = open_connection(client, Place(self._node, ConnectionGroup.DEFAULT))
+        return None if conn is None else self._node
+
     async def _ask(self, topic: str) -> str:
         client = None
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 client = await self._client.connected()
-                node = client.get_random_node() if self._node is None else self._node
+                proven = self._proven_node(client)
+                node = client.get_random_node() if proven is None else proven
                 answer = await client.send(node, TopicIdRequest(topic))
         except (KafkaError, OSError, TimeoutError) as error:
             self._node = None

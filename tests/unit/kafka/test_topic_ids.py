@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka.client import ConnectionGroup
 from aiokafka.errors import RequestTimedOutError, UnknownTopicOrPartitionError
 
 from light_scheduler.errors import BrokerError, NoAnswer
@@ -82,6 +83,11 @@ class Broker:
         self.brokers = brokers
         self.answers = answers
         self.is_closed = False
+        self._conns: dict[tuple[int, ConnectionGroup], Any] = {}
+
+    def disconnect(self) -> None:
+        """Lose all connections, as when a broker was found silent."""
+        self._conns.clear()
 
     async def bootstrap(self) -> None:
         """It is there."""
@@ -93,6 +99,7 @@ class Broker:
     async def send(self, node: int, _request: object) -> Any:
         self.brokers.asked.append(self)
         self.brokers.nodes.append(node)
+        self._conns[node, ConnectionGroup.DEFAULT] = SimpleNamespace(connected=lambda: True)
         if not self.answers:
             raise RequestTimedOutError
         return SimpleNamespace(topic_id=lambda: (self.brokers.error_code, "id-1"))
@@ -132,6 +139,16 @@ async def test_the_broker_that_answered_is_asked_again_and_not_one_that_may_hang
     for _ in range(3):
         await look_up("commands")
     assert brokers.nodes == [1, 2, 2, 2]
+
+
+async def test_a_broker_whose_connection_was_closed_is_no_longer_the_one_to_ask() -> None:
+    brokers = Brokers()
+    look_up = TopicIdLookUp(brokers.connect)
+    await look_up("commands")
+    brokers.clients[0].disconnect()
+    for _ in range(2):
+        await look_up("commands")
+    assert brokers.nodes == [1, 2, 2]
 
 
 async def test_a_connection_that_brings_none_is_replaced() -> None:

@@ -31,7 +31,7 @@ EXTRA = {"soak": "--soak", "every_case": "--every-case"}
 
 _NUMBERS = (
     ("--fired", 100_000, "Schedules fired before a scan is timed."),
-    ("--histories", 200, "Simulated histories (tests/simulation)."),
+    ("--histories", 100, "Simulated histories (tests/simulation)."),
     ("--audited", 2_000, "Schedules of audits (tests/pipeline)."),
     ("--archived", 20_000, "Records archived (tests/pipeline)."),
     ("--archive-kills", 2, "Kills meanwhile (tests/pipeline)."),

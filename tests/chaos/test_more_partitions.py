@@ -18,7 +18,7 @@ from light_scheduler.client import ScheduleRequest
 from light_scheduler.clock import SystemClock
 from light_scheduler.model import Outcome
 
-pytestmark = [pytest.mark.integration, pytest.mark.chaos]
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak, pytest.mark.timeout(1_500)]
 
 BEFORE, AFTER = 4, 12
 DAY_MS = 86_400_000
@@ -36,10 +36,7 @@ class Scale(NamedTuple):
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     pending = metafunc.config.getoption("--pending")
-    many = Scale(pending, pending // 10, 40_000, 3)
-    quick = pytest.param(Scale(3_000, 1_000, 8_000, 1), marks=pytest.mark.timeout(300), id="quick")
-    soak = pytest.param(many, marks=[pytest.mark.soak, pytest.mark.timeout(1_500)], id=f"{pending} pending")
-    metafunc.parametrize("scale", [quick, soak])
+    metafunc.parametrize("scale", [Scale(pending, pending // 10, 40_000, 3)], ids=[f"{pending} pending"])
 
 
 def waiting(application: Application, scale: Scale, now: int) -> Iterator[ScheduleRequest]:

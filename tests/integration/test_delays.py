@@ -224,6 +224,7 @@ async def test_a_position_is_not_read_past_an_open_transaction_of_another_lane(a
         assert await reading == DelayPosition(2, "t")
 
 
+@pytest.mark.soak
 async def test_two_workers_share_the_partitions_and_a_live_rule_reaches_both(application: Application) -> None:
     source = await topic(application, "source", 4)
     async with running(application) as first:

@@ -43,6 +43,7 @@ async def metrics_of(worker: WorkerProcess) -> dict[str, float]:
     return total
 
 
+@pytest.mark.soak
 async def test_probes_pass_the_whole_path_and_only_their_results_show_until_a_crash_and_after_it(
     application: Application,
 ) -> None:

@@ -84,6 +84,7 @@ def run(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen
         application.close()
 
 
+@pytest.mark.soak
 def test_what_is_due_at_a_full_second_is_there_before_it_for_those_only_who_read_uncommitted_records(run: Seen) -> None:
     assert 0 < max(run.too_soon) <= run.stage_ahead
     assert max(run.in_time) <= 0

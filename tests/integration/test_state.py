@@ -189,6 +189,7 @@ async def test_the_state_of_another_application_stops_the_worker_before_it_write
     assert record.value == foreign
 
 
+@pytest.mark.soak
 async def test_a_worker_waits_for_its_topics(application: Application) -> None:
     await application.delete_topics(application.settings.topics.commands)
     worker = application.new_worker()

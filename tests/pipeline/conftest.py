@@ -1,4 +1,4 @@
-"""Fixtures of the pipeline's tests: two Spark sessions for the run, and topics of their own.
+"""Fixtures of the pipeline's tests: the Spark sessions of the run, and topics of their own.
 
 Spark makes Java code of every plan and compiles it, which costs jobs that are over in a second more than it saves them.
 So these sessions interpret plans. What users run is run too: one test of each job, with `compiled_plans`, and all tests

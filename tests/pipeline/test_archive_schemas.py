@@ -75,6 +75,7 @@ def schema(spark: SparkSession, prefix: str, tmp_path: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     "by_name", [pytest.param(False, id="by path", marks=pytest.mark.every_case), pytest.param(True, id="by name")]
 )
+@pytest.mark.every_case
 def test_an_archive_of_an_older_release_is_read_and_goes_on(
     spark: SparkSession,
     kafka: Kafka,

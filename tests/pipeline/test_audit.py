@@ -188,6 +188,7 @@ def test_each_kind_of_fault_is_found_among_very_many_firings_and_within_a_range(
 
 
 @pytest.mark.usefixtures("compiled_plans")
+@pytest.mark.soak
 def test_a_clean_application_has_no_faults_and_its_series_are_what_spark_makes_of_them(
     ledger: Ledger, audit: Audit
 ) -> None:

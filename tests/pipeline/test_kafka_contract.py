@@ -265,6 +265,7 @@ class TestStreams:
         wanted += [(1, offset) for offset in range(5)] + [(PARTITIONS, offset) for offset in range(4)]
         assert Counter(stream()) == Counter(wanted)
 
+    @pytest.mark.soak
     def test_batches_are_as_small_as_asked_for_and_miss_nothing(
         self, stream: Callable[..., list[tuple[str, int]]], produce: Callable[..., None], tmp_path: Path
     ) -> None:

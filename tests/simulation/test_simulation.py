@@ -112,6 +112,7 @@ def test_a_target_in_trouble_holds_up_neither_other_firings_nor_commands_and_los
 
 
 @pytest.mark.timeout(1_800)
+@pytest.mark.soak
 def test_firings_that_fail_whole_transactions_hold_up_neither_others_nor_commands_that_come_all_the_time(
     pytestconfig: pytest.Config,
 ) -> None:

@@ -19,7 +19,7 @@ with warnings.catch_warnings():  # of the libraries that it is made of
     from schemathesis.hooks import GLOBAL_HOOK_DISPATCHER
 
 ENDING = {"delete_tenant", "pause_tenant"}
-EXAMPLES = 4
+EXAMPLES = 2
 DOOMED = "doomed"
 """The tenant that is deleted and paused: commands of such a one are refused, and other operations have some."""
 

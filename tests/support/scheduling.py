@@ -1,7 +1,8 @@
 """How the processes of a run (`--numprocesses 3`) share the tests.
 
 Each file is a unit that one process runs; so is each part of the tests that use a Spark session, of which a run has one
-for each part, and each test of the simulation. Long units come first, so that the processes end at about the same time.
+(with `--soak`, two), and each test of the simulation. Long units come first, so that the processes end at about the
+same time.
 
 With `--soak`, files that measure times run after those that need Kafka, Spark or a browser, in one process. Beside it,
 one process runs what needs nothing but a core: unit and contract tests, the simulation, fuzzing. What measures times
@@ -18,7 +19,7 @@ from xdist.workermanage import WorkerController
 
 SPARK = "tests/pipeline/"
 SPARK_SESSIONS = 2
-"""One alone keeps a core busy, and would be the last to end."""
+"""With `--soak`: one alone keeps a core busy, and would be the last to end."""
 SECOND_SPARK = tuple(f"{SPARK}{name}" for name in ("load/", "test_kafka_", "test_least_rights.py"))
 """The tests that share the second session."""
 OWN_SPARK = ("_executors.py", "_kills.py", "_secrets.py", "_spark_submit.py")
@@ -73,7 +74,7 @@ def unit_of(nodeid: str, *, with_soaks: bool) -> str:
     if with_soaks and nodeid.startswith(TAKE_BOTH_CORES):
         return ALONE
     if nodeid.startswith(SPARK) and not nodeid.partition("::")[0].endswith(OWN_SPARK):
-        return SECOND_SPARK[0] if nodeid.startswith(SECOND_SPARK) else SPARK
+        return SECOND_SPARK[0] if with_soaks and nodeid.startswith(SECOND_SPARK) else SPARK
     return nodeid if nodeid.startswith(SIMULATION) else nodeid.partition("::")[0]
 
 

@@ -6,7 +6,7 @@ from hypothesis import settings
 
 ALL = 100
 """What a profile of Hypothesis says where all are tried: its own default."""
-PART = 25
+PART = 16
 
 
 def tries(most: int) -> int:

@@ -155,6 +155,7 @@ def test_the_room_of_partitions_is_left_out() -> None:
     assert not [answer for answer in run.answers if answer.is_refused]
 
 
+@pytest.mark.soak
 def test_no_more_is_computed_than_is_read() -> None:
     run = DryRun([line(id="a", trigger={"every": "1ms"})], START)
     assert len([*islice(run.deliveries(START + 365 * DAY), 2_000)]) == 2_000

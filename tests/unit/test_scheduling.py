@@ -108,7 +108,7 @@ def spans_in(folder: Path) -> list[Span]:
     return [Span(test, process, float(begun), float(ended)) for test, process, begun, ended in lines]
 
 
-@pytest.fixture(params=[*(pytest.param(count, marks=pytest.mark.soak) for count in (1, 2)), 3], scope="module")
+@pytest.fixture(params=[pytest.param(count, marks=pytest.mark.soak) for count in (1, 2, 3)], scope="module")
 def spans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Span]:
     """When each test of a run ran, and in which of so many processes."""
     folder = tmp_path_factory.mktemp("run")
@@ -143,6 +143,7 @@ def test_there_is_a_unit_for_each_spark_session() -> None:
     names = ("load/test_a.py", "export_import/test_a.py", "test_kafka_a.py", "test_least_rights.py", "test_audit.py")
     units = {unit_of(f"{SPARK}{name}::test", with_soaks=True) for name in names}
     assert len(units) == SPARK_SESSIONS
+    assert len({unit_of(f"{SPARK}{name}::test", with_soaks=False) for name in names}) == 1
 
 
 @pytest.mark.soak

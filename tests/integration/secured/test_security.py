@@ -256,6 +256,7 @@ async def test_a_blocking_client_reads_results_and_history_without_a_right_to_a_
     assert await asyncio.to_thread(use) == [EventType.SCHEDULED, EventType.CANCELLED]
 
 
+@pytest.mark.soak
 async def test_a_wrong_password_ends_commands_and_workers_at_once_with_plain_words(
     secured: SecuredKafka, application: Application
 ) -> None:

@@ -26,6 +26,7 @@ from light_scheduler.wire.state import decode_entry
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 
+@pytest.mark.soak
 def test_the_table_has_what_counts_in_words_and_in_full(spark: SparkSession, exported: importing.ImportOptions) -> None:
     rows = {row.id: row for row in spark.read.parquet(exported.table).collect()}
     assert [decode_entry(bytes(rows[stored.schedule.id].record)) for stored in ALL] == ALL
@@ -71,6 +72,7 @@ def test_other_formats_lose_nothing(
     assert pending(kafka, new) == [(1, stored) for stored in IMPORTED]
 
 
+@pytest.mark.soak
 def test_an_import_that_was_interrupted_writes_what_is_missing_and_topics_get_other_names(
     spark: SparkSession,
     kafka: Kafka,

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 @pytest.mark.soak
 @VECTORS
+@pytest.mark.every_case
 def test_schedules_whose_rows_were_deleted_from_a_delta_table_are_cancelled_once(
     spark: SparkSession,
     load: Load,

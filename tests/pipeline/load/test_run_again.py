@@ -39,6 +39,7 @@ def test_rows_are_known_by_their_content_wherever_they_are_and_whatever_the_grou
     assert [name for name in groups if topic in name] == [], "no mark is kept where it would expire"
 
 
+@pytest.mark.soak
 def test_a_load_that_is_run_again_adds_nothing_and_new_files_only_add_theirs(
     load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

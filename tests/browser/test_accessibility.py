@@ -56,6 +56,7 @@ async def test_details_and_an_open_dialog_hold_to_the_rules_of_axe(dashboard: Da
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_phone_holds_to_the_rules_of_axe_and_folds_its_filters(dashboard: Dashboard, page: Page) -> None:
     await page.set_viewport_size({"width": 375, "height": 700})
     for view in VIEWS:

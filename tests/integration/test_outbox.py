@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 from support.application import Application
+from support.cases import by_day
 from support.clocks import HOUR, MINUTE
 from support.postgres import running_postgres
 from support.reading import Record, read_until
@@ -38,6 +39,9 @@ pytestmark = pytest.mark.integration
 
 LOCK_TIMEOUT_S = 60
 """For SQLite: whoever has its lock may stand still."""
+
+STEPS = (Step.CLAIMED, Step.SENT, Step.SETTLED, Step.FENCED, Step.RECOVERED)
+"""All; first those after which another relay finds a batch half done."""
 
 DYING = Path(__file__).parents[1] / "support" / "dying_relays.py"
 
@@ -251,7 +255,7 @@ async def test_a_shard_that_cannot_be_sent_does_not_hold_up_the_others(settings:
         assert list(connection.scalars(select(commands.c.shard).distinct())) == [relay.troubled]
 
 
-@pytest.mark.parametrize("driver", ["postgresql+psycopg", "postgresql+asyncpg", "postgresql+psycopg_async"])
+@pytest.mark.parametrize("driver", by_day(1, ["postgresql+psycopg", "postgresql+asyncpg", "postgresql+psycopg_async"]))
 @pytest.mark.soak
 async def test_a_booking_wakes_its_relay(postgres: str, settings: Settings, driver: str) -> None:
     shop = Shop(settings, f"postgresql+psycopg://{postgres}")
@@ -343,7 +347,7 @@ async def test_relays_that_are_killed_lose_and_double_nothing(
     assert sorted(await shop.sent()) == sorted(shop.booked)
 
 
-@pytest.mark.parametrize("step", list(Step), ids=lambda step: step.name)
+@pytest.mark.parametrize("step", by_day(2, STEPS), ids=lambda step: step.name)
 @pytest.mark.soak
 async def test_a_relay_that_was_frozen_does_no_harm_when_it_wakes(
     settings: Settings, tmp_path: Path, step: Step

@@ -17,6 +17,7 @@ from aiohttp.test_utils import TestServer
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from support.application import Application
+from support.cases import by_day
 from support.prometheus import ALERTS, hastened, prometheus, required
 from support.reading import read_until
 from support.waiting import eventually
@@ -150,7 +151,7 @@ async def test_what_a_worker_and_a_node_show_is_as_prometheus_wants_it(applicati
         await worker.end()
 
 
-@pytest.mark.parametrize("processes", [None, "2"])
+@pytest.mark.parametrize("processes", by_day(1, [None, "2"]))
 @pytest.mark.soak
 async def test_lateness_is_a_native_histogram_for_a_prometheus_that_takes_those(
     application: Application, tmp_path: Path, processes: str | None

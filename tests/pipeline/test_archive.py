@@ -119,6 +119,7 @@ def test_days_are_those_of_utc_in_a_session_of_any_time_zone(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_what_is_killed_while_it_archives_neither_loses_nor_doubles_a_record(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -30,7 +30,7 @@ PARTITIONS = 3
 TIMEOUT_S = 60.0
 
 
-@pytest.fixture(params=[FORMAT, pytest.param(OFFICIAL_FORMAT, marks=pytest.mark.soak)])
+@pytest.fixture(params=[FORMAT, pytest.param(OFFICIAL_FORMAT, marks=pytest.mark.every_case)])
 def format(request: pytest.FixtureRequest, spark: SparkSession) -> str:
     if request.param == OFFICIAL_FORMAT and not official_is_here(spark):
         pytest.skip("Spark's own Kafka connector is not here: `make sparkkafka` gets it, where there is Maven Central")

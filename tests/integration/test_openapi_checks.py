@@ -52,7 +52,7 @@ def token_of(application: Application) -> str:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1_200)
-async def test_every_operation_passes_every_check(application: Application) -> None:
+async def test_every_operation_passes_every_check(application: Application, request: pytest.FixtureRequest) -> None:
     token, worker = token_of(application), await application.start_worker()
     headers = {"Authorization": f"Bearer {token}"}
 
@@ -63,7 +63,8 @@ async def test_every_operation_passes_every_check(application: Application) -> N
     document = eventually_blocking(described, every=0.1, what="a worker that knows the token").json()
     validate(document)
     topics = Topics(application.settings.inputs[0].name, f"{application.target}-source", application.target)
-    found, asked = failures(document, worker.url, token, topics)
+    examples = 4 if request.config.getoption("--every-case") else 2
+    found, asked = failures(document, worker.url, token, topics, examples)
     assert not found, f"{len(found)}:\n" + "\n\n".join(found[:10])
     every = {each["operationId"] for methods in document["paths"].values() for each in methods.values()}
     assert asked == every

@@ -19,13 +19,14 @@ with warnings.catch_warnings():  # of the libraries that it is made of
     from schemathesis.hooks import GLOBAL_HOOK_DISPATCHER
 
 ENDING = {"delete_tenant", "pause_tenant"}
-EXAMPLES = 2
 DOOMED = "doomed"
 """The tenant that is deleted and paused: commands of such a one are refused, and other operations have some."""
 
 
-def failures(document: Mapping[str, Any], url: str, token: str, topics: Topics) -> tuple[list[str], set[str]]:
-    """Check all operations with examples, and with what is at the borders of each schema.
+def failures(
+    document: Mapping[str, Any], url: str, token: str, topics: Topics, examples: int
+) -> tuple[list[str], set[str]]:
+    """Check all operations with so many examples, and with what is at the borders of each schema.
 
     Returns what is wrong, with the request, and the operations that were asked.
     """
@@ -36,7 +37,7 @@ def failures(document: Mapping[str, Any], url: str, token: str, topics: Topics) 
     config.phases.update(phases=["coverage", "fuzzing"])
     for phase in (config.phases.coverage, config.phases.fuzzing):
         phase.extra_data_sources.responses = False  # a tenant that was deleted would be named again
-    config.generation.update(max_examples=EXAMPLES, deterministic=True, database="none")
+    config.generation.update(max_examples=examples, deterministic=True, database="none")
     checks = config.checks
     checks.not_a_server_error.expected_statuses = [*checks.not_a_server_error.expected_statuses, *SERVER_CANNOT]
     accepted = checks.positive_data_acceptance

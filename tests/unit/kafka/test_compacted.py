@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, NamedTuple
 
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
 
+from light_scheduler.connection import Connection
 from light_scheduler.errors import BrokerError, ChangeUnconfirmed
+from light_scheduler.host.ports import free_port
 from light_scheduler.kafka import compacted
 from light_scheduler.kafka.compacted import Change, CompactedTopic, LogEnds
+from light_scheduler.kafka.promptness import Promptness
 
 
 class EndsWhileReading(LogEnds):
@@ -38,6 +44,20 @@ async def test_a_log_is_another_one_only_if_it_ends_before_what_was_read_before_
     catching_up.cancel()
     await asyncio.wait([catching_up])
     assert catching_up.cancelled() == is_another
+
+
+async def test_neither_readers_nor_who_asks_for_the_end_begin_with_a_broker_that_another_client_found_silent() -> None:
+    asked = list[asyncio.StreamWriter]()
+    server = await asyncio.start_server(lambda _, writer: asked.append(writer), "127.0.0.1")
+    host, port = server.sockets[0].getsockname()
+    promptness, connection = Promptness(), Connection(f"{host}:{port},127.0.0.1:{free_port()}")
+    promptness._silent[f"{host}:{port}"] = time.monotonic()
+    async with server, LogEnds(connection, TopicPartition("app-tenants", 0), promptness) as ends:
+        with pytest.raises(KafkaError):
+            await CompactedTopic(connection, "app-tenants", promptness=promptness).follow(lambda: None)
+        with pytest.raises(KafkaError):
+            await ends.now()
+    assert asked == []
 
 
 class Sent(NamedTuple):

@@ -16,7 +16,6 @@ from light_scheduler.connection import Address, Connection, connection_to
 from light_scheduler.errors import BrokerError, ChangeUnconfirmed
 from light_scheduler.wire.events import CHANGES_PARTITION
 
-from .broker_silence import patience
 from .connection import broker_errors, ended, partitions_of, started_producer, stop_consumer, stop_producer
 from .promptness import ANSWER_S, Promptness
 from .quiet_producer import QuietProducer
@@ -309,26 +308,16 @@ class LogEnds:
     async def __aexit__(self, *failure: object) -> None:
         self._is_closed = True
         async with self._connecting:
-            await self._let_go(self._consumer)
+            if self._consumer is not None:
+                await stop_consumer(self._consumer)
 
     async def now(self) -> int:
         """Return the offset behind the last record that is committed. Raises KafkaError.
 
         A broker that says nothing is left, and asked again only if it still leads the partition.
         """
-        while True:
-            consumer = None
-            try:
-                async with patience(ANSWER_S):
-                    consumer = await self._connected()
-                    return int((await consumer.end_offsets([self._place]))[self._place])
-            except TimeoutError:
-                await self._let_go(consumer)
-
-    async def _let_go(self, consumer: AIOKafkaConsumer | None) -> None:
-        if consumer is not None and consumer is self._consumer:
-            self._consumer = None
-            await stop_consumer(consumer)
+        consumer = await self._connected()
+        return int((await consumer.end_offsets([self._place]))[self._place])
 
     async def _connected(self) -> AIOKafkaConsumer:
         async with self._connecting:

@@ -42,7 +42,7 @@ class LaneClients(Protocol):
         """Make a read_committed consumer without a group."""
         ...
 
-    async def fence(self, transactional_id: str) -> bool:
+    async def fence(self, transactional_id: str, changelog: Place) -> bool:
         """Fence the owners of an id as `coordinator.Coordinator.fence` does."""
         ...
 
@@ -63,8 +63,8 @@ class KafkaClients:
         self.coordinator = Coordinator(self._connect, self.transaction_timeout_ms)
         self.topic_id = TopicIdLookUp(self._connect)
 
-    async def fence(self, transactional_id: str) -> bool:
-        return await self.coordinator.fence(transactional_id)
+    async def fence(self, transactional_id: str, changelog: Place) -> bool:
+        return await self.coordinator.fence(transactional_id, changelog)
 
     async def end(self, transactional_id: str, place: Place, *, commits: bool) -> None:
         await self.coordinator.end(transactional_id, place, commits=commits)

@@ -25,20 +25,22 @@ class Continuity:
 
     def __init__(self, changelog: Place, at: int, untouched: Untouched) -> None:
         self._changelog = changelog
-        self._next = at
+        self._end = self._next = at  # where records end, and where the next ones begin: behind a marker
         self._untouched = untouched
 
     async def check(self, sent: RecordBatches) -> None:
         """Take in what was sent and is not committed yet. Raises Overtaken if somebody else has written before it.
 
-        Markers that were late, and what others aborted, change nothing.
+        Markers that were late, and what others aborted, change nothing. Nor does it that a broker has dropped the
+        marker of the transaction before (KAFKA-20734): the records of both are committed together then.
         """
         written = sent.written.get(self._changelog)
         if written is None:
             return
-        expected, self._next = self._next, written.end + 1  # its marker
+        end, expected = self._end, self._next
+        self._end, self._next = written.end, written.end + 1
         begin = written.end - written.records
-        if begin < expected or (begin > expected and not await self._untouched(expected, begin)):
+        if begin < end or (begin > expected and not await self._untouched(expected, begin)):
             topic, partition = self._changelog
             raise Overtaken(
                 f"changelog {topic}-{partition}: expected the next record at offset {expected}, found {begin}: "

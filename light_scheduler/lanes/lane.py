@@ -101,7 +101,8 @@ class Lane:
             is_closing=self.is_closing,
         )
         self.counters, self.skew = self._cycles.counters, self._cycles.skew
-        self._fencing = Fencing(context.names.transactional_id(*self.tp), services.clients.fence)
+        fence = partial(services.clients.fence, changelog=context.changelog)
+        self._fencing = Fencing(context.names.transactional_id(*self.tp), fence)
         self._listeners = [context.targets.outages.changed, context.tenants.changed]
         if context.partitionings is not None:
             self._listeners.append(context.partitionings.changed)

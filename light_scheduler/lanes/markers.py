@@ -143,6 +143,10 @@ class Markers:
                     own[commits].add(place)
                 else:
                     await self._end_under(transactional_id, place, commits=commits)
+        if any(own.values()):
+            # The changelog may lack the marker of the last commit as well; from an abort on, the coordinator would not
+            # tell any more that this one counts.
+            await producer.settle([self._context.changelog], commits=True)
         for commits, group in own.items():
             if together := group - self._alone:
                 await self._end(together, producer, commits=commits)

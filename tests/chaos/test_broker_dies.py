@@ -30,9 +30,7 @@ COUNT = 2_000
 SPREAD_MS = 8_000
 
 
-# When the only broker starts, Kafka 4.3 may drop the last marker of a changelog (KAFKA-20734), whose lane then waits
-# for it for good: see "What remains" in docs/design-failures.md. So that case is no judge of a change.
-@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.every_case), 3])
+@pytest.mark.parametrize("nodes", [1, 3])
 @pytest.mark.soak
 async def test_firings_survive_a_sigkill_of_the_broker_or_one_of_three(tmp_path: Path, nodes: int) -> None:
     """The only one is started again; two of three do without it."""

@@ -36,12 +36,19 @@ WITH_ACLS = {
 class Setting:
     """Markers of a producer's transactions, over real topics; what is denied is so until it is `lift`ed."""
 
-    def __init__(self, servers: str) -> None:
+    @classmethod
+    async def of(cls, application: Application) -> Setting:
+        """Make one with a changelog."""
+        changelog = f"{application.target}-changelog"
+        await application.create_topic(changelog, partitions=1)
+        return cls(application.bootstrap_servers, changelog)
+
+    def __init__(self, servers: str, changelog: str) -> None:
         self.clients = KafkaClients(servers, 10_000)
         self.targets = Targets(servers)
         self.producer = TransactionalProducer(self.clients, "lane")
         self.denied: list[str] = []
-        context: Any = SimpleNamespace(targets=self.targets, own_topics=frozenset())
+        context: Any = SimpleNamespace(targets=self.targets, own_topics=frozenset(), changelog=(changelog, 0))
         self.markers = Markers(context, self._ends, self._end, self._deny)
 
     async def _ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
@@ -87,7 +94,7 @@ async def test_a_right_that_is_taken_away_stops_neither_the_producer_nor_what_go
         fine, closed, hidden = (f"{application.target}-{name}" for name in ("fine", "closed", "hidden"))
         for topic in (fine, closed, hidden):
             await application.create_topic(topic, partitions=1)
-        setting = Setting(servers)
+        setting = await Setting.of(application)
         markers, targets = setting.markers, setting.targets
         try:
             await setting.producer.fence()
@@ -122,7 +129,7 @@ async def all_is_decided(setting: Setting, ends: dict[Place, int]) -> None:
 
 
 async def test_a_topic_that_is_gone_leaves_nothing_to_settle(application: Application) -> None:
-    setting = Setting(application.bootstrap_servers)
+    setting = await Setting.of(application)
     try:
         await setting.producer.fence()
         setting.distrust({("never-was", 0): 1})
@@ -136,7 +143,7 @@ async def test_a_topic_that_is_gone_leaves_nothing_to_settle(application: Applic
 
 
 async def test_what_another_id_of_the_lane_left_is_ended_under_that_id(application: Application) -> None:
-    setting, place = Setting(application.bootstrap_servers), (application.target, 0)
+    setting, place = await Setting.of(application), (application.target, 0)
     spare = TransactionalProducer(setting.clients, "lane~1")
     try:
         await setting.producer.fence()

@@ -256,7 +256,7 @@ class Clients:
     def reader(self) -> Reader:
         return Reader(self.node)
 
-    async def fence(self, transactional_id: str) -> bool:
+    async def fence(self, transactional_id: str, changelog: Place) -> bool:
         await self.node.reach("0.fence sent")
         asked_at = self.node.world.loop.time()
         while True:
@@ -268,6 +268,7 @@ class Clients:
                 await asyncio.sleep(RETRY_S)
             else:
                 break
+        self.node.world.kafka.write_dropped(transactional_id, changelog)
         self.node.world.group.watch_fence(self, transactional_id)
         await self.node.reach("0.fence answered")
         return True

@@ -83,6 +83,7 @@ def draw(seed: int) -> History:
         shares,
         stage_ahead_ms,
         late_markers=0.2 if seed % 4 == 1 else 0.0,
+        dropped_markers=0.05 if seed % 8 in (1, 2) else 0.0,
     )
 
 
@@ -123,7 +124,8 @@ def draw_doubt(seed: int) -> History:
     faults = tuple(
         (step, Fault(random.choice(kinds), 3 * random.random())) for step in sorted(random.sample(range(30, 300), 12))
     )
-    return History(seed, random.choice((1, 2, 2)), 1, sends, faults, (), late_markers=0.6)
+    machines, dropped_markers = random.choice((1, 2, 2)), 0.1 * (seed % 2)
+    return History(seed, machines, 1, sends, faults, (), late_markers=0.6, dropped_markers=dropped_markers)
 
 
 def draw_probes(seed: int) -> History:

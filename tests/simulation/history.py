@@ -64,6 +64,8 @@ class History:
     """Of the rules of tenants."""
     late_markers: float = 0.0
     """In how many transactions some partitions get the marker seconds after the others."""
+    dropped_markers: float = 0.0
+    """In how many transactions the changelog gets no marker."""
     growth: Growth | None = None
     topics: tuple[bool, ...] = (True,)
     """Of each commands topic whether workers may write to it, or it is of another scheduler; the topics have equally

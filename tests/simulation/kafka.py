@@ -2,8 +2,9 @@
 
 It is as unhelpful as the protocol allows. A commit is decided when its request arrives, but its markers are written
 later; until then read_committed readers and the group's offsets see what was before. Some partitions may get theirs
-seconds after the others; until all have theirs the transactional id is stuck. Markers take offsets, and so do aborted
-records. Compaction leaves holes. A request whose sender gave up may still arrive.
+seconds after the others; until all have theirs the transactional id is stuck. A changelog may get none, as if it had no
+leader just then (KAFKA-20734): then the producer fails too. Markers take offsets, and so do aborted records. Compaction
+leaves holes. A request whose sender gave up may still arrive.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from aiokafka import TopicPartition
 from aiokafka.errors import (
     ConcurrentTransactions,
     InvalidTxnState,
+    KafkaConnectionError,
     KafkaError,
     MessageSizeTooLargeError,
     ProducerFenced,
 )
 
 from .log import INTERNAL, MAX_BATCH_BYTES, POISON, Log, Place, State, Transaction
+from .names import CHANGELOGS
 
 if TYPE_CHECKING:
     from .clients import Clients
@@ -35,9 +38,12 @@ STUCK_S = 5.0
 class Kafka:
     """The cluster. `changed` is called when read_committed readers can see more."""
 
-    def __init__(self, random: Random, now_ms: Callable[[], int], *, late_markers: float = 0.0) -> None:
+    def __init__(
+        self, random: Random, now_ms: Callable[[], int], *, late_markers: float = 0.0, dropped_markers: float = 0.0
+    ) -> None:
         self.random = random
         self._late_markers = late_markers
+        self._dropped_markers = dropped_markers
         self.now_ms = now_ms
         self.logs: dict[Place, Log] = {}
         self.commits: list[Transaction] = []
@@ -48,6 +54,7 @@ class Kafka:
         self._current: dict[str, Transaction] = {}
         self._unmarked: dict[str, Transaction] = {}
         self._stuck: dict[str, Transaction] = {}
+        self._dropped: dict[str, Transaction] = {}
 
     def log(self, place: Place) -> Log:
         log = self.logs.get(place)
@@ -76,12 +83,21 @@ class Kafka:
         self._epochs[transactional_id] = self.epoch(transactional_id) + 1
         return self._epochs[transactional_id]
 
+    def write_dropped(self, transactional_id: str, changelog: Place) -> None:
+        """Write the marker that a changelog lacks of an id's last transaction."""
+        transaction = self._dropped.pop(transactional_id, None)
+        if transaction is not None:
+            self.log(changelog).mark(transaction)
+            self._tell()
+
     def begin(
         self, transactional_id: str, epoch: int, backlog_end: dict[Place, int], owner: Clients | None = None
     ) -> None:
         """Begin a transaction; of an id that is stuck, when it is free."""
         self._check(transactional_id, epoch)
         self._write_markers(transactional_id)  # the broker would answer CONCURRENT_TRANSACTIONS until they are
+        if transactional_id in self._dropped:
+            raise KafkaConnectionError
         transaction = Transaction(transactional_id, epoch, backlog_end, owner=owner)
         self._current[transactional_id] = transaction
         asyncio.get_running_loop().call_later(TRANSACTION_TIMEOUT_S, self._time_out, transaction)
@@ -120,7 +136,7 @@ class Kafka:
         transaction.decided_at = asyncio.get_running_loop().time()
         self.commits.append(transaction)
         self._unmarked[transactional_id] = transaction
-        self._draw_late(transaction)
+        self._draw_markers(transaction)
         if self.random.random() < 0.4:
             asyncio.get_running_loop().call_later(self.random.random() * 0.2, self._write_markers, transactional_id)
         else:
@@ -187,7 +203,7 @@ class Kafka:
     def _abort(self, transaction: Transaction) -> None:
         transaction.state = State.ABORTED
         transaction.decided_at = asyncio.get_running_loop().time()
-        self._draw_late(transaction)
+        self._draw_markers(transaction)
         self._mark(transaction)
 
     def _write_markers(self, transactional_id: str) -> None:
@@ -196,7 +212,11 @@ class Kafka:
             self._mark(transaction)
             self.group_offsets.update(transaction.group_offsets)
 
-    def _draw_late(self, transaction: Transaction) -> None:
+    def _draw_markers(self, transaction: Transaction) -> None:
+        if self._dropped_markers and self.random.random() < self._dropped_markers:
+            transaction.dropped = {place for place in transaction.places if place[0] in CHANGELOGS}
+            if transaction.dropped:
+                self._dropped[transaction.transactional_id] = transaction
         if self._late_markers and self.random.random() < self._late_markers:
             transaction.late = {place for place in sorted(transaction.places) if self.random.random() < 0.5}
             if transaction.late:
@@ -205,7 +225,7 @@ class Kafka:
                 asyncio.get_running_loop().call_later(seconds, self._free, transaction)
 
     def _mark(self, transaction: Transaction) -> None:
-        for place in transaction.places - transaction.late:
+        for place in transaction.places - transaction.late - transaction.dropped:
             self.log(place).mark(transaction)
         self._tell()
 

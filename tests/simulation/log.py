@@ -56,6 +56,8 @@ class Transaction:
     places: set[Place] = field(default_factory=set)
     late: set[Place] = field(default_factory=set)
     """Where its marker is not written before the id is free again."""
+    dropped: set[Place] = field(default_factory=set)
+    """Where its marker is not written at all, although the id is free."""
     records: list[Record] = field(default_factory=list)
     group_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     broken: KafkaError | None = None

@@ -15,5 +15,6 @@ FRAIL = "frail"
 """Another target: the one that is in trouble in histories of that kind."""
 TARGET_PARTITIONS = 2
 REPLIES = "replies"
-EXISTING = {TARGET, FRAIL, REPLIES, *TOPICS, *map(NAMES.changelog, TOPICS)}
+CHANGELOGS = frozenset(map(NAMES.changelog, TOPICS))
+EXISTING = {TARGET, FRAIL, REPLIES, *TOPICS, *CHANGELOGS}
 EXISTING |= {NAMES.history, NAMES.dead_letters, *INTERNAL}

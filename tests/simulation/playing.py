@@ -70,5 +70,7 @@ def _smaller(history: History) -> Iterator[History]:
         yield replace(history, changes=history.changes[:number] + history.changes[number + 1 :])
     if history.late_markers:
         yield replace(history, late_markers=0.0)
+    if history.dropped_markers:
+        yield replace(history, dropped_markers=0.0)
     for number in range(len(history.compactions)):
         yield replace(history, compactions=history.compactions[:number] + history.compactions[number + 1 :])

@@ -55,7 +55,12 @@ class World:
         self.lane_type = lane_type
         self.clock = _Clock(self.loop)
         self.tenants = SimulatedTenancy(history.changes, EPOCH_MS, self.clock.now)
-        self.kafka = Kafka(self.random, self.clock.now, late_markers=history.late_markers)
+        self.kafka = Kafka(
+            self.random,
+            self.clock.now,
+            late_markers=history.late_markers,
+            dropped_markers=history.dropped_markers,
+        )
         self.kafka.changed = self._wake_fetchers
         topics = TOPICS[: len(history.topics)]
         self.partitions = [TopicPartition(topic, number) for topic in topics for number in range(history.partitions)]
@@ -78,7 +83,7 @@ class World:
         await self.happen()
         many: dict[Sent, Many] = {}
         moves = None if self.history.growth is None else Moves()
-        is_calm = not self.history.faults and not self.history.late_markers
+        is_calm = not (self.history.faults or self.history.late_markers or self.history.dropped_markers)
         quota = Quota(self.history.changes, is_calm=is_calm) if self.history.lends else None
         models = [
             Partition(

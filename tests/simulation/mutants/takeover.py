@@ -16,7 +16,8 @@ from light_scheduler.tables import usable_copy as usable_copy_module
 from light_scheduler.tables.recovery import Restored, restore
 from simulation.clients import Reader
 from simulation.drawing import draw_frozen_owner, draw_frozen_standby
-from simulation.log import Log, Record
+from simulation.kafka import Kafka
+from simulation.log import Log, Place, Record
 
 from .planting import mutant, nobody_looks, replaced
 
@@ -43,6 +44,15 @@ def _read_before_fencing() -> Iterator[Any]:
 
     with replaced(TransactionalProducer, "fence", not_yet):
         yield Hasty
+
+
+@mutant(0, "Nobody writes the markers that a broker has dropped in a changelog.")
+def _dropped_markers_stay_away() -> Iterator[Any]:
+    def not_written(_: Kafka, transactional_id: str, changelog: Place) -> None:
+        """They are left out."""
+
+    with replaced(Kafka, "write_dropped", not_written):
+        yield None
 
 
 @mutant(0, "A restore ends when a fetch brings nothing, instead of at the end offset.")

@@ -46,6 +46,21 @@ async def test_markers_that_were_late_and_aborted_records_change_nothing() -> No
     assert log.asked == [(END, END + 2)]
 
 
+async def test_records_that_follow_without_a_marker_between_are_committed_with_those_before() -> None:
+    log = Changelog(is_untouched=False)
+    continuity = Continuity(CHANGELOG, END, log.untouched)
+    await continuity.check(sent(END))
+    await continuity.check(sent(END + 3))
+    await continuity.check(sent(END + 3 + 3 + 1))
+    assert log.asked == []
+
+
+async def test_a_changelog_that_ends_before_what_was_restored_is_not_gone_on_with() -> None:
+    continuity = Continuity(CHANGELOG, END, Changelog(is_untouched=True).untouched)
+    with pytest.raises(Overtaken, match="found 99"):
+        await continuity.check(sent(END - 1))
+
+
 async def test_who_comes_second_gives_way() -> None:
     continuity = Continuity(CHANGELOG, END, Changelog(is_untouched=False).untouched)
     with pytest.raises(Overtaken, match="changelog-0: expected the next record at offset 100, found 104"):

@@ -85,6 +85,15 @@ async def test_places_to_commit_and_to_abort_are_settled_apart(lane: HoldingLane
     assert await lane.release() == [([A], True), ([B], False)]
 
 
+async def test_the_changelog_has_the_marker_of_the_last_commit_before_anything_is_aborted(lane: HoldingLane) -> None:
+    lane.fail(A)
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.ends = {A: 3}
+    assert await lane.release() == [([A], False)]
+    assert lane.producer.is_changelog_settled, "then how an abort ends no longer tells how that commit ended"
+
+
 async def test_nothing_is_settled_while_a_place_is_away(lane: HoldingLane) -> None:
     lane.holding.committed({A: 5}, "id")
     lane.lose_leader(0)

@@ -1,0 +1,124 @@
+"""Questions about transactions that aiokafka does not know: DescribeTransactions and DescribeProducers (KIP-664)."""
+
+from __future__ import annotations
+
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
+
+from light_scheduler.model.place import Place
+
+_TEXT = CompactString("utf-8")
+
+
+class _TransactionsDescribed(Response):  # type: ignore[misc]  # aiokafka is not typed
+    API_KEY = 65
+    API_VERSION = 0
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "transactions",
+            CompactArray(
+                ("error_code", Int16),
+                ("transactional_id", _TEXT),
+                ("state", _TEXT),
+                ("timeout_ms", Int32),
+                ("started_at", Int64),
+                ("producer_id", Int64),
+                ("producer_epoch", Int16),
+                ("topics", CompactArray(("topic", _TEXT), ("partitions", CompactArray(Int32)), ("tags", TaggedFields))),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+    def last(self) -> tuple[int, str, int]:
+        """Return the error code, the state of the id's last transaction, and the producer id it was made under."""
+        error_code, _, state, _, _, producer_id = self.transactions[0][:6]
+        return error_code, state, producer_id
+
+
+class _TransactionsDescription(RequestStruct):  # type: ignore[misc]
+    FLEXIBLE_VERSION = True
+    API_KEY = 65
+    API_VERSION = 0
+    RESPONSE_TYPE = _TransactionsDescribed
+    SCHEMA = Schema(("transactional_ids", CompactArray(_TEXT)), ("tags", TaggedFields))
+
+
+class DescribeTransactionRequest(Request[_TransactionsDescription]):  # type: ignore[misc]
+    """Asks a coordinator for the last transaction of one id; the answer has `last`."""
+
+    API_KEY = 65
+
+    def __init__(self, transactional_id: str) -> None:
+        self._id = transactional_id
+
+    def build(self, request_struct_class: type[_TransactionsDescription]) -> _TransactionsDescription:
+        return request_struct_class([self._id], {})
+
+
+class _ProducersDescribed(Response):  # type: ignore[misc]
+    API_KEY = 61
+    API_VERSION = 0
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("topic", _TEXT),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("error_code", Int16),
+                        ("error_message", _TEXT),
+                        (
+                            "producers",
+                            CompactArray(
+                                ("producer_id", Int64),
+                                ("producer_epoch", Int32),
+                                ("last_sequence", Int32),
+                                ("last_timestamp", Int64),
+                                ("coordinator_epoch", Int32),
+                                ("open_from", Int64),
+                                ("tags", TaggedFields),
+                            ),
+                        ),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+    def open(self) -> tuple[int, dict[int, int]]:
+        """Return the error code, and by producer id the first offset of what it has open in the partition."""
+        _, error_code, _, producers = self.topics[0][1][0][:4]
+        return error_code, {producer[0]: producer[5] for producer in producers if producer[5] >= 0}
+
+
+class _ProducersDescription(RequestStruct):  # type: ignore[misc]
+    FLEXIBLE_VERSION = True
+    API_KEY = 61
+    API_VERSION = 0
+    RESPONSE_TYPE = _ProducersDescribed
+    SCHEMA = Schema(
+        ("topics", CompactArray(("topic", _TEXT), ("partitions", CompactArray(Int32)), ("tags", TaggedFields))),
+        ("tags", TaggedFields),
+    )
+
+
+class DescribeProducersRequest(Request[_ProducersDescription]):  # type: ignore[misc]
+    """Asks the leader of one partition who has written there; the answer has `open`."""
+
+    API_KEY = 61
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def build(self, request_struct_class: type[_ProducersDescription]) -> _ProducersDescription:
+        topic, partition = self._place
+        return request_struct_class([(topic, [partition], {})], {})

@@ -46,7 +46,7 @@ class LaneClients(Protocol):
         """Fence the owners of an id as `coordinator.Coordinator.fence` does."""
         ...
 
-    async def end(self, transactional_id: str, place: Place, *, commits: bool) -> None:
+    async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: Place) -> None:
         """End what is open in a partition as `coordinator.Coordinator.end` does."""
         ...
 
@@ -66,8 +66,8 @@ class KafkaClients:
     async def fence(self, transactional_id: str, changelog: Place) -> bool:
         return await self.coordinator.fence(transactional_id, changelog)
 
-    async def end(self, transactional_id: str, place: Place, *, commits: bool) -> None:
-        await self.coordinator.end(transactional_id, place, commits=commits)
+    async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: Place) -> None:
+        await self.coordinator.end(transactional_id, place, commits=commits, changelog=changelog)
 
     async def close(self) -> None:
         """Close what lanes share."""

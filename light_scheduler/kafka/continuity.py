@@ -21,24 +21,32 @@ Untouched = Callable[[int, int], Awaitable[bool]]
 
 
 class Continuity:
-    """Follows a changelog from an offset on: `at` is where all that counts ends."""
+    """Follows a changelog from an offset on: `at` is where all that counts ends.
+
+    Once the last transaction has its marker, everything before `end` is stable.
+    """
 
     def __init__(self, changelog: Place, at: int, untouched: Untouched) -> None:
+        self.end = at
         self._changelog = changelog
-        self._end = self._next = at  # where records end, and where the next ones begin: behind a marker
+        self._next = at
         self._untouched = untouched
 
+    def aborted(self) -> None:
+        """Note that what was checked last has been aborted."""
+        self.end = self._next
+
     async def check(self, sent: RecordBatches) -> None:
-        """Take in what was sent and is not committed yet. Raises Overtaken if somebody else has written before it.
+        """Take in what was sent and is not ended yet. Raises Overtaken if somebody else has written before it.
 
         Markers that were late, and what others aborted, change nothing. Nor does it that a broker has dropped the
-        marker of the transaction before (KAFKA-20734): the records of both are committed together then.
+        marker of a commit before (KAFKA-20734): the records of both transactions are committed together then.
         """
         written = sent.written.get(self._changelog)
         if written is None:
             return
-        end, expected = self._end, self._next
-        self._end, self._next = written.end, written.end + 1
+        end, expected = self.end, self._next
+        self.end, self._next = written.end, written.end + 1
         begin = written.end - written.records
         if begin < end or (begin > expected and not await self._untouched(expected, begin)):
             topic, partition = self._changelog

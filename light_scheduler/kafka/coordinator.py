@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
-from aiokafka import TopicPartition
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.errors import (
     ConcurrentTransactions,
@@ -16,6 +16,7 @@ from aiokafka.errors import (
     IncompatibleBrokerVersion,
     KafkaConnectionError,
     KafkaError,
+    KafkaStorageError,
     LeaderNotAvailableError,
     NodeNotReadyError,
     NoError,
@@ -25,6 +26,7 @@ from aiokafka.errors import (
     TransactionalIdAuthorizationFailed,
     for_code,
 )
+from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from light_scheduler.errors import LaneError
@@ -49,9 +51,10 @@ _PASSING = (
 )
 """Errors that are over when another broker coordinates the id, or there is a new connection."""
 
-_COMMITTED = ("PrepareCommit", "CompleteCommit")
-_ABORTED = ("PrepareAbort", "CompleteAbort", "PrepareEpochFence")
-"""What coordinators call a transaction that is decided, whether all of its markers are written or not."""
+_LEADERLESS = (KafkaStorageError, LeaderNotAvailableError, NotLeaderForPartitionError)
+
+MOST_WRITTEN = 3
+"""How often in a row a marker may get lost on its way to a changelog."""
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +66,12 @@ class _Owner(NamedTuple):
     epoch: int
 
 
-class _Outcome(NamedTuple):
-    """How the last transaction of an id was decided, and the producer id that it was made under."""
+class _Lacking(NamedTuple):
+    """A transaction that its changelog lacks the marker of: its owner, how it was decided, and who is writing that."""
 
-    producer_id: int
+    owner: _Owner
     commits: bool
+    mender: _Owner | None = None
 
 
 class Coordinator:
@@ -76,48 +80,136 @@ class Coordinator:
     def __init__(self, connect: Callable[[], AIOKafkaClient], transaction_timeout_ms: int) -> None:
         self._client = LastingClient(connect)
         self._timeout_ms = transaction_timeout_ms
-        self._outcomes: dict[str, _Outcome] = {}  # by id, until its changelog is known to have the marker
+        self._lacking: dict[str, _Lacking] = {}  # by id; fencing makes the coordinator forget what this tells
+        self._locks: dict[str, asyncio.Lock] = {}
 
     async def fence(self, transactional_id: str, changelog: Place) -> bool:
-        """Abort what is open under an id and fence its owners; False if it is stuck, or not ours to use.
+        """Abort what is open under a lane's id and fence its owners; False if it is stuck, or not ours to use.
 
-        After that, nothing of the id's last transaction is open in a changelog: a marker that brokers of Kafka 4.3 have
-        dropped there (KAFKA-20734) is written, as long as the coordinator still tells how the transaction was decided.
-
-        Raises KafkaError, or LaneError if there is no answer.
+        Where brokers of Kafka 4.3 have dropped the marker of its last transaction in the lane's changelog
+        (KAFKA-20734), it is written. Raises KafkaError, or LaneError if there is no answer.
         """
-        try:
-            owner = await self._own(transactional_id, PATIENCE_S, look=self._note_outcome)
-        except TransactionalIdAuthorizationFailed:
-            return False
-        if owner is None:
-            return False
-        await self._write_dropped(transactional_id, owner, changelog)
-        return True
+        async with self._lock(transactional_id):
+            try:
+                return await self._own_with_markers(transactional_id, changelog) is not None
+            except TransactionalIdAuthorizationFailed:
+                return False
+
+    async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: Place) -> None:
+        """Commit, or abort, a transaction of a lane without records in a partition: its marker ends what is open there.
+
+        From then on the coordinator tells of this one, so the changelog gets what it lacks before, as in `fence`.
+        Raises KafkaError, or LaneError if the id is stuck.
+        """
+        async with self._lock(transactional_id):
+            owner = await self._own_with_markers(transactional_id, changelog)
+            if owner is None:
+                raise LaneError(f"{transactional_id} is stuck")
+            await self._end_as(owner, transactional_id, place, commits=commits)
 
     async def mark(self, transactional_id: str, place: Place) -> None:
-        """Return when a partition has taken the marker of a transaction that is aborted.
+        """Return when a partition has taken the marker of a transaction that is aborted; the id is no lane's.
 
         Raises KafkaError, or LaneError if it does not take one in time; the next call waits for that first.
         """
-        await self.end(transactional_id, place, commits=False, patience_s=TIMEOUT_S)
+        owner = await self._own(transactional_id, TIMEOUT_S)
+        if owner is None:
+            raise LaneError(f"{transactional_id} is stuck")
+        await self._end_as(owner, transactional_id, place, commits=False)
         if await self._own(transactional_id, MARKER_TIMEOUT_S) is None:
             topic, partition = place
             raise LaneError(f"{topic}-{partition} accepted no transaction marker within {MARKER_TIMEOUT_S:.0f} s")
 
-    async def end(self, transactional_id: str, place: Place, *, commits: bool, patience_s: float = PATIENCE_S) -> None:
-        """Commit, or abort, a transaction without records in a partition: its marker ends what is open there.
-
-        Raises KafkaError, or LaneError if the id is stuck for longer than one waits (s).
-        """
-        owner = await self._own(transactional_id, patience_s)
-        if owner is None:
-            raise LaneError(f"{transactional_id} is stuck")
-        await self._end_as(owner, transactional_id, place, commits=commits)
-
     async def close(self) -> None:
         """Close the connection."""
         await self._client.close()
+
+    def _lock(self, transactional_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(transactional_id, asyncio.Lock())
+
+    async def _own_with_markers(self, transactional_id: str, changelog: Place) -> _Owner | None:
+        """Become the owner of a lane's id, and write the marker that its changelog lacks; None if it is stuck."""
+        for _ in range(MOST_WRITTEN):
+            look = partial(self._look, transactional_id, changelog)
+            owner = await self._own(transactional_id, PATIENCE_S, look)
+            lacking = self._lacking.get(transactional_id)
+            if owner is None or lacking is None:
+                return owner
+            if owner.producer_id != lacking.owner.producer_id:  # the other one's epochs are used up
+                return owner
+            log.warning(
+                "%s-%d lacks the marker of a transaction of %s that was %s: a broker has dropped it (KAFKA-20734); it "
+                "is written now",
+                *changelog,
+                transactional_id,
+                "committed" if lacking.commits else "aborted",
+            )
+            self._lacking[transactional_id] = lacking._replace(mender=owner)
+            await self._end_as(owner, transactional_id, changelog, commits=lacking.commits)
+        raise LaneError(f"{changelog[0]}-{changelog[1]} loses the marker of {transactional_id} again and again")
+
+    async def _look(self, transactional_id: str, changelog: Place) -> None:
+        """Find out whether a changelog lacks the marker of an id's last transaction, before the id is fenced.
+
+        Once a transaction is complete, its coordinator takes all of its markers to be written. Raises
+        ConcurrentTransactions before that, as fencing would, and KafkaError.
+        """
+        try:
+            answer = await self._send(transactional_id, DescribeTransactionRequest(transactional_id))
+        except (IncompatibleBrokerVersion, NotImplementedError):  # before Kafka 3.0
+            return
+        error_code, state, last = answer.error_code, answer.state, _Owner(answer.producer_id, answer.producer_epoch)
+        if (error := for_code(error_code)) in _PASSING:
+            raise error(transactional_id)
+        if state.startswith("Prepare"):
+            raise ConcurrentTransactions(transactional_id)
+        lacking = self._lacking.pop(transactional_id, None)
+        if state == "Ongoing" and lacking is not None and lacking.mender == last:  # it was interrupted
+            self._lacking[transactional_id] = lacking
+            await self._end_open(last, transactional_id, commits=lacking.commits)
+            raise ConcurrentTransactions(transactional_id)
+        if state in ("CompleteCommit", "CompleteAbort"):
+            await self._compare(transactional_id, _Lacking(last, state == "CompleteCommit"), changelog)
+        elif lacking is not None and state == "Empty":  # it was fenced after the last look
+            await self._compare(transactional_id, lacking, changelog)
+
+    async def _compare(self, transactional_id: str, last: _Lacking, changelog: Place) -> None:
+        self._lacking[transactional_id] = last  # unless it is found out
+        epoch = (await self._open_in(changelog)).get(last.owner.producer_id)
+        if epoch is None or epoch > last.owner.epoch:
+            del self._lacking[transactional_id]
+
+    async def _open_in(self, place: Place) -> Mapping[int, int]:
+        """Return who has a transaction open in a partition, as far as its leader tells: producer ids, and their epochs.
+
+        Raises KafkaError, or LaneError if there is no leader, or no answer.
+        """
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                while True:
+                    try:
+                        return await self._ask_leader(place)
+                    except (*_LEADERLESS, *_PASSING) as error:
+                        log.debug("asking %s-%d what is open there: %r", *place, error)
+                    except (KafkaError, NotImplementedError) as error:
+                        log.warning("%s-%d does not tell what is open there: %r", *place, error)
+                        return {}
+                    await asyncio.sleep(RETRY_S)
+        except TimeoutError as error:
+            raise LaneError(f"{place[0]}-{place[1]} does not tell what is open there") from error
+
+    async def _ask_leader(self, place: Place) -> Mapping[int, int]:
+        topic, partition = place
+        client = await self._client.connected()
+        # Metadata that the client asks for by itself could create the topic.
+        metadata = await client.send(client.get_random_node(), MetadataRequest([topic], False))
+        (_, _, _, partitions), *_ = metadata.topics
+        leader = next((each[2] for each in partitions if each[1] == partition), -1)
+        if leader < 0:
+            raise LeaderNotAvailableError(f"{topic}-{partition}")
+        answer = await client.send(leader, DescribeProducersRequest(place))
+        self._check(answer.error_code, f"{topic}-{partition}")
+        return dict(answer.open_epochs)
 
     async def _end_as(self, owner: _Owner, transactional_id: str, place: Place, *, commits: bool) -> None:
         topic, partition = place
@@ -125,75 +217,18 @@ class Coordinator:
             transactional_id, AddPartitionsToTxnRequest(transactional_id, *owner, [(topic, [partition])])
         )
         self._check(added.errors[0][1][0][1], transactional_id)
+        await self._end_open(owner, transactional_id, commits=commits)
+
+    async def _end_open(self, owner: _Owner, transactional_id: str, *, commits: bool) -> None:
         ended = await self._send(transactional_id, EndTxnRequest(transactional_id, *owner, commits))
         self._check(ended.error_code, transactional_id)
 
-    async def _note_outcome(self, transactional_id: str) -> None:
-        """Remember how the last transaction of an id was decided, which fencing makes the coordinator forget."""
-        try:
-            answer = await self._send(transactional_id, DescribeTransactionRequest(transactional_id))
-        except (IncompatibleBrokerVersion, NotImplementedError):  # before Kafka 3.0
-            return
-        error_code, state, producer_id = answer.last()
-        if (error := for_code(error_code)) in _PASSING:
-            raise error(transactional_id)
-        if state in _COMMITTED + _ABORTED:
-            self._outcomes[transactional_id] = _Outcome(producer_id, state in _COMMITTED)
-        elif state == "Ongoing":  # whoever has it may still decide
-            self._outcomes.pop(transactional_id, None)
-
-    async def _write_dropped(self, transactional_id: str, owner: _Owner, changelog: Place) -> None:
-        """Write the marker of an id's last transaction to a changelog if it is missing there.
-
-        The id is not stuck, so the coordinator holds all markers to be written.
-        """
-        outcome = self._outcomes.get(transactional_id)
-        if outcome is not None and outcome.producer_id == owner.producer_id:
-            open_from = (await self._open_in(changelog)).get(owner.producer_id)
-            if open_from is not None:
-                kind = "commit" if outcome.commits else "abort"
-                log.warning(
-                    "%s-%d lacks the marker of a %s under %s, which begins at offset %d: a broker has dropped it "
-                    "(KAFKA-20734); it is written now",
-                    *changelog,
-                    kind,
-                    transactional_id,
-                    open_from,
-                )
-                await self._end_as(owner, transactional_id, changelog, commits=outcome.commits)
-        self._outcomes.pop(transactional_id, None)
-
-    async def _open_in(self, place: Place) -> dict[int, int]:
-        """Return what is open in a partition: by producer id, its first offset. Raises KafkaError, or LaneError."""
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                while True:
-                    try:
-                        return await self._ask_leader(place)
-                    except (LeaderNotAvailableError, NotLeaderForPartitionError, *_PASSING) as error:
-                        log.debug("asking %s-%d what is open there: %r", *place, error)
-                    await asyncio.sleep(RETRY_S)
-                    await (await self._client.connected()).force_metadata_update()
-        except TimeoutError as error:
-            raise LaneError(f"{place[0]}-{place[1]} does not say what is open there") from error
-
-    async def _ask_leader(self, place: Place) -> dict[int, int]:
-        client, (topic, partition) = await self._client.connected(), place
-        await client.add_topic(topic)
-        leader = client.cluster.leader_for_partition(TopicPartition(topic, partition))
-        if leader in (None, -1):
-            raise LeaderNotAvailableError(f"{topic}-{partition}")
-        answer = await client.send(leader, DescribeProducersRequest(place))
-        error_code, open_from = answer.open()
-        self._check(error_code, f"{topic}-{partition}")
-        return dict(open_from)
-
     async def _own(
-        self, transactional_id: str, patience_s: float, look: Callable[[str], Awaitable[None]] | None = None
+        self, transactional_id: str, patience_s: float, look: Callable[[], Awaitable[None]] | None = None
     ) -> _Owner | None:
-        """Become the owner of an id; None if its last transaction does not end for so long.
+        """Become the owner of an id; None if its last transaction does not end for so long (s).
 
-        `look` is called before each attempt: what it sees before the last one is decided, or the attempt would fail.
+        Each attempt is made after a `look`.
         """
         loop = asyncio.get_running_loop()
         stuck_since: float | None = None
@@ -202,7 +237,7 @@ class Coordinator:
                 while True:
                     try:
                         if look is not None:
-                            await look(transactional_id)
+                            await look()
                         request = InitProducerIdRequest(transactional_id, self._timeout_ms)
                         answer = await self._send(transactional_id, request)
                         self._check(answer.error_code, transactional_id)

@@ -21,8 +21,12 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest
 
+from .transaction_requests import DescribeProducersRequest, DescribeTransactionRequest
+
 QUESTIONS = (
     DescribeConfigsRequest,
+    DescribeProducersRequest,
+    DescribeTransactionRequest,
     FetchRequest,
     FindCoordinatorRequest,
     MetadataRequest,

@@ -32,10 +32,22 @@ class _TransactionsDescribed(Response):  # type: ignore[misc]  # aiokafka is not
         ("tags", TaggedFields),
     )
 
-    def last(self) -> tuple[int, str, int]:
-        """Return the error code, the state of the id's last transaction, and the producer id it was made under."""
-        error_code, _, state, _, _, producer_id = self.transactions[0][:6]
-        return error_code, state, producer_id
+    @property
+    def error_code(self) -> int:
+        return int(self.transactions[0][0])
+
+    @property
+    def state(self) -> str:
+        """How far the id's last transaction is: Empty, Ongoing, PrepareCommit, CompleteCommit and the like."""
+        return str(self.transactions[0][2])
+
+    @property
+    def producer_id(self) -> int:
+        return int(self.transactions[0][5])
+
+    @property
+    def producer_epoch(self) -> int:
+        return int(self.transactions[0][6])
 
 
 class _TransactionsDescription(RequestStruct):  # type: ignore[misc]
@@ -47,7 +59,7 @@ class _TransactionsDescription(RequestStruct):  # type: ignore[misc]
 
 
 class DescribeTransactionRequest(Request[_TransactionsDescription]):  # type: ignore[misc]
-    """Asks a coordinator for the last transaction of one id; the answer has `last`."""
+    """Asks a coordinator for the last transaction of one id; the answer has its `state`, and its producer."""
 
     API_KEY = 65
 
@@ -94,10 +106,15 @@ class _ProducersDescribed(Response):  # type: ignore[misc]
         ("tags", TaggedFields),
     )
 
-    def open(self) -> tuple[int, dict[int, int]]:
-        """Return the error code, and by producer id the first offset of what it has open in the partition."""
-        _, error_code, _, producers = self.topics[0][1][0][:4]
-        return error_code, {producer[0]: producer[5] for producer in producers if producer[5] >= 0}
+    @property
+    def error_code(self) -> int:
+        return int(self.topics[0][1][0][1])
+
+    @property
+    def open_epochs(self) -> dict[int, int]:
+        """The ids of producers that have a transaction open in the partition, and their epochs."""
+        producers = self.topics[0][1][0][3]
+        return {producer_id: epoch for producer_id, epoch, _, _, _, open_from, _ in producers if open_from >= 0}
 
 
 class _ProducersDescription(RequestStruct):  # type: ignore[misc]
@@ -112,7 +129,7 @@ class _ProducersDescription(RequestStruct):  # type: ignore[misc]
 
 
 class DescribeProducersRequest(Request[_ProducersDescription]):  # type: ignore[misc]
-    """Asks the leader of one partition who has written there; the answer has `open`."""
+    """Asks the leader of one partition who has written there; the answer has `open_epochs`."""
 
     API_KEY = 61
 

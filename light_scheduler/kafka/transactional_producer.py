@@ -102,6 +102,8 @@ class TransactionalProducer:
             ends = await self._send(batches, PATIENCE_S)
             if not await may_commit():
                 await self._kafka.abort_transaction()
+                if self.continuity is not None:
+                    self.continuity.aborted()
                 return None
             await self._commit()
         return ends

@@ -7,6 +7,7 @@ is sent to such a place before a transaction without records has ended there as 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from .context import LaneContext
 MOST_REMEMBERED = 1_000
 RECENT_S = 60.0
 """A transaction that ended longer ago has its markers."""
+MARKER_S, MARKER_POLL_S = 1.0, 0.05
+"""How long a marker may come after the answer to a commit, and how often it is looked for."""
 
 StableEnds = Callable[[list[Place]], Awaitable[Mapping[Place, int | KafkaError]]]
 """Looks up where what is committed in places ends, or why that cannot be told; leaves out who does not answer."""
@@ -143,10 +146,8 @@ class Markers:
                     own[commits].add(place)
                 else:
                     await self._end_under(transactional_id, place, commits=commits)
-        if any(own.values()):
-            # The changelog may lack the marker of the last commit as well; from an abort on, the coordinator would not
-            # tell any more that this one counts.
-            await producer.settle([self._context.changelog], commits=True)
+        if any(own.values()) and not await self._has_changelog_marker(producer):
+            return
         for commits, group in own.items():
             if together := group - self._alone:
                 await self._end(together, producer, commits=commits)
@@ -165,6 +166,24 @@ class Markers:
     def _is_gone(self, place: Place) -> bool:
         topic = self._context.targets[place[0]]
         return not (topic.is_denied or place[1] < topic.partitions)
+
+    async def _has_changelog_marker(self, producer: TransactionalProducer) -> bool:
+        """Return whether the producer's last transaction has its marker in the changelog; False if that is not told.
+
+        After it has settled anything, its coordinator would no longer tell how that one was decided. Raises LaneError
+        if the marker does not come: whoever fences the id writes it.
+        """
+        changelog, continuity = self._context.changelog, producer.continuity
+        if continuity is None:
+            return True
+        deadline = asyncio.get_running_loop().time() + MARKER_S
+        while True:
+            stable_end = (await self._stable_ends([changelog])).get(changelog)
+            if not isinstance(stable_end, int) or stable_end >= continuity.end:
+                return isinstance(stable_end, int)
+            if asyncio.get_running_loop().time() > deadline:
+                raise LaneError(f"{changelog[0]}-{changelog[1]} lacks the marker of the last transaction")
+            await asyncio.sleep(MARKER_POLL_S)
 
     async def _known_ends(self, places: list[Place]) -> dict[Place, int]:
         ends: dict[Place, int] = {}

@@ -133,7 +133,8 @@ class Failures:
         return await stable_ends(places, self._services.clients, self._context.targets)
 
     async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
-        await self._services.clients.end(transactional_id, place, commits=commits)
+        changelog = self._context.changelog
+        await self._services.clients.end(transactional_id, place, commits=commits, changelog=changelog)
 
     def _deny(self, topic: str, error: KafkaError) -> None:
         self.record_search.deny(topic, error, self._services.clock.now())

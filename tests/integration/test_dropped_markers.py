@@ -6,18 +6,25 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
+from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest
 from support.application import Application
 from support.waiting import eventually
 
 from light_scheduler.devkit import EmbeddedBroker
+from light_scheduler.errors import Overtaken
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.continuity import Continuity
+from light_scheduler.kafka.coordinator import Coordinator
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.model.place import Place
-from light_scheduler.tables.changelog import nothing_counts, reading
+from light_scheduler.tables.changelog import is_untouched, nothing_counts, reading
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.soak]
 
@@ -46,31 +53,48 @@ async def changelog(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFac
 
 
 class Forgotten:
-    """A producer in whose transactions the coordinator writes no marker to the changelog, only to another partition."""
+    """A producer whose transactions get no marker in the changelog, only in another partition, while it `forgets`."""
 
     def __init__(self, clients: KafkaClients, changelog: Place) -> None:
         self.transactional_id = f"id-{uuid.uuid4().hex}"
+        self.forgets = True
         self._changelog = changelog
         self._producer = TransactionalProducer(clients, self.transactional_id)
+        self._producer.continuity = Continuity(changelog, 0, partial(is_untouched, clients, TopicPartition(*changelog)))
 
-    async def write(self, value: bytes, *, commits: bool) -> None:
-        """Write a record to the changelog and another one elsewhere; everything else is as Kafka's."""
-        kafka, batches, (topic, partition) = self._producer._kafka, RecordBatches(AT), self._changelog
+    async def __aenter__(self) -> Forgotten:
+        await self._producer.fence()
+        kafka = self._producer._kafka
         begin = kafka.begin_transaction
 
         async def begin_without_changelog() -> None:
             await begin()
-            kafka._txn_manager.txn_partitions.add(TopicPartition(*self._changelog))
+            if self.forgets:  # the coordinator does not learn of it, and aiokafka thinks that it has
+                kafka._txn_manager.txn_partitions.add(TopicPartition(*self._changelog))
+
+        kafka.begin_transaction = begin_without_changelog
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._producer.abandon()
+
+    async def write(self, value: bytes, *, commits: bool) -> None:
+        """Write a record to the changelog and another one elsewhere."""
+        batches, (topic, partition) = RecordBatches(AT), self._changelog
 
         async def decide() -> bool:
             return commits
 
-        await self._producer.fence()
-        kafka.begin_transaction = begin_without_changelog
         batches.add(self._changelog, None, value)
         batches.add((topic, partition + 1), None, value)
         await self._producer.commit_when(batches, decide)
-        await self._producer.abandon()
+
+
+async def forgotten(clients: KafkaClients, changelog: Place, *, commits: bool = True) -> str:
+    """Leave a transaction without a marker in the changelog; return the id of its producer, which is gone."""
+    async with Forgotten(clients, changelog) as producer:
+        await producer.write(b"x", commits=commits)
+    return producer.transactional_id
 
 
 async def ends(clients: KafkaClients, place: Place) -> tuple[int, int]:
@@ -84,17 +108,16 @@ async def ends(clients: KafkaClients, place: Place) -> tuple[int, int]:
 async def test_fencing_writes_the_marker_that_a_changelog_lacks(
     clients: KafkaClients, changelog: Place, commits: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    producer = Forgotten(clients, changelog)
-    await producer.write(b"x", commits=commits)
+    transactional_id = await forgotten(clients, changelog, commits=commits)
     assert await ends(clients, changelog) == (0, 1), "readers stand still before it"
 
     with caplog.at_level(logging.WARNING):
-        assert await clients.fence(producer.transactional_id, changelog)
+        assert await clients.fence(transactional_id, changelog)
 
     await eventually(lambda: is_decided(clients, changelog))
     assert await nothing_counts(clients, TopicPartition(*changelog), 0, 2) is not commits
-    kind = "commit" if commits else "abort"
-    assert f"{changelog[0]}-1 lacks the marker of a {kind} under {producer.transactional_id}" in caplog.text
+    kind = "committed" if commits else "aborted"
+    assert f"{changelog[0]}-1 lacks the marker of a transaction of {transactional_id} that was {kind}" in (caplog.text)
 
 
 async def is_decided(clients: KafkaClients, changelog: Place) -> bool:
@@ -115,15 +138,14 @@ async def test_a_changelog_that_lacks_nothing_is_left_as_it_is(clients: KafkaCli
 
 
 async def test_what_another_id_has_open_stays_open(clients: KafkaClients, changelog: Place) -> None:
-    other, own = Forgotten(clients, changelog), TransactionalProducer(clients, f"id-{uuid.uuid4().hex}")
-    await other.write(b"x", commits=True)
+    other, own = await forgotten(clients, changelog), TransactionalProducer(clients, f"id-{uuid.uuid4().hex}")
     await own.fence()
     batches = RecordBatches(AT)
     batches.add(changelog, None, b"y")
     await own.commit(batches, "group", {})
     assert await clients.fence(own.transactional_id, changelog)
     assert await ends(clients, changelog) == (0, 3)
-    assert await clients.fence(other.transactional_id, changelog)
+    assert await clients.fence(other, changelog)
     await eventually(lambda: everything_is_decided(clients, changelog))
     await own.abandon()
 
@@ -132,14 +154,71 @@ async def everything_is_decided(clients: KafkaClients, changelog: Place) -> bool
     return await ends(clients, changelog) == (4, 4)
 
 
-async def test_a_marker_that_could_not_be_written_is_written_later(clients: KafkaClients, changelog: Place) -> None:
-    """The coordinator has forgotten by then how the transaction ended."""
-    producer = Forgotten(clients, changelog)
-    await producer.write(b"x", commits=True)
+async def test_an_id_is_not_fenced_before_it_is_known_what_its_changelog_lacks(
+    clients: KafkaClients, changelog: Place
+) -> None:
+    """A worker that ended meanwhile would take its knowledge with it."""
+    transactional_id = await forgotten(clients, changelog)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(1.0):
-            await clients.fence(producer.transactional_id, (changelog[0], 99))
+            await clients.fence(transactional_id, (changelog[0], 99))
+    await counts_in_the_end(clients, transactional_id, changelog)
+
+
+@pytest.mark.parametrize("request_type", [AddPartitionsToTxnRequest, EndTxnRequest])
+async def test_a_marker_whose_writing_was_interrupted_is_written_by_the_next_try(
+    clients: KafkaClients, changelog: Place, request_type: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transactional_id, send = await forgotten(clients, changelog), Coordinator._send
+
+    async def fail(self: Coordinator, transactional_id: str, request: object) -> Any:
+        if isinstance(request, request_type):
+            raise KafkaConnectionError
+        return await send(self, transactional_id, request)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Coordinator, "_send", fail)
+        with pytest.raises(KafkaConnectionError):
+            await clients.fence(transactional_id, changelog)
     assert await ends(clients, changelog) == (0, 1)
-    assert await clients.fence(producer.transactional_id, changelog)
+    await counts_in_the_end(clients, transactional_id, changelog)
+
+
+async def test_what_an_id_left_elsewhere_is_ended_after_what_its_changelog_lacks(
+    clients: KafkaClients, changelog: Place
+) -> None:
+    """From then on its coordinator tells how that has ended."""
+    transactional_id = await forgotten(clients, changelog)
+    await clients.end(transactional_id, (changelog[0], 3), commits=False, changelog=changelog)
+    await counts_in_the_end(clients, transactional_id, changelog)
+
+
+async def test_a_producer_that_goes_on_commits_both_transactions_together(
+    clients: KafkaClients, changelog: Place
+) -> None:
+    async with Forgotten(clients, changelog) as producer:
+        await producer.write(b"x", commits=True)
+        producer.forgets = False
+        await producer.write(b"y", commits=True)
+
+        async def both_are_decided() -> bool:
+            return await ends(clients, changelog) == (3, 3)
+
+        await eventually(both_are_decided)
+
+
+async def test_a_producer_does_not_go_on_after_an_abort_without_a_marker(
+    clients: KafkaClients, changelog: Place
+) -> None:
+    """It would commit what was aborted."""
+    async with Forgotten(clients, changelog) as producer:
+        await producer.write(b"x", commits=False)
+        producer.forgets = False
+        with pytest.raises(Overtaken):
+            await producer.write(b"y", commits=True)
+
+
+async def counts_in_the_end(clients: KafkaClients, transactional_id: str, changelog: Place) -> None:
+    assert await clients.fence(transactional_id, changelog)
     await eventually(lambda: is_decided(clients, changelog))
     assert not await nothing_counts(clients, TopicPartition(*changelog), 0, 2)

@@ -45,17 +45,18 @@ class Setting:
 
     def __init__(self, servers: str, changelog: str) -> None:
         self.clients = KafkaClients(servers, 10_000)
+        self.changelog = changelog, 0
         self.targets = Targets(servers)
         self.producer = TransactionalProducer(self.clients, "lane")
         self.denied: list[str] = []
-        context: Any = SimpleNamespace(targets=self.targets, own_topics=frozenset(), changelog=(changelog, 0))
+        context: Any = SimpleNamespace(targets=self.targets, own_topics=frozenset(), changelog=self.changelog)
         self.markers = Markers(context, self._ends, self._end, self._deny)
 
     async def _ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
         return await stable_ends(places, self.clients, self.targets)
 
     async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
-        await self.clients.end(transactional_id, place, commits=commits)
+        await self.clients.end(transactional_id, place, commits=commits, changelog=self.changelog)
 
     def _deny(self, topic: str, error: KafkaError) -> None:
         self.denied.append(topic)

@@ -31,24 +31,17 @@ NO_LEADER = "it has no leader"
 class Settling:
     """Takes the place of a lane's producer; `settled` is what it has ended, `tried` what it was asked to end.
 
-    It fails with the error of the first of its places that has one in `errors`. Before it has ended anything, the
-    changelog has to have its commit: `is_changelog_settled` says whether.
+    It fails with the error of the first of its places that has one in `errors`.
     """
 
-    def __init__(self, transactional_id: str, changelog: Place) -> None:
+    def __init__(self, transactional_id: str) -> None:
         self.transactional_id = transactional_id
-        self.is_changelog_settled = False
-        self._changelog = changelog
+        self.continuity: Any = None
         self.settled: list[tuple[list[Place], bool]] = []
         self.tried: list[list[Place]] = []
         self.errors: dict[Place, Exception] = {}
 
     async def settle(self, places: Collection[Place], *, commits: bool) -> None:
-        if list(places) == [self._changelog]:
-            assert commits
-            self.is_changelog_settled = True
-            return
-        assert self.is_changelog_settled
         self.tried.append(sorted(places))
         for place in sorted(places):
             if (error := self.errors.get(place)) is not None:
@@ -100,7 +93,7 @@ class HoldingLane:
         self.marked: list[tuple[str, Place, bool]] = []
         self.holding = Holding(self.context, Markers(self.context, self._last_stable, self._mark, self._deny))
         self.refusals: Refusals = {}
-        self.producer: Any = Settling("id", self.context.changelog)
+        self.producer: Any = Settling("id")
         self.table = ScheduleTable(MemoryStore())
 
     def fail(self, *places: Place, transactional_id: str = "id", written: Collection[Place] = ()) -> None:
@@ -161,7 +154,6 @@ class HoldingLane:
         """Return what was settled by a release."""
         self.producer.settled.clear()
         self.producer.tried.clear()
-        self.producer.is_changelog_settled = False
         await self.holding.release(self.table, self.producer)
         settled: list[tuple[list[Place], bool]] = self.producer.settled
         return list(settled)

@@ -55,6 +55,15 @@ async def test_records_that_follow_without_a_marker_between_are_committed_with_t
     assert log.asked == []
 
 
+async def test_records_that_follow_an_abort_without_its_marker_are_not_committed() -> None:
+    """A commit would commit what was aborted."""
+    continuity = Continuity(CHANGELOG, END, Changelog(is_untouched=True).untouched)
+    await continuity.check(sent(END))
+    continuity.aborted()
+    with pytest.raises(Overtaken, match="expected the next record at offset 104, found 103"):
+        await continuity.check(sent(END + 3))
+
+
 async def test_a_changelog_that_ends_before_what_was_restored_is_not_gone_on_with() -> None:
     continuity = Continuity(CHANGELOG, END, Changelog(is_untouched=True).untouched)
     with pytest.raises(Overtaken, match="found 99"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
+    KafkaError,
     OffsetOutOfRangeError,
     OutOfOrderSequenceNumber,
     ProducerFenced,
@@ -18,6 +20,7 @@ from support.partition import AT, NAMES
 
 from light_scheduler.errors import BrokerError, CycleTimeout, LaneError
 from light_scheduler.kafka.batches import Written
+from light_scheduler.lanes import markers as module
 from light_scheduler.lanes.attempt import Attempt
 from light_scheduler.lanes.markers import MOST_REMEMBERED, RECENT_S
 from light_scheduler.tables import layout
@@ -85,13 +88,25 @@ async def test_places_to_commit_and_to_abort_are_settled_apart(lane: HoldingLane
     assert await lane.release() == [([A], True), ([B], False)]
 
 
-async def test_the_changelog_has_the_marker_of_the_last_commit_before_anything_is_aborted(lane: HoldingLane) -> None:
+async def test_nothing_is_settled_before_the_last_transaction_has_its_marker_in_the_changelog(
+    lane: HoldingLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an abort elsewhere the coordinator would no longer tell that what is open in the changelog counts."""
+    monkeypatch.setattr(module, "MARKER_S", 0.0)
+    changelog = lane.context.changelog
+    lane.producer.continuity = SimpleNamespace(end=9)
     lane.fail(A)
     lane.lose_leader(0)
     lane.come_back()
     lane.ends = {A: 3}
+    assert await lane.release() == [], "nobody tells"
+    lane.ends[changelog] = KafkaError()
+    assert await lane.release() == []
+    lane.ends[changelog] = 8
+    with pytest.raises(LaneError, match="lacks the marker of the last transaction"):
+        await lane.release()
+    lane.ends[changelog] = 9
     assert await lane.release() == [([A], False)]
-    assert lane.producer.is_changelog_settled, "then how an abort ends no longer tells how that commit ended"
 
 
 async def test_nothing_is_settled_while_a_place_is_away(lane: HoldingLane) -> None:

@@ -42,7 +42,7 @@ class LaneClients(Protocol):
         """Make a read_committed consumer without a group."""
         ...
 
-    async def fence(self, transactional_id: str, changelog: Place) -> bool:
+    async def fence(self, transactional_id: str, changelog: Place, committed_end: int) -> bool:
         """Fence the owners of an id as `coordinator.Coordinator.fence` does."""
         ...
 
@@ -63,8 +63,8 @@ class KafkaClients:
         self.coordinator = Coordinator(self._connect, self.transaction_timeout_ms)
         self.topic_id = TopicIdLookUp(self._connect)
 
-    async def fence(self, transactional_id: str, changelog: Place) -> bool:
-        return await self.coordinator.fence(transactional_id, changelog)
+    async def fence(self, transactional_id: str, changelog: Place, committed_end: int) -> bool:
+        return await self.coordinator.fence(transactional_id, changelog, committed_end)
 
     async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: Place) -> None:
         await self.coordinator.end(transactional_id, place, commits=commits, changelog=changelog)

@@ -23,11 +23,11 @@ Untouched = Callable[[int, int], Awaitable[bool]]
 class Continuity:
     """Follows a changelog from an offset on: `at` is where all that counts ends.
 
-    Once the last transaction has its marker, everything before `end` is stable.
+    Once the last transaction has its marker, everything before `end` is stable. `begin` is the first offset.
     """
 
     def __init__(self, changelog: Place, at: int, untouched: Untouched) -> None:
-        self.end = at
+        self.begin = self.end = at
         self._changelog = changelog
         self._next = at
         self._untouched = untouched

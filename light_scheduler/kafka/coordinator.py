@@ -23,7 +23,9 @@ from aiokafka.errors import (
     NotCoordinatorError,
     NotLeaderForPartitionError,
     RequestTimedOutError,
+    TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
+    UnknownTopicOrPartitionError,
     for_code,
 )
 from aiokafka.protocol.metadata import MetadataRequest
@@ -33,7 +35,7 @@ from light_scheduler.errors import LaneError
 from light_scheduler.model.place import Place
 
 from .lasting_client import LastingClient
-from .transaction_requests import DescribeProducersRequest, DescribeTransactionRequest
+from .transaction_requests import DescribeProducersRequest, DescribeTransactionRequest, OpenTransaction
 
 PATIENCE_S = 1.0
 """How long a transactional id may answer that its last transaction has not ended before it counts as stuck."""
@@ -52,6 +54,16 @@ _PASSING = (
 """Errors that are over when another broker coordinates the id, or there is a new connection."""
 
 _LEADERLESS = (KafkaStorageError, LeaderNotAvailableError, NotLeaderForPartitionError)
+_UNTOLD = (
+    IncompatibleBrokerVersion,
+    NotImplementedError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
+"""Errors that stay: the lane meets them itself, where it reads the changelog."""
+
+ID_NOT_FOUND = 105
+"""The error code of an id that has made no transaction yet, which aiokafka does not know."""
 
 MOST_WRITTEN = 3
 """How often in a row a marker may get lost on its way to a changelog."""
@@ -83,15 +95,16 @@ class Coordinator:
         self._lacking: dict[str, _Lacking] = {}  # by id; fencing makes the coordinator forget what this tells
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def fence(self, transactional_id: str, changelog: Place) -> bool:
+    async def fence(self, transactional_id: str, changelog: Place, committed_end: int) -> bool:
         """Abort what is open under a lane's id and fence its owners; False if it is stuck, or not ours to use.
 
         Where brokers of Kafka 4.3 have dropped the marker of its last transaction in the lane's changelog
-        (KAFKA-20734), it is written. Raises KafkaError, or LaneError if there is no answer.
+        (KAFKA-20734), it is written, unless that would abort what is known to be committed before `committed_end`.
+        Raises KafkaError, or LaneError if that is so, or if there is no answer.
         """
         async with self._lock(transactional_id):
             try:
-                return await self._own_with_markers(transactional_id, changelog) is not None
+                return await self._own_with_markers(transactional_id, changelog, committed_end) is not None
             except TransactionalIdAuthorizationFailed:
                 return False
 
@@ -102,7 +115,7 @@ class Coordinator:
         Raises KafkaError, or LaneError if the id is stuck.
         """
         async with self._lock(transactional_id):
-            owner = await self._own_with_markers(transactional_id, changelog)
+            owner = await self._own_with_markers(transactional_id, changelog, 0)
             if owner is None:
                 raise LaneError(f"{transactional_id} is stuck")
             await self._end_as(owner, transactional_id, place, commits=commits)
@@ -127,10 +140,10 @@ class Coordinator:
     def _lock(self, transactional_id: str) -> asyncio.Lock:
         return self._locks.setdefault(transactional_id, asyncio.Lock())
 
-    async def _own_with_markers(self, transactional_id: str, changelog: Place) -> _Owner | None:
+    async def _own_with_markers(self, transactional_id: str, changelog: Place, committed_end: int) -> _Owner | None:
         """Become the owner of a lane's id, and write the marker that its changelog lacks; None if it is stuck."""
         for _ in range(MOST_WRITTEN):
-            look = partial(self._look, transactional_id, changelog)
+            look = partial(self._look, transactional_id, changelog, committed_end)
             owner = await self._own(transactional_id, PATIENCE_S, look)
             lacking = self._lacking.get(transactional_id)
             if owner is None or lacking is None:
@@ -148,7 +161,7 @@ class Coordinator:
             await self._end_as(owner, transactional_id, changelog, commits=lacking.commits)
         raise LaneError(f"{changelog[0]}-{changelog[1]} loses the marker of {transactional_id} again and again")
 
-    async def _look(self, transactional_id: str, changelog: Place) -> None:
+    async def _look(self, transactional_id: str, changelog: Place, committed_end: int) -> None:
         """Find out whether a changelog lacks the marker of an id's last transaction, before the id is fenced.
 
         Once a transaction is complete, its coordinator takes all of its markers to be written. Raises
@@ -158,9 +171,9 @@ class Coordinator:
             answer = await self._send(transactional_id, DescribeTransactionRequest(transactional_id))
         except (IncompatibleBrokerVersion, NotImplementedError):  # before Kafka 3.0
             return
-        error_code, state, last = answer.error_code, answer.state, _Owner(answer.producer_id, answer.producer_epoch)
-        if (error := for_code(error_code)) in _PASSING:
-            raise error(transactional_id)
+        if answer.error_code != ID_NOT_FOUND:
+            self._check(answer.error_code, transactional_id)
+        state, last = answer.state, _Owner(answer.producer_id, answer.producer_epoch)
         if state.startswith("Prepare"):
             raise ConcurrentTransactions(transactional_id)
         lacking = self._lacking.pop(transactional_id, None)
@@ -169,20 +182,25 @@ class Coordinator:
             await self._end_open(last, transactional_id, commits=lacking.commits)
             raise ConcurrentTransactions(transactional_id)
         if state in ("CompleteCommit", "CompleteAbort"):
-            await self._compare(transactional_id, _Lacking(last, state == "CompleteCommit"), changelog)
-        elif lacking is not None and state == "Empty":  # it was fenced after the last look
-            await self._compare(transactional_id, lacking, changelog)
-
-    async def _compare(self, transactional_id: str, last: _Lacking, changelog: Place) -> None:
-        self._lacking[transactional_id] = last  # unless it is found out
-        epoch = (await self._open_in(changelog)).get(last.owner.producer_id)
-        if epoch is None or epoch > last.owner.epoch:
+            lacking = _Lacking(last, state == "CompleteCommit")
+        elif state != "Empty":  # the state once it is fenced, which may have been after the last look
+            lacking = None
+        if lacking is None:
+            return
+        self._lacking[transactional_id] = lacking  # unless it is found out
+        found = (await self._open_in(changelog)).get(lacking.owner.producer_id)
+        if found is None or found.epoch > lacking.owner.epoch:
             del self._lacking[transactional_id]
+        elif found.begin < committed_end and not lacking.commits:
+            raise LaneError(
+                f"{changelog[0]}-{changelog[1]} lacks the marker of a commit from offset {found.begin} on, after which "
+                f"{transactional_id} has aborted another transaction: the marker of that would abort both"
+            )
 
-    async def _open_in(self, place: Place) -> Mapping[int, int]:
-        """Return who has a transaction open in a partition, as far as its leader tells: producer ids, and their epochs.
+    async def _open_in(self, place: Place) -> Mapping[int, OpenTransaction]:
+        """Return what is open in a partition, by producer id, as far as its leader tells.
 
-        Raises KafkaError, or LaneError if there is no leader, or no answer.
+        Raises LaneError if there is no leader, or no answer.
         """
         try:
             async with asyncio.timeout(TIMEOUT_S):
@@ -191,25 +209,26 @@ class Coordinator:
                         return await self._ask_leader(place)
                     except (*_LEADERLESS, *_PASSING) as error:
                         log.debug("asking %s-%d what is open there: %r", *place, error)
-                    except (KafkaError, NotImplementedError) as error:
+                    except _UNTOLD as error:
                         log.warning("%s-%d does not tell what is open there: %r", *place, error)
                         return {}
                     await asyncio.sleep(RETRY_S)
         except TimeoutError as error:
             raise LaneError(f"{place[0]}-{place[1]} does not tell what is open there") from error
 
-    async def _ask_leader(self, place: Place) -> Mapping[int, int]:
+    async def _ask_leader(self, place: Place) -> Mapping[int, OpenTransaction]:
         topic, partition = place
         client = await self._client.connected()
         # Metadata that the client asks for by itself could create the topic.
         metadata = await client.send(client.get_random_node(), MetadataRequest([topic], False))
-        (_, _, _, partitions), *_ = metadata.topics
+        (error_code, _, _, partitions), *_ = metadata.topics
+        self._check(error_code, topic)
         leader = next((each[2] for each in partitions if each[1] == partition), -1)
         if leader < 0:
             raise LeaderNotAvailableError(f"{topic}-{partition}")
         answer = await client.send(leader, DescribeProducersRequest(place))
         self._check(answer.error_code, f"{topic}-{partition}")
-        return dict(answer.open_epochs)
+        return dict(answer.open)
 
     async def _end_as(self, owner: _Owner, transactional_id: str, place: Place, *, commits: bool) -> None:
         topic, partition = place

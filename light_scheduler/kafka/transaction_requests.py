@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
 
 from light_scheduler.model.place import Place
 
 _TEXT = CompactString("utf-8")
+
+
+class OpenTransaction(NamedTuple):
+    """The epoch under which a producer has written last, and the first offset that is open."""
+
+    epoch: int
+    begin: int
 
 
 class _TransactionsDescribed(Response):  # type: ignore[misc]  # aiokafka is not typed
@@ -111,10 +120,14 @@ class _ProducersDescribed(Response):  # type: ignore[misc]
         return int(self.topics[0][1][0][1])
 
     @property
-    def open_epochs(self) -> dict[int, int]:
-        """The ids of producers that have a transaction open in the partition, and their epochs."""
+    def open(self) -> dict[int, OpenTransaction]:
+        """What is open in the partition, by producer id."""
         producers = self.topics[0][1][0][3]
-        return {producer_id: epoch for producer_id, epoch, _, _, _, open_from, _ in producers if open_from >= 0}
+        return {
+            producer_id: OpenTransaction(epoch, begin)
+            for producer_id, epoch, _, _, _, begin, _ in producers
+            if begin >= 0
+        }
 
 
 class _ProducersDescription(RequestStruct):  # type: ignore[misc]
@@ -129,7 +142,7 @@ class _ProducersDescription(RequestStruct):  # type: ignore[misc]
 
 
 class DescribeProducersRequest(Request[_ProducersDescription]):  # type: ignore[misc]
-    """Asks the leader of one partition who has written there; the answer has `open_epochs`."""
+    """Asks the leader of one partition who has written there; the answer has what is `open`."""
 
     API_KEY = 61
 

@@ -156,9 +156,12 @@ class TransactionalProducer:
 
         What is left open holds back readers of its partitions until the next `fence` or the transaction time-out. One
         that was to settle as committed is committed: aborted, it would take back what an earlier one has committed.
+        One that the coordinator knows nothing of is not made known to it: its abort would hide how the last one ended.
         """
-        if self._in_transaction:
-            await self._try(self._kafka.commit_transaction() if self._must_commit else self._kafka.abort_transaction())
+        if self._in_transaction and self._must_commit:
+            await self._try(self._kafka.commit_transaction())
+        elif self._in_transaction and self._kafka._txn_manager.txn_partitions:
+            await self._try(self._kafka.abort_transaction())
         await self.abandon()
 
     async def abandon(self) -> None:

@@ -101,8 +101,8 @@ class Lane:
             is_closing=self.is_closing,
         )
         self.counters, self.skew = self._cycles.counters, self._cycles.skew
-        fence = partial(services.clients.fence, changelog=context.changelog)
-        self._fencing = Fencing(context.names.transactional_id(*self.tp), fence)
+        self._fencing = Fencing(context.names.transactional_id(*self.tp), self._fence)
+        self._committed_end = 0  # of the changelog, as far as it is known
         self._listeners = [context.targets.outages.changed, context.tenants.changed]
         if context.partitionings is not None:
             self._listeners.append(context.partitionings.changed)
@@ -238,6 +238,9 @@ class Lane:
     async def _confirm(self) -> None:
         await self._supervision.confirm(lambda: self._services.confirm(self.tp))
 
+    async def _fence(self, transactional_id: str) -> bool:
+        return await self._services.clients.fence(transactional_id, self.context.changelog, self._committed_end)
+
     async def _take_over(self) -> None:
         """0. Fence, restore, and read on from the position that the restored state holds."""
         producer = TransactionalProducer(self._services.clients, await self._fencing.take_over())
@@ -309,10 +312,12 @@ class Lane:
         self.context.targets.forget_all()  # a topic may be gone, or have changed
         self.intake.close()
         await self._discard_producer()
+        if self.copy.table is not None:
+            self._committed_end = self.copy.table.checkpoint.changelog_offset
         if isinstance(error, StateError | BrokerError):
             self.copy.close()
         if isinstance(error, Overtaken):
-            self.copy.facts = None  # the changelog may have been made anew
+            self.copy.facts, self._committed_end = None, 0  # the changelog may have been made anew
         if isinstance(error, StateCorrupt):
             log.warning("lane %s-%d rebuilds its state from the changelog", *self.tp)
             self.copy.condemn()

@@ -179,8 +179,10 @@ class Markers:
         deadline = asyncio.get_running_loop().time() + MARKER_S
         while True:
             stable_end = (await self._stable_ends([changelog])).get(changelog)
-            if not isinstance(stable_end, int) or stable_end >= continuity.end:
-                return isinstance(stable_end, int)
+            if not isinstance(stable_end, int) or stable_end < continuity.begin:  # others' markers are late
+                return False
+            if stable_end >= continuity.end:
+                return True
             if asyncio.get_running_loop().time() > deadline:
                 raise LaneError(f"{changelog[0]}-{changelog[1]} lacks the marker of the last transaction")
             await asyncio.sleep(MARKER_POLL_S)

@@ -1,8 +1,9 @@
-"""Looking up the last stable offsets of target partitions, some of which may not answer."""
+"""Looking up the last stable offsets of partitions, some of which may not answer."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
@@ -16,10 +17,13 @@ from light_scheduler.tables.changelog import reading
 TIMEOUT_S = 2.0
 
 
-async def stable_ends(places: list[Place], clients: LaneClients, targets: Targets) -> dict[Place, int | KafkaError]:
-    """Return the last stable offset of each place that answers, or its error; those that do not answer are suspected.
+async def stable_ends(
+    places: list[Place], clients: LaneClients, targets: Targets, own_topics: Collection[str] = ()
+) -> dict[Place, int | KafkaError]:
+    """Return the last stable offset of each place that answers, or its error.
 
-    Raises what connecting to the cluster does.
+    Those that do not answer are suspected, unless their topic is the scheduler's own. Raises what connecting to the
+    cluster does.
     """
     ends: dict[Place, int | KafkaError] = {}
 
@@ -34,6 +38,6 @@ async def stable_ends(places: list[Place], clients: LaneClients, targets: Target
         async with asyncio.timeout(TIMEOUT_S), reading(clients) as reader:
             await asyncio.gather(*(look_up(reader, place) for place in places))
     except TimeoutError:
-        if silent := set(places) - ends.keys():
+        if silent := {place for place in places if place not in ends and place[0] not in own_topics}:
             await targets.suspect(silent, "it does not say where it ends")
     return ends

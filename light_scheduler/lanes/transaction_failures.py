@@ -130,7 +130,8 @@ class Failures:
             self.record_search.refuse([work.key], reason, self._services.clock.now(), place)
 
     async def _stable_ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
-        return await stable_ends(places, self._services.clients, self._context.targets)
+        context = self._context
+        return await stable_ends(places, self._services.clients, context.targets, context.own_topics)
 
     async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
         changelog = self._context.changelog

@@ -17,7 +17,7 @@ from support.application import Application
 from support.waiting import eventually
 
 from light_scheduler.devkit import EmbeddedBroker
-from light_scheduler.errors import Overtaken
+from light_scheduler.errors import LaneError, Overtaken
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.continuity import Continuity
@@ -112,7 +112,7 @@ async def test_fencing_writes_the_marker_that_a_changelog_lacks(
     assert await ends(clients, changelog) == (0, 1), "readers stand still before it"
 
     with caplog.at_level(logging.WARNING):
-        assert await clients.fence(transactional_id, changelog)
+        assert await clients.fence(transactional_id, changelog, 0)
 
     await eventually(lambda: is_decided(clients, changelog))
     assert await nothing_counts(clients, TopicPartition(*changelog), 0, 2) is not commits
@@ -131,8 +131,8 @@ async def test_a_changelog_that_lacks_nothing_is_left_as_it_is(clients: KafkaCli
     batches.add(changelog, None, b"x")
     await producer.commit(batches, "group", {})
     for _ in range(2):
-        assert await clients.fence(producer.transactional_id, changelog)
-    assert await clients.fence(f"id-{uuid.uuid4().hex}", changelog), "and so is that of an id without transactions"
+        assert await clients.fence(producer.transactional_id, changelog, 0)
+    assert await clients.fence(f"id-{uuid.uuid4().hex}", changelog, 0), "and so is that of an id without transactions"
     await eventually(lambda: is_decided(clients, changelog))
     await producer.abandon()
 
@@ -143,9 +143,9 @@ async def test_what_another_id_has_open_stays_open(clients: KafkaClients, change
     batches = RecordBatches(AT)
     batches.add(changelog, None, b"y")
     await own.commit(batches, "group", {})
-    assert await clients.fence(own.transactional_id, changelog)
+    assert await clients.fence(own.transactional_id, changelog, 0)
     assert await ends(clients, changelog) == (0, 3)
-    assert await clients.fence(other, changelog)
+    assert await clients.fence(other, changelog, 0)
     await eventually(lambda: everything_is_decided(clients, changelog))
     await own.abandon()
 
@@ -159,9 +159,11 @@ async def test_an_id_is_not_fenced_before_it_is_known_what_its_changelog_lacks(
 ) -> None:
     """A worker that ended meanwhile would take its knowledge with it."""
     transactional_id = await forgotten(clients, changelog)
+    another = KafkaClients(clients.connection, clients.transaction_timeout_ms)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(1.0):
-            await clients.fence(transactional_id, (changelog[0], 99))
+            await another.fence(transactional_id, (changelog[0], 99), 0)
+    await another.close()
     await counts_in_the_end(clients, transactional_id, changelog)
 
 
@@ -179,7 +181,7 @@ async def test_a_marker_whose_writing_was_interrupted_is_written_by_the_next_try
     with monkeypatch.context() as patch:
         patch.setattr(Coordinator, "_send", fail)
         with pytest.raises(KafkaConnectionError):
-            await clients.fence(transactional_id, changelog)
+            await clients.fence(transactional_id, changelog, 0)
     assert await ends(clients, changelog) == (0, 1)
     await counts_in_the_end(clients, transactional_id, changelog)
 
@@ -218,7 +220,18 @@ async def test_a_producer_does_not_go_on_after_an_abort_without_a_marker(
             await producer.write(b"y", commits=True)
 
 
+async def test_what_is_known_to_be_committed_is_not_aborted_by_the_marker_of_what_came_after_it(
+    clients: KafkaClients, changelog: Place
+) -> None:
+    async with Forgotten(clients, changelog) as producer:
+        await producer.write(b"x", commits=True)
+        await producer.write(b"y", commits=False)
+    with pytest.raises(LaneError, match=r"from offset 0 on, after which .* has aborted another"):
+        await clients.fence(producer.transactional_id, changelog, 1)
+    assert await ends(clients, changelog) == (0, 2)
+
+
 async def counts_in_the_end(clients: KafkaClients, transactional_id: str, changelog: Place) -> None:
-    assert await clients.fence(transactional_id, changelog)
+    assert await clients.fence(transactional_id, changelog, 0)
     await eventually(lambda: is_decided(clients, changelog))
     assert not await nothing_counts(clients, TopicPartition(*changelog), 0, 2)

@@ -105,7 +105,7 @@ async def test_fencing_an_id_aborts_its_open_transaction_and_its_owner_fails(
     async def fenced_meanwhile() -> bool:
         async with Reading(application, committed=True) as committed:
             assert (await committed.ends())[1] == 0, "it is open"
-        assert await clients.fence(transactional_id, (application.target, 0)) is True
+        assert await clients.fence(transactional_id, (application.target, 0), 0) is True
         return True
 
     with pytest.raises(KafkaError):
@@ -168,8 +168,10 @@ async def test_an_owner_that_is_alone_need_not_look_what_lies_between_its_transa
 async def test_an_id_that_was_fenced_can_be_worked_under_at_once(
     application: Application, clients: KafkaClients, transactional_id: str
 ) -> None:
-    assert await clients.fence(transactional_id, (application.target, 0)) is True
-    chosen = await Fencing(transactional_id, partial(clients.fence, changelog=(application.target, 0))).take_over()
+    assert await clients.fence(transactional_id, (application.target, 0), 0) is True
+    chosen = await Fencing(
+        transactional_id, partial(clients.fence, changelog=(application.target, 0), committed_end=0)
+    ).take_over()
     assert chosen == ids_of(transactional_id)[0]
     producer = TransactionalProducer(clients, chosen)
     await producer.fence()

@@ -83,6 +83,7 @@ class Producer:
         self._backlog_end = {place: self._kafka.last_stable(place) for place in self._lane.watched}
 
     async def begin_transaction(self) -> None:
+        self._txn_manager.txn_partitions.clear()
         await self._request("3.begin", lambda: self._kafka.begin(self._id, self._epoch, self._backlog_end, self._lane))
 
     async def send_batch(self, builder: Any, topic: str, *, partition: int) -> asyncio.Future[RecordMetadata]:
@@ -93,6 +94,7 @@ class Producer:
         future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
 
         def write() -> int:
+            self._txn_manager.txn_partitions.add(TopicPartition(*place))
             if trouble is not None and trouble.error is not None:
                 self._kafka.refuse(*me, trouble.error)
             return self._kafka.write(*me, place, records, len(data))
@@ -256,7 +258,7 @@ class Clients:
     def reader(self) -> Reader:
         return Reader(self.node)
 
-    async def fence(self, transactional_id: str, changelog: Place) -> bool:
+    async def fence(self, transactional_id: str, changelog: Place, committed_end: int) -> bool:
         await self.node.reach("0.fence sent")
         asked_at = self.node.world.loop.time()
         while True:

@@ -224,7 +224,7 @@ def lane_of(registry: SchemaRegistry, state_path: Path) -> Lane:
         Partition(FakeProducer()).context, dialect=dialect_named("skyuk", registry.schemas), targets=targets
     )
     services = LaneServices(
-        clients=cast(Any, SimpleNamespace(fence=lambda *_: unused)),
+        clients=cast(Any, SimpleNamespace(fence=unused)),
         group="group",
         clock=SettableClock(AT),
         confirm=unused,

@@ -94,7 +94,7 @@ async def test_nothing_is_settled_before_the_last_transaction_has_its_marker_in_
     """After an abort elsewhere the coordinator would no longer tell that what is open in the changelog counts."""
     monkeypatch.setattr(module, "MARKER_S", 0.0)
     changelog = lane.context.changelog
-    lane.producer.continuity = SimpleNamespace(end=9)
+    lane.producer.continuity = SimpleNamespace(begin=5, end=9)
     lane.fail(A)
     lane.lose_leader(0)
     lane.come_back()
@@ -102,6 +102,8 @@ async def test_nothing_is_settled_before_the_last_transaction_has_its_marker_in_
     assert await lane.release() == [], "nobody tells"
     lane.ends[changelog] = KafkaError()
     assert await lane.release() == []
+    lane.ends[changelog] = 4
+    assert await lane.release() == [], "another id's is late"
     lane.ends[changelog] = 8
     with pytest.raises(LaneError, match="lacks the marker of the last transaction"):
         await lane.release()

@@ -121,6 +121,7 @@ async def test_the_overview_comes_over_one_stream_that_a_hidden_page_closes(dash
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_figures_of_a_worker_that_does_not_answer_stay_and_say_how_old_they_are(
     dashboard: Dashboard, page: Page
 ) -> None:

@@ -159,6 +159,7 @@ async def test_delay_rules_show_what_waits_what_was_forwarded_and_who_does_not_a
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_target_topic_that_is_gone_stands_out_until_it_is_back(warm: Application, page: Page) -> None:
     lost = f"{warm.target}-lost"
     await warm.create_topic(lost, partitions=1)

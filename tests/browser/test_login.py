@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 from support.application import Application
+from support.cases import by_day
 from support.dashboard import Dashboard
 from support.pages import assert_accessible, confirm, unreached
 from support.waiting import eventually
@@ -46,7 +47,7 @@ async def log_in(page: Page, token: str) -> None:
     await page.get_by_role("button", name="Log in").click()
 
 
-@pytest.mark.parametrize("view", [pytest.param("partitions", marks=pytest.mark.soak), "schedules?tenant=shop&sort=due"])
+@pytest.mark.parametrize("view", by_day(1, ["schedules?tenant=shop&sort=due", "partitions"]))
 @pytest.mark.soak
 async def test_a_page_whose_token_is_revoked_asks_for_another_one_and_comes_back(
     guarded: Dashboard, page: Page, view: str

@@ -94,6 +94,7 @@ async def test_a_frozen_worker_that_wakes_after_another_took_over_forwards_nothi
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_delayed_records_survive_a_sigkill_of_the_broker(tmp_path: Path) -> None:
     count = 4_000
     with EmbeddedCluster() as cluster:

@@ -79,6 +79,7 @@ async def resume_in_bulk(client: SchedulerClient, until: asyncio.Event) -> int:
     "earlier", [recorded_version, pytest.param(version_before_lacking, marks=pytest.mark.every_case)]
 )
 @pytest.mark.parametrize("current", [1, pytest.param(2, marks=pytest.mark.every_case)])
+@pytest.mark.every_case
 async def test_schedules_move_to_added_partitions_while_workers_of_two_versions_run(
     application: Application, tmp_path: Path, earlier: Callable[[Path], Version], current: int
 ) -> None:

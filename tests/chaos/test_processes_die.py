@@ -135,6 +135,7 @@ async def test_a_frozen_worker_that_wakes_after_another_took_over_shows_nothing(
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_workers_that_come_and_go_in_order_lose_and_double_nothing(application: Application) -> None:
     count = 4_000
     steady = await application.start_worker()

@@ -34,6 +34,7 @@ async def partitions_of(worker: WorkerProcess) -> set[int]:
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_lanes_that_stay_take_commands_while_the_group_waits_for_a_dead_worker(application: Application) -> None:
     alive, dying, guest = (application.new_worker(session_timeout=f"{SESSION_TIMEOUT_S}s") for _ in range(3))
     for worker in (alive, dying):

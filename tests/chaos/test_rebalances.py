@@ -96,6 +96,7 @@ async def test_partitions_that_stay_hardly_pause_when_a_worker_joins(
     assert max(stayed.values()) < LATE_MS
 
 
+@pytest.mark.every_case
 async def test_firings_and_commands_hardly_pause_while_the_topic_gets_more_partitions(
     application: Application, record_property: Callable[[str, object], None]
 ) -> None:
@@ -123,6 +124,7 @@ async def test_firings_and_commands_hardly_pause_while_the_topic_gets_more_parti
     assert took < GROWING_MS
 
 
+@pytest.mark.every_case
 async def test_a_restart_with_static_membership_is_not_noticed_by_the_others(application: Application) -> None:
     first, second = (application.new_worker(instance_id=f"node-{number}", session_timeout="20s") for number in range(2))
     for worker in (first, second):

@@ -13,6 +13,7 @@ from support.target_outage import Case, outlast
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak, pytest.mark.timeout(420)]
 
 
+@pytest.mark.every_case
 async def test_a_target_whose_broker_is_killed_holds_up_nobody_else_and_gets_everything_on_its_return(
     tmp_path: Path,
 ) -> None:

@@ -250,6 +250,7 @@ async def test_a_worker_of_an_earlier_version_ends_before_it_changes_a_partition
     await serve_all([worker])
 
 
+@pytest.mark.every_case
 def test_asks_for_tokens_of_a_rate_are_answers_that_nobody_asked_for_to_an_earlier_version(tmp_path: Path) -> None:
     ask = RateAsk(RateName(RateKind.COMMANDS, "acme"), 1, 2, 3)
     version = Version.unpack(FORMAT_VERSION, tmp_path)

@@ -22,6 +22,7 @@ from support.api_cases import cases, check_answer, operations
 from support.api_workflows import AREAS, EXPECTED, Topics, Walk
 from support.application import READY_TIMEOUT_S, Application, WorkerProcess, port_with_room
 from support.authority import Authority
+from support.cases import by_day
 from support.planted import OF_HTTP, found_in
 from support.reading import header, read_until
 from support.waiting import eventually
@@ -322,7 +323,7 @@ def test_every_operation_keeps_to_its_document_whoever_asks_and_whatever_is_sent
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("area", by_day(2, AREAS))
 @pytest.mark.soak
 def test_sequences_of_requests_that_follow_links_keep_to_the_document(
     node: SecuredNode, area: str, request: pytest.FixtureRequest

@@ -99,7 +99,7 @@ async def test_an_appointment_keeps_its_time_payload_ttl_and_columns(ajenda: Aje
     ("pattern_type", "pattern", "skip_missed", "expected"),
     [
         (1, "1388", True, {"every": "5000", "misfire": "skip"}),
-        pytest.param(1, "1388", False, {"every": "5000", "misfire": "all"}, marks=pytest.mark.soak),
+        pytest.param(1, "1388", False, {"every": "5000", "misfire": "all"}, marks=pytest.mark.every_case),
         (2, "1388", True, {"every": "5000", "mode": "fixed-delay"}),
         pytest.param(10, "0 9 * * 1-5", True, {"cron": "0 9 * * 1-5"}, marks=pytest.mark.soak),
         (11, "0 9 * * 1-5|0 12 * * 6", True, {"cron": "0 9 * * 1-5|0 12 * * 6", "cron-dialect": "cron4j"}),
@@ -115,7 +115,7 @@ async def test_an_appointment_keeps_its_time_payload_ttl_and_columns(ajenda: Aje
             "0 0 9 * * MON-FRI",
             True,
             {"cron": "0 0 9 * * MON-FRI", "cron-dialect": "spring"},
-            marks=pytest.mark.soak,
+            marks=pytest.mark.every_case,
         ),
     ],
 )

@@ -68,6 +68,7 @@ async def test_a_crowd_of_one_tenant_does_not_delay_the_steady_firings_of_anothe
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_firings_above_a_cap_wait_in_order_while_everything_else_goes_on(kafka: Kafka, tmp_path: Path) -> None:
     application = await Application.create(kafka.bootstrap_servers, tmp_path)
     worker = await application.start_worker(tenant_firing_rates=f"capped:{CAP}")

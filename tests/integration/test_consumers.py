@@ -124,6 +124,7 @@ async def test_a_function_may_take_longer_than_its_group_waits_for_a_poll(served
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_consumer_that_is_stopped_stays_in_its_group_while_its_function_runs(served: Application) -> None:
     await served.create_topic(topic := f"{served.target}-stopped", 1)
     seen: list[str] = []

@@ -156,6 +156,7 @@ async def test_a_topic_that_was_created_again_under_a_worker_that_runs_is_read_o
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_topic_that_is_away_for_longer_is_read_soon_after_it_is_created_again(
     application: Application, admin: AIOKafkaAdminClient
 ) -> None:

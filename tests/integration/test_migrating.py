@@ -86,7 +86,7 @@ def command_record(page: str, due: int, target: str) -> tuple[bytes, bytes, list
 
 @pytest.mark.parametrize(
     "page",
-    by_day(2, ["etf1", *(pytest.param(page, marks=pytest.mark.soak) for page in TOPICS if page != "etf1")]),
+    by_day(1, ["etf1", *(pytest.param(page, marks=pytest.mark.soak) for page in TOPICS if page != "etf1")]),
 )
 @pytest.mark.soak
 async def test_a_shadow_delivers_what_the_other_scheduler_does(

@@ -203,7 +203,7 @@ class _Shifted:
         return SystemClock().now() + self._by_ms
 
 
-@pytest.mark.parametrize("driver", ["sqlite", "postgresql+psycopg"])
+@pytest.mark.parametrize("driver", by_day(1, ["sqlite", "postgresql+psycopg"]))
 @pytest.mark.soak
 async def test_a_relay_whose_clock_is_wrong_takes_no_more_than_its_share(
     driver: str, settings: Settings, tmp_path: Path, request: pytest.FixtureRequest

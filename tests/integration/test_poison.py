@@ -161,6 +161,7 @@ async def allow_alone(broker: EmbeddedBroker, topic: str, operation: Operation) 
     await asyncio.to_thread(grant, broker.bootstrap_servers, "User:ANONYMOUS", [Right("topic", topic, (operation,))])
 
 
+@pytest.mark.every_case
 async def test_a_topic_that_the_scheduler_may_not_write_to_holds_nothing_up(tmp_path: Path) -> None:
     properties = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

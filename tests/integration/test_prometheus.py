@@ -199,7 +199,7 @@ def names_of(exposition: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("options", [[], ["--enable-feature=native-histograms"]], ids=["classic", "native"])
+@pytest.mark.parametrize("options", by_day(1, [[], ["--enable-feature=native-histograms"]]), ids=["classic", "native"])
 @pytest.mark.soak
 async def test_every_query_of_the_dashboard_has_an_answer(
     application: Application, tmp_path: Path, options: list[str]

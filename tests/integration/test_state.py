@@ -110,6 +110,7 @@ async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_topics_that_are_deleted_and_made_again_one_by_one_are_used_once_all_are_there(
     served: Application,
 ) -> None:

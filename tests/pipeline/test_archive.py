@@ -235,7 +235,7 @@ def test_a_continuous_archive_that_is_told_to_stop_ends_with_its_summary(
 
 
 class TestATopicThatWasCreatedAgain:
-    @pytest.mark.soak
+    @pytest.mark.every_case
     def test_is_not_archived_as_if_it_were_the_same_unless_loss_is_allowed(
         self, spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
     ) -> None:

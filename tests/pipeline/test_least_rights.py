@@ -23,7 +23,7 @@ from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.usefixtures("this_session"), pytest.mark.soak]
 
 KIND = "SCRAM-SHA-512"
-RUN_WITH: dict[str, Any] = {"report": (), "audit": pytest.mark.soak, "load": pytest.mark.soak}
+RUN_WITH: dict[str, Any] = {"report": (), "load": pytest.mark.soak}
 READ_ONCE_MORE = ("load", "import")
 """These have something to read only when they are run again."""
 

@@ -77,6 +77,7 @@ def audited(
     )
 
 
+@pytest.mark.every_case
 def test_the_topics_are_the_same(
     spark: SparkSession, kafka: Kafka, ledger: Ledger, through: Callable[[str], Any]
 ) -> None:

@@ -456,6 +456,7 @@ async def test_no_question_of_readers_fails_when_the_logins_of_their_connections
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_client_goes_on_with_a_renewed_certificate_when_its_own_has_expired(
     secured: SecuredKafka, tmp_path: Path
 ) -> None:
@@ -510,6 +511,7 @@ async def test_certificates_and_their_authority_are_renewed_while_a_worker_fires
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_blocking_client_takes_renewed_certificates_in_the_middle_of_its_calls(
     secured: SecuredKafka, application: Application, tmp_path: Path
 ) -> None:

@@ -185,6 +185,7 @@ def test_what_kafka_compacts_while_the_log_is_read_is_in_the_table(
 @pytest.mark.parametrize(
     "job", [export, pytest.param(forecast, marks=pytest.mark.every_case)], ids=["export", "forecast"]
 )
+@pytest.mark.every_case
 def test_a_job_fails_that_lost_what_it_had_read_and_cannot_read_it_again(
     spark: SparkSession, changelog: Changelog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, job: ModuleType
 ) -> None:

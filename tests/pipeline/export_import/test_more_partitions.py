@@ -31,6 +31,7 @@ def more_partitions(kafka: Kafka, prefix: str) -> Settings:
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_among_another_number_of_partitions_each_schedule_goes_to_that_of_its_key_and_is_found_there(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:

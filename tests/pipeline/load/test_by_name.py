@@ -28,6 +28,7 @@ def schema(spark: SparkSession, prefix: str, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_tables_whose_lines_have_to_be_checked_are_loaded_by_the_path_that_the_error_names(
     spark: SparkSession, load: Load, schema: str, tmp_path: Path
 ) -> None:

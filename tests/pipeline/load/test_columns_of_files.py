@@ -47,6 +47,7 @@ def test_a_csv_file_with_its_columns_in_another_order_is_an_error_that_names_it(
     assert "x" in {command.target.topic for command in commands(kafka, topic)}
 
 
+@pytest.mark.every_case
 def test_a_load_that_goes_on_stops_at_a_csv_file_with_another_header(
     load: Load, sent: Callable[[int], None], folder: Path, tmp_path: Path
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_folder_above_one_without_a_column_has_none(load: Load, kafka: Kafka, 
     assert (command.tenant, command.priority) == ("a", 5)
 
 
+@pytest.mark.every_case
 def test_a_load_that_goes_on_stops_at_a_file_with_another_value_than_its_folder(
     load: Load, kafka: Kafka, topic: str, sent: Callable[[int], None], folder: Path, tmp_path: Path
 ) -> None:

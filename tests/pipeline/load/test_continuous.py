@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from support.cases import by_day
 from support.loading import AT, Load, going_on, put
 
 from light_scheduler.errors import JobError
@@ -101,7 +102,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("is_there_at_the_start", [False, pytest.param(True, marks=pytest.mark.every_case)])
-@pytest.mark.parametrize("format", ["csv", "json"])
+@pytest.mark.parametrize("format", by_day(1, ["json", "csv"]))
 def test_a_malformed_row_is_refused_and_the_load_goes_on(
     spark: SparkSession,
     load: Load,

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_file_with_more_rows_sends_nothing_that_has_passed_again_unless_it_is_asked_for(
     spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

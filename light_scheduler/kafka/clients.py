@@ -46,7 +46,9 @@ class LaneClients(Protocol):
         """Fence the owners of an id as `coordinator.Coordinator.fence` does."""
         ...
 
-    async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: Place) -> None:
+    async def end(
+        self, transactional_id: str, place: Place, *, commits: bool, changelog: Place, committed_end: int
+    ) -> None:
         """End what is open in a partition as `coordinator.Coordinator.end` does."""
         ...
 
@@ -66,8 +68,12 @@ class KafkaClients:
     async def fence(self, transactional_id: str, changelog: Place, committed_end: int) -> bool:
         return await self.coordinator.fence(transactional_id, changelog, committed_end)
 
-    async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: Place) -> None:
-        await self.coordinator.end(transactional_id, place, commits=commits, changelog=changelog)
+    async def end(
+        self, transactional_id: str, place: Place, *, commits: bool, changelog: Place, committed_end: int
+    ) -> None:
+        await self.coordinator.end(
+            transactional_id, place, commits=commits, changelog=changelog, committed_end=committed_end
+        )
 
     async def close(self) -> None:
         """Close what lanes share."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,26 +16,21 @@ from aiokafka.errors import (
     IncompatibleBrokerVersion,
     KafkaConnectionError,
     KafkaError,
-    KafkaStorageError,
-    LeaderNotAvailableError,
     NodeNotReadyError,
     NoError,
     NotCoordinatorError,
-    NotLeaderForPartitionError,
     RequestTimedOutError,
-    TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
-    UnknownTopicOrPartitionError,
     for_code,
 )
-from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from light_scheduler.errors import LaneError
 from light_scheduler.model.place import Place
 
 from .lasting_client import LastingClient
-from .transaction_requests import DescribeProducersRequest, DescribeTransactionRequest, OpenTransaction
+from .partition_leaders import PartitionLeaders
+from .transaction_requests import DescribeTransactionRequest
 
 PATIENCE_S = 1.0
 """How long a transactional id may answer that its last transaction has not ended before it counts as stuck."""
@@ -52,15 +47,6 @@ _PASSING = (
     RequestTimedOutError,
 )
 """Errors that are over when another broker coordinates the id, or there is a new connection."""
-
-_LEADERLESS = (KafkaStorageError, LeaderNotAvailableError, NotLeaderForPartitionError)
-_UNTOLD = (
-    IncompatibleBrokerVersion,
-    NotImplementedError,
-    TopicAuthorizationFailedError,
-    UnknownTopicOrPartitionError,
-)
-"""Errors that stay: the lane meets them itself, where it reads the changelog."""
 
 ID_NOT_FOUND = 105
 """The error code of an id that has made no transaction yet, which aiokafka does not know."""
@@ -91,6 +77,7 @@ class Coordinator:
 
     def __init__(self, connect: Callable[[], AIOKafkaClient], transaction_timeout_ms: int) -> None:
         self._client = LastingClient(connect)
+        self._leaders = PartitionLeaders(self._client)
         self._timeout_ms = transaction_timeout_ms
         self._lacking: dict[str, _Lacking] = {}  # by id; fencing makes the coordinator forget what this tells
         self._locks: dict[str, asyncio.Lock] = {}
@@ -99,8 +86,8 @@ class Coordinator:
         """Abort what is open under a lane's id and fence its owners; False if it is stuck, or not ours to use.
 
         Where brokers of Kafka 4.3 have dropped the marker of its last transaction in the lane's changelog
-        (KAFKA-20734), it is written, unless that would abort what is known to be committed before `committed_end`.
-        Raises KafkaError, or LaneError if that is so, or if there is no answer.
+        (KAFKA-20734), it is written; `committed_end` is where that ends which is known to be committed there. Raises
+        KafkaError, or LaneError if there is no answer, or the marker would abort what is known to be committed.
         """
         async with self._lock(transactional_id):
             try:
@@ -108,14 +95,16 @@ class Coordinator:
             except TransactionalIdAuthorizationFailed:
                 return False
 
-    async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: Place) -> None:
+    async def end(
+        self, transactional_id: str, place: Place, *, commits: bool, changelog: Place, committed_end: int
+    ) -> None:
         """Commit, or abort, a transaction of a lane without records in a partition: its marker ends what is open there.
 
         From then on the coordinator tells of this one, so the changelog gets what it lacks before, as in `fence`.
-        Raises KafkaError, or LaneError if the id is stuck.
+        Raises KafkaError, or LaneError as that, or if the id is stuck.
         """
         async with self._lock(transactional_id):
-            owner = await self._own_with_markers(transactional_id, changelog, 0)
+            owner = await self._own_with_markers(transactional_id, changelog, committed_end)
             if owner is None:
                 raise LaneError(f"{transactional_id} is stuck")
             await self._end_as(owner, transactional_id, place, commits=commits)
@@ -188,47 +177,26 @@ class Coordinator:
         if lacking is None:
             return
         self._lacking[transactional_id] = lacking  # unless it is found out
-        found = (await self._open_in(changelog)).get(lacking.owner.producer_id)
+        found = (await self._leaders.open_in(changelog)).get(lacking.owner.producer_id)
         if found is None or found.epoch > lacking.owner.epoch:
             del self._lacking[transactional_id]
         elif found.begin < committed_end and not lacking.commits:
-            raise LaneError(
-                f"{changelog[0]}-{changelog[1]} lacks the marker of a commit from offset {found.begin} on, after which "
-                f"{transactional_id} has aborted another transaction: the marker of that would abort both"
-            )
+            self._lacking[transactional_id] = await self._spare_commit(lacking, changelog, committed_end)
 
-    async def _open_in(self, place: Place) -> Mapping[int, OpenTransaction]:
-        """Return what is open in a partition, by producer id, as far as its leader tells.
+    async def _spare_commit(self, aborted: _Lacking, changelog: Place, committed_end: int) -> _Lacking:
+        """Return how to end what is open in a changelog, where what is known to be committed lacks its marker as well.
 
-        Raises LaneError if there is no leader, or no answer.
+        An abort would take both back. Raises LaneError if that was followed by what was aborted.
         """
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                while True:
-                    try:
-                        return await self._ask_leader(place)
-                    except (*_LEADERLESS, *_PASSING) as error:
-                        log.debug("asking %s-%d what is open there: %r", *place, error)
-                    except _UNTOLD as error:
-                        log.warning("%s-%d does not tell what is open there: %r", *place, error)
-                        return {}
-                    await asyncio.sleep(RETRY_S)
-        except TimeoutError as error:
-            raise LaneError(f"{place[0]}-{place[1]} does not tell what is open there") from error
-
-    async def _ask_leader(self, place: Place) -> Mapping[int, OpenTransaction]:
-        topic, partition = place
-        client = await self._client.connected()
-        # Metadata that the client asks for by itself could create the topic.
-        metadata = await client.send(client.get_random_node(), MetadataRequest([topic], False))
-        (error_code, _, _, partitions), *_ = metadata.topics
-        self._check(error_code, topic)
-        leader = next((each[2] for each in partitions if each[1] == partition), -1)
-        if leader < 0:
-            raise LeaderNotAvailableError(f"{topic}-{partition}")
-        answer = await client.send(leader, DescribeProducersRequest(place))
-        self._check(answer.error_code, f"{topic}-{partition}")
-        return dict(answer.open)
+        log_end = await self._leaders.log_end(changelog)
+        if log_end > committed_end:
+            text = (
+                f"{changelog[0]}-{changelog[1]} lacks the markers of a commit that ends at offset {committed_end} and "
+                f"of an abort that follows, up to {log_end}: any marker would decide for both, so none is written"
+            )
+            log.error("%s", text)
+            raise LaneError(text)
+        return aborted._replace(commits=log_end == committed_end)  # if it ends before that, it was made anew
 
     async def _end_as(self, owner: _Owner, transactional_id: str, place: Place, *, commits: bool) -> None:
         topic, partition = place

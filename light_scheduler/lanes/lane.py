@@ -102,7 +102,6 @@ class Lane:
         )
         self.counters, self.skew = self._cycles.counters, self._cycles.skew
         self._fencing = Fencing(context.names.transactional_id(*self.tp), self._fence)
-        self._committed_end = 0  # of the changelog, as far as it is known
         self._listeners = [context.targets.outages.changed, context.tenants.changed]
         if context.partitionings is not None:
             self._listeners.append(context.partitionings.changed)
@@ -239,7 +238,8 @@ class Lane:
         await self._supervision.confirm(lambda: self._services.confirm(self.tp))
 
     async def _fence(self, transactional_id: str) -> bool:
-        return await self._services.clients.fence(transactional_id, self.context.changelog, self._committed_end)
+        committed_end = self._cycles.failures.committed_end
+        return await self._services.clients.fence(transactional_id, self.context.changelog, committed_end)
 
     async def _take_over(self) -> None:
         """0. Fence, restore, and read on from the position that the restored state holds."""
@@ -258,6 +258,7 @@ class Lane:
         # Before the log's ends: if it is replaced in between, the first commands are found to be those of another one.
         commands_id = await self._services.commands_ids.now(self.tp.topic)
         table, restored = await self.copy.bring_up(are_markers_late=self._fencing.found_stuck)
+        self._cycles.failures.committed_end = restored.end
         await self._know_tenants()
         if self.is_closing():
             return
@@ -312,12 +313,11 @@ class Lane:
         self.context.targets.forget_all()  # a topic may be gone, or have changed
         self.intake.close()
         await self._discard_producer()
-        if self.copy.table is not None:
-            self._committed_end = self.copy.table.checkpoint.changelog_offset
         if isinstance(error, StateError | BrokerError):
             self.copy.close()
         if isinstance(error, Overtaken):
-            self.copy.facts, self._committed_end = None, 0  # the changelog may have been made anew
+            self.copy.facts = None  # the changelog may have been made anew
+            self._cycles.failures.committed_end = 0
         if isinstance(error, StateCorrupt):
             log.warning("lane %s-%d rebuilds its state from the changelog", *self.tp)
             self.copy.condemn()

@@ -147,6 +147,8 @@ class Markers:
                 else:
                     await self._end_under(transactional_id, place, commits=commits)
         if any(own.values()) and not await self._has_changelog_marker(producer):
+            for place in own[True] | own[False]:
+                self._set_aside(place, LaneError("the changelog does not tell how the last transaction ended"))
             return
         for commits, group in own.items():
             if together := group - self._alone:

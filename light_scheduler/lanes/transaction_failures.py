@@ -44,6 +44,8 @@ class Failures:
         self._services = services
         self.attempt = Attempt()
         """The transaction that is being sent."""
+        self.committed_end = 0
+        """Where that ends in the changelog which is known to be committed."""
         self.record_search = RefusedRecordSearch(f"{self._tp.topic}-{self._tp.partition}", context.targets)
         self.work_search = FailingWorkSearch()
         self.holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
@@ -68,6 +70,7 @@ class Failures:
     def committed(self, ends: Mapping[Place, int]) -> None:
         """Learn from a transaction that was committed. Whatever fails before the next one is not its fault."""
         attempt, self.attempt = self.attempt, Attempt()
+        self.committed_end = ends.get(self._context.changelog, self.committed_end)
         self.holding.committed(ends, attempt.transactional_id)
         self.neighbours.committed(ends)
         self._blame(self.work_search.succeeded(attempt.works))
@@ -134,8 +137,10 @@ class Failures:
         return await stable_ends(places, self._services.clients, context.targets, context.own_topics)
 
     async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
-        changelog = self._context.changelog
-        await self._services.clients.end(transactional_id, place, commits=commits, changelog=changelog)
+        changelog, end = self._context.changelog, self.committed_end
+        await self._services.clients.end(
+            transactional_id, place, commits=commits, changelog=changelog, committed_end=end
+        )
 
     def _deny(self, topic: str, error: KafkaError) -> None:
         self.record_search.deny(topic, error, self._services.clock.now())

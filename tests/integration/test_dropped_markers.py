@@ -78,14 +78,15 @@ class Forgotten:
     async def __aexit__(self, *_: object) -> None:
         await self._producer.abandon()
 
-    async def write(self, value: bytes, *, commits: bool) -> None:
-        """Write a record to the changelog and another one elsewhere."""
+    async def write(self, value: bytes, *, commits: bool, reaches_changelog: bool = True) -> None:
+        """Write a record to the changelog, if it is reached, and another one elsewhere."""
         batches, (topic, partition) = RecordBatches(AT), self._changelog
 
         async def decide() -> bool:
             return commits
 
-        batches.add(self._changelog, None, value)
+        if reaches_changelog:
+            batches.add(self._changelog, None, value)
         batches.add((topic, partition + 1), None, value)
         await self._producer.commit_when(batches, decide)
 
@@ -191,7 +192,7 @@ async def test_what_an_id_left_elsewhere_is_ended_after_what_its_changelog_lacks
 ) -> None:
     """From then on its coordinator tells how that has ended."""
     transactional_id = await forgotten(clients, changelog)
-    await clients.end(transactional_id, (changelog[0], 3), commits=False, changelog=changelog)
+    await clients.end(transactional_id, (changelog[0], 3), commits=False, changelog=changelog, committed_end=0)
     await counts_in_the_end(clients, transactional_id, changelog)
 
 
@@ -220,15 +221,40 @@ async def test_a_producer_does_not_go_on_after_an_abort_without_a_marker(
             await producer.write(b"y", commits=True)
 
 
-async def test_what_is_known_to_be_committed_is_not_aborted_by_the_marker_of_what_came_after_it(
-    clients: KafkaClients, changelog: Place
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_what_is_known_to_be_committed_is_not_aborted_with_a_transaction_that_did_not_reach_the_changelog(
+    clients: KafkaClients, changelog: Place, elsewhere: bool
+) -> None:
+    async with Forgotten(clients, changelog) as producer:
+        await producer.write(b"x", commits=True)
+        await producer.write(b"y", commits=False, reaches_changelog=False)
+    if elsewhere:
+        place = changelog[0], 3
+        await clients.end(producer.transactional_id, place, commits=False, changelog=changelog, committed_end=1)
+    else:
+        assert await clients.fence(producer.transactional_id, changelog, 1)
+    await counts_in_the_end(clients, producer.transactional_id, changelog)
+
+
+async def test_no_marker_is_written_that_would_decide_wrongly_for_one_of_two_transactions(
+    clients: KafkaClients, changelog: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with Forgotten(clients, changelog) as producer:
         await producer.write(b"x", commits=True)
         await producer.write(b"y", commits=False)
-    with pytest.raises(LaneError, match=r"from offset 0 on, after which .* has aborted another"):
+    with pytest.raises(LaneError, match="a commit that ends at offset 1 and of an abort that follows, up to 2"):
         await clients.fence(producer.transactional_id, changelog, 1)
     assert await ends(clients, changelog) == (0, 2)
+    assert [record.levelname for record in caplog.records if "so none is written" in record.message] == ["ERROR"]
+
+
+async def test_an_end_that_is_known_of_a_changelog_that_was_made_anew_says_nothing(
+    clients: KafkaClients, changelog: Place
+) -> None:
+    transactional_id = await forgotten(clients, changelog, commits=False)
+    assert await clients.fence(transactional_id, changelog, 1_000)
+    await eventually(lambda: is_decided(clients, changelog))
+    assert await nothing_counts(clients, TopicPartition(*changelog), 0, 2)
 
 
 async def counts_in_the_end(clients: KafkaClients, transactional_id: str, changelog: Place) -> None:

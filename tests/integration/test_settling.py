@@ -56,7 +56,7 @@ class Setting:
         return await stable_ends(places, self.clients, self.targets)
 
     async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
-        await self.clients.end(transactional_id, place, commits=commits, changelog=self.changelog)
+        await self.clients.end(transactional_id, place, commits=commits, changelog=self.changelog, committed_end=0)
 
     def _deny(self, topic: str, error: KafkaError) -> None:
         self.denied.append(topic)

@@ -1,0 +1,114 @@
+"""Questions to the leaders of partitions: what is open there, and where the log ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from aiokafka.errors import (
+    IncompatibleBrokerVersion,
+    KafkaConnectionError,
+    KafkaStorageError,
+    LeaderNotAvailableError,
+    NodeNotReadyError,
+    NoError,
+    NotLeaderForPartitionError,
+    RequestTimedOutError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+    for_code,
+)
+from aiokafka.protocol.api import Request
+from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.protocol.offset import OffsetRequest
+
+from light_scheduler.errors import LaneError
+from light_scheduler.model.place import Place
+
+from .lasting_client import LastingClient
+from .transaction_requests import DescribeProducersRequest, OpenTransaction
+
+TIMEOUT_S = 30.0
+RETRY_S = 0.05
+LATEST = -1
+_READ_UNCOMMITTED = 0
+
+_PASSING = (
+    KafkaConnectionError,
+    KafkaStorageError,
+    LeaderNotAvailableError,
+    NodeNotReadyError,
+    NotLeaderForPartitionError,
+    RequestTimedOutError,
+)
+"""Errors that are over when another broker leads, or there is a new connection."""
+_UNTOLD = (
+    IncompatibleBrokerVersion,
+    NotImplementedError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
+"""Errors that stay: the lane meets them itself, where it reads the changelog."""
+
+log = logging.getLogger(__name__)
+
+
+class PartitionLeaders:
+    """Asks over a connection that others use too."""
+
+    def __init__(self, client: LastingClient) -> None:
+        self._client = client
+
+    async def open_in(self, place: Place) -> Mapping[int, OpenTransaction]:
+        """Return what is open in a partition, by producer id; nothing if its leader cannot tell.
+
+        Raises LaneError if there is no leader, or no answer.
+        """
+        try:
+            answer = await self._ask(place, DescribeProducersRequest(place))
+        except _UNTOLD as error:
+            log.warning("%s-%d does not tell what is open there: %r", *place, error)
+            return {}
+        return dict(answer.open)
+
+    async def log_end(self, place: Place) -> int:
+        """Return where a log ends, whether that is committed or not. Raises KafkaError, or LaneError as `open_in`."""
+        topic, partition = place
+        answer = await self._ask(place, OffsetRequest(-1, _READ_UNCOMMITTED, [(topic, [(partition, LATEST)])]))
+        return int(answer.topics[0][1][0][3])
+
+    async def _ask(self, place: Place, request: Request[Any]) -> Any:
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                while True:
+                    try:
+                        return await self._ask_leader(place, request)
+                    except _PASSING as error:
+                        log.debug("asking %s-%d: %r", *place, error)
+                    await asyncio.sleep(RETRY_S)
+        except TimeoutError as error:
+            raise LaneError(f"{place[0]}-{place[1]} has no leader that answers") from error
+
+    async def _ask_leader(self, place: Place, request: Request[Any]) -> Any:
+        topic, partition = place
+        client = await self._client.connected()
+        # Metadata that the client asks for by itself could create the topic.
+        metadata = await client.send(client.get_random_node(), MetadataRequest([topic], False))
+        (error_code, _, _, partitions), *_ = metadata.topics
+        _check(error_code, topic)
+        leader = next((each[2] for each in partitions if each[1] == partition), -1)
+        if leader < 0:
+            raise LeaderNotAvailableError(f"{topic}-{partition}")
+        answer = await client.send(leader, request)
+        _check(answer.topics[0][1][0][1], f"{topic}-{partition}")
+        return answer
+
+
+def _check(error_code: int, asked: str) -> None:
+    error = for_code(error_code)
+    if error is not NoError:
+        raise error(asked)

@@ -155,6 +155,7 @@ async def test_workers_that_come_and_go_in_order_lose_and_double_nothing(applica
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_an_outside_consumer_group_reads_each_firing_once_and_in_due_order_through_a_kill(
     application: Application,
 ) -> None:

@@ -81,6 +81,7 @@ async def test_three_workers_are_restarted_one_by_one_and_every_message_comes_on
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_at_two_thousand_firings_a_second_hardly_any_is_later_than_a_restart_takes(
     application: Application, record_property: Callable[[str, object], None]
 ) -> None:

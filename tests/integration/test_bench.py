@@ -111,6 +111,7 @@ def test_a_worker_is_measured_with_a_secured_connection(protocol: str, mechanism
     assert {figures[name] for name in FAULTS} == {0}
 
 
+@pytest.mark.every_case
 def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults() -> None:
     document = measured("steady", "--rate", "500", "--seconds", "4", "--security-protocol", "SASL_SSL")
     settings = document["settings"]

@@ -80,6 +80,7 @@ def test_the_command_runs_until_sigterm_and_the_next_one_takes_up_its_data(tmp_p
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_a_cluster_goes_on_without_one_of_three_nodes_which_catches_up_when_it_is_back() -> None:
     with EmbeddedCluster(3, heap_megabytes=256) as cluster:
         address = cluster.bootstrap_servers

@@ -25,7 +25,8 @@ QUOTA, SENT = 100, 130
 
 
 @pytest.mark.parametrize(
-    "gap_s", [pytest.param(0.0, id="all at once"), pytest.param(0.02, id="one after another", marks=pytest.mark.soak)]
+    "gap_s",
+    [pytest.param(0.0, id="all at once"), pytest.param(0.02, id="one after another", marks=pytest.mark.every_case)],
 )
 @pytest.mark.soak
 async def test_a_quota_of_a_hundred_over_twelve_partitions_takes_a_hundred(

@@ -133,6 +133,7 @@ async def test_clients_that_list_preview_and_send_without_end_leave_firings_and_
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_worker_without_descriptors_says_so_in_a_line_and_fires_on(application: Application) -> None:
     worker = await application.start_worker()
     url = URL(worker.url)

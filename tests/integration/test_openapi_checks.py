@@ -63,8 +63,8 @@ async def test_every_operation_passes_every_check(application: Application, requ
     document = eventually_blocking(described, every=0.1, what="a worker that knows the token").json()
     validate(document)
     topics = Topics(application.settings.inputs[0].name, f"{application.target}-source", application.target)
-    examples = 4 if request.config.getoption("--every-case") else 1
-    found, asked = failures(document, worker.url, token, topics, examples)
+    borders = request.config.getoption("--every-case")
+    found, asked = failures(document, worker.url, token, topics, examples=4, borders=borders)
     assert not found, f"{len(found)}:\n" + "\n\n".join(found[:10])
     every = {each["operationId"] for methods in document["paths"].values() for each in methods.values()}
     assert asked == every

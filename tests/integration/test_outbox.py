@@ -120,8 +120,8 @@ def _named(record: Record) -> str:
 @pytest.fixture(
     params=[
         "sqlite",
-        pytest.param("sqlite+aiosqlite", marks=pytest.mark.soak),
-        pytest.param("postgresql+psycopg", marks=pytest.mark.soak),
+        pytest.param("sqlite+aiosqlite", marks=pytest.mark.every_case),
+        pytest.param("postgresql+psycopg", marks=pytest.mark.every_case),
         "postgresql+asyncpg",
     ]
 )

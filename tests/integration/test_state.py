@@ -95,6 +95,7 @@ async def test_a_worker_that_was_killed_reads_again_what_its_local_copy_had_only
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown_away(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 50)
@@ -132,6 +133,7 @@ async def test_topics_that_are_deleted_and_made_again_one_by_one_are_used_once_a
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_copy_older_than_the_changelog_keeps_tombstones_is_thrown_away(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 50)

@@ -82,6 +82,7 @@ async def test_a_command_and_its_firing_are_linked_and_other_schedules_make_no_s
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 async def test_a_collector_that_is_away_changes_nothing(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:

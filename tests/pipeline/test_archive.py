@@ -259,6 +259,7 @@ class TestATopicThatWasCreatedAgain:
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gone_on_without_them(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:

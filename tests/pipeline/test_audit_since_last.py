@@ -96,6 +96,7 @@ def audit(ledger: Ledger, spark: SparkSession, kafka: Kafka) -> Callable[..., Au
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("compiled_plans")
+@pytest.mark.every_case
 def test_the_second_audit_finds_all_that_is_wrong_since_the_first_though_it_was_interrupted_before(
     ledger: Ledger, audit: Callable[..., AuditSummary], spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ class TestGuards:
         assert importing.main(spark, replace(exported, replace=True)).written == 4
         assert [stored for _, stored in pending(kafka, new)] == [other, *IMPORTED]
 
+    @pytest.mark.every_case
     def test_what_was_imported_and_fired_since_is_not_imported_again(
         self,
         spark: SparkSession,
@@ -143,6 +144,7 @@ class TestGuards:
         assert written == importing.ImportSummary(4, 4)
         assert [stored for _, stored in pending(kafka, new)] == IMPORTED
 
+    @pytest.mark.every_case
     def test_nothing_is_imported_beside_a_bulk_command_that_is_at_work(
         self,
         spark: SparkSession,
@@ -179,6 +181,7 @@ class TestGuards:
         with pytest.raises(JobError, match=f"create the topics of {prefix}-more with {PARTITIONS}"):
             importing.main(spark, replace(options_of(other, Path(exported.table)), keyed_topics=frozenset()))
 
+    @pytest.mark.every_case
     def test_a_schedule_without_its_key_is_refused_among_another_number_of_partitions(
         self,
         spark: SparkSession,

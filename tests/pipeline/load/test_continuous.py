@@ -140,6 +140,7 @@ UNREADABLE = [b'{"id": "\xff\xfe"}', b'["\xff"] {"id": "x"}', b'{"id": ' + b"[" 
 """Lines that are no text, or no JSON that a parser takes."""
 
 
+@pytest.mark.every_case
 def test_lines_of_any_bytes_are_refused_and_the_load_goes_on(
     load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:
@@ -244,6 +245,7 @@ def test_a_stop_between_two_batches_is_no_failure(
     assert loaded == [1]
 
 
+@pytest.mark.every_case
 def test_versions_of_a_delta_table_are_loaded_as_they_come(
     spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:

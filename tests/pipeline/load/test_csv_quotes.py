@@ -120,6 +120,7 @@ def test_a_carriage_return_in_quotes_hides_no_other_end_of_a_line(
     assert commands(kafka, topic) == []
 
 
+@pytest.mark.every_case
 def test_a_load_that_goes_on_refuses_such_a_file_and_sends_the_others(
     spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def test_a_file_with_more_rows_sends_nothing_that_has_passed_again_unless_it_is_
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_rows_that_were_refused_because_they_have_passed_can_be_loaded_from_their_table(
     load: Load, tmp_path: Path
 ) -> None:

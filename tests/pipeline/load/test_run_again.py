@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 
 @pytest.mark.soak
+@pytest.mark.every_case
 def test_rows_are_known_by_their_content_wherever_they_are_and_whatever_the_groups_of_the_broker_forget(
     load: Load, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:

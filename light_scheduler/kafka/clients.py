@@ -16,7 +16,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.model.place import Place
 
 from .batches import MAX_BATCH_BYTES
-from .coordinator import Coordinator
+from .coordinator import Coordinator, KnownLog
 from .fetching import StateConsumer
 from .promptness import ANSWER_S, PRODUCE_ANSWER_S, Promptness
 from .quiet_producer import QuietProducer
@@ -42,13 +42,11 @@ class LaneClients(Protocol):
         """Make a read_committed consumer without a group."""
         ...
 
-    async def fence(self, transactional_id: str, changelog: Place, committed_end: int) -> bool:
+    async def fence(self, transactional_id: str, changelog: KnownLog) -> bool:
         """Fence the owners of an id as `coordinator.Coordinator.fence` does."""
         ...
 
-    async def end(
-        self, transactional_id: str, place: Place, *, commits: bool, changelog: Place, committed_end: int
-    ) -> None:
+    async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: KnownLog) -> None:
         """End what is open in a partition as `coordinator.Coordinator.end` does."""
         ...
 
@@ -65,15 +63,11 @@ class KafkaClients:
         self.coordinator = Coordinator(self._connect, self.transaction_timeout_ms)
         self.topic_id = TopicIdLookUp(self._connect)
 
-    async def fence(self, transactional_id: str, changelog: Place, committed_end: int) -> bool:
-        return await self.coordinator.fence(transactional_id, changelog, committed_end)
+    async def fence(self, transactional_id: str, changelog: KnownLog) -> bool:
+        return await self.coordinator.fence(transactional_id, changelog)
 
-    async def end(
-        self, transactional_id: str, place: Place, *, commits: bool, changelog: Place, committed_end: int
-    ) -> None:
-        await self.coordinator.end(
-            transactional_id, place, commits=commits, changelog=changelog, committed_end=committed_end
-        )
+    async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: KnownLog) -> None:
+        await self.coordinator.end(transactional_id, place, commits=commits, changelog=changelog)
 
     async def close(self) -> None:
         """Close what lanes share."""

@@ -9,6 +9,7 @@ first, and gives way.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from light_scheduler.errors import Overtaken
@@ -18,6 +19,8 @@ from .batches import RecordBatches
 
 Untouched = Callable[[int, int], Awaitable[bool]]
 """Tells whether there is nothing that may count between two offsets."""
+
+log = logging.getLogger(__name__)
 
 
 class Continuity:
@@ -48,6 +51,12 @@ class Continuity:
         end, expected = self.end, self._next
         self.end, self._next = written.end, written.end + 1
         begin = written.end - written.records
+        if end <= begin < expected:
+            log.warning(
+                "%s-%d lacks the marker of the commit that ends at offset %d: the next transaction decides for both",
+                *self._changelog,
+                end,
+            )
         if begin < end or (begin > expected and not await self._untouched(expected, begin)):
             topic, partition = self._changelog
             raise Overtaken(

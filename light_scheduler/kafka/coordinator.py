@@ -15,13 +15,10 @@ from aiokafka.errors import (
     CoordinatorNotAvailableError,
     IncompatibleBrokerVersion,
     KafkaConnectionError,
-    KafkaError,
     NodeNotReadyError,
-    NoError,
     NotCoordinatorError,
     RequestTimedOutError,
     TransactionalIdAuthorizationFailed,
-    for_code,
 )
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
@@ -29,7 +26,7 @@ from light_scheduler.errors import LaneError
 from light_scheduler.model.place import Place
 
 from .lasting_client import LastingClient
-from .partition_leaders import PartitionLeaders
+from .partition_leaders import PartitionLeaders, check
 from .transaction_requests import DescribeTransactionRequest
 
 PATIENCE_S = 1.0
@@ -72,6 +69,13 @@ class _Lacking(NamedTuple):
     mender: _Owner | None = None
 
 
+class KnownLog(NamedTuple):
+    """A lane's changelog, and where that ends which the lane knows to be committed there."""
+
+    place: Place
+    committed_end: int = 0
+
+
 class Coordinator:
     """Fences transactional ids and writes markers, over one connection for all lanes of a worker."""
 
@@ -82,29 +86,27 @@ class Coordinator:
         self._lacking: dict[str, _Lacking] = {}  # by id; fencing makes the coordinator forget what this tells
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def fence(self, transactional_id: str, changelog: Place, committed_end: int) -> bool:
+    async def fence(self, transactional_id: str, changelog: KnownLog) -> bool:
         """Abort what is open under a lane's id and fence its owners; False if it is stuck, or not ours to use.
 
         Where brokers of Kafka 4.3 have dropped the marker of its last transaction in the lane's changelog
-        (KAFKA-20734), it is written; `committed_end` is where that ends which is known to be committed there. Raises
-        KafkaError, or LaneError if there is no answer, or the marker would abort what is known to be committed.
+        (KAFKA-20734), it is written. Raises KafkaError, or LaneError if there is no answer, or the marker would abort
+        what is known to be committed.
         """
         async with self._lock(transactional_id):
             try:
-                return await self._own_with_markers(transactional_id, changelog, committed_end) is not None
+                return await self._own_with_markers(transactional_id, changelog) is not None
             except TransactionalIdAuthorizationFailed:
                 return False
 
-    async def end(
-        self, transactional_id: str, place: Place, *, commits: bool, changelog: Place, committed_end: int
-    ) -> None:
+    async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: KnownLog) -> None:
         """Commit, or abort, a transaction of a lane without records in a partition: its marker ends what is open there.
 
         From then on the coordinator tells of this one, so the changelog gets what it lacks before, as in `fence`.
         Raises KafkaError, or LaneError as that, or if the id is stuck.
         """
         async with self._lock(transactional_id):
-            owner = await self._own_with_markers(transactional_id, changelog, committed_end)
+            owner = await self._own_with_markers(transactional_id, changelog)
             if owner is None:
                 raise LaneError(f"{transactional_id} is stuck")
             await self._end_as(owner, transactional_id, place, commits=commits)
@@ -129,28 +131,30 @@ class Coordinator:
     def _lock(self, transactional_id: str) -> asyncio.Lock:
         return self._locks.setdefault(transactional_id, asyncio.Lock())
 
-    async def _own_with_markers(self, transactional_id: str, changelog: Place, committed_end: int) -> _Owner | None:
+    async def _own_with_markers(self, transactional_id: str, changelog: KnownLog) -> _Owner | None:
         """Become the owner of a lane's id, and write the marker that its changelog lacks; None if it is stuck."""
+        place = changelog.place
         for _ in range(MOST_WRITTEN):
-            look = partial(self._look, transactional_id, changelog, committed_end)
-            owner = await self._own(transactional_id, PATIENCE_S, look)
+            owner = await self._own(transactional_id, PATIENCE_S, partial(self._look, transactional_id, changelog))
             lacking = self._lacking.get(transactional_id)
             if owner is None or lacking is None:
                 return owner
-            if owner.producer_id != lacking.owner.producer_id:  # the other one's epochs are used up
+            if owner.producer_id != lacking.owner.producer_id:  # all epochs of the other one are used up
+                log.warning("%s-%d lacks a marker that %s can write no more", *place, transactional_id)
+                del self._lacking[transactional_id]
                 return owner
             log.warning(
                 "%s-%d lacks the marker of a transaction of %s that was %s: a broker has dropped it (KAFKA-20734); it "
                 "is written now",
-                *changelog,
+                *place,
                 transactional_id,
                 "committed" if lacking.commits else "aborted",
             )
             self._lacking[transactional_id] = lacking._replace(mender=owner)
-            await self._end_as(owner, transactional_id, changelog, commits=lacking.commits)
-        raise LaneError(f"{changelog[0]}-{changelog[1]} loses the marker of {transactional_id} again and again")
+            await self._end_as(owner, transactional_id, place, commits=lacking.commits)
+        raise LaneError(f"{place[0]}-{place[1]} loses the marker of {transactional_id} again and again")
 
-    async def _look(self, transactional_id: str, changelog: Place, committed_end: int) -> None:
+    async def _look(self, transactional_id: str, changelog: KnownLog) -> None:
         """Find out whether a changelog lacks the marker of an id's last transaction, before the id is fenced.
 
         Once a transaction is complete, its coordinator takes all of its markers to be written. Raises
@@ -161,7 +165,7 @@ class Coordinator:
         except (IncompatibleBrokerVersion, NotImplementedError):  # before Kafka 3.0
             return
         if answer.error_code != ID_NOT_FOUND:
-            self._check(answer.error_code, transactional_id)
+            check(answer.error_code, transactional_id)
         state, last = answer.state, _Owner(answer.producer_id, answer.producer_epoch)
         if state.startswith("Prepare"):
             raise ConcurrentTransactions(transactional_id)
@@ -177,21 +181,22 @@ class Coordinator:
         if lacking is None:
             return
         self._lacking[transactional_id] = lacking  # unless it is found out
-        found = (await self._leaders.open_in(changelog)).get(lacking.owner.producer_id)
+        found = (await self._leaders.open_in(changelog.place)).get(lacking.owner.producer_id)
         if found is None or found.epoch > lacking.owner.epoch:
             del self._lacking[transactional_id]
-        elif found.begin < committed_end and not lacking.commits:
-            self._lacking[transactional_id] = await self._spare_commit(lacking, changelog, committed_end)
+        elif found.begin < changelog.committed_end and not lacking.commits:
+            self._lacking[transactional_id] = await self._spare_commit(lacking, changelog)
 
-    async def _spare_commit(self, aborted: _Lacking, changelog: Place, committed_end: int) -> _Lacking:
+    async def _spare_commit(self, aborted: _Lacking, changelog: KnownLog) -> _Lacking:
         """Return how to end what is open in a changelog, where what is known to be committed lacks its marker as well.
 
         An abort would take both back. Raises LaneError if that was followed by what was aborted.
         """
-        log_end = await self._leaders.log_end(changelog)
+        (topic, partition), committed_end = changelog
+        log_end = await self._leaders.log_end(changelog.place)
         if log_end > committed_end:
             text = (
-                f"{changelog[0]}-{changelog[1]} lacks the markers of a commit that ends at offset {committed_end} and "
+                f"{topic}-{partition} lacks the markers of a commit that ends at offset {committed_end} and "
                 f"of an abort that follows, up to {log_end}: any marker would decide for both, so none is written"
             )
             log.error("%s", text)
@@ -203,12 +208,12 @@ class Coordinator:
         added = await self._send(
             transactional_id, AddPartitionsToTxnRequest(transactional_id, *owner, [(topic, [partition])])
         )
-        self._check(added.errors[0][1][0][1], transactional_id)
+        check(added.errors[0][1][0][1], transactional_id)
         await self._end_open(owner, transactional_id, commits=commits)
 
     async def _end_open(self, owner: _Owner, transactional_id: str, *, commits: bool) -> None:
         ended = await self._send(transactional_id, EndTxnRequest(transactional_id, *owner, commits))
-        self._check(ended.error_code, transactional_id)
+        check(ended.error_code, transactional_id)
 
     async def _own(
         self, transactional_id: str, patience_s: float, look: Callable[[], Awaitable[None]] | None = None
@@ -227,7 +232,7 @@ class Coordinator:
                             await look()
                         request = InitProducerIdRequest(transactional_id, self._timeout_ms)
                         answer = await self._send(transactional_id, request)
-                        self._check(answer.error_code, transactional_id)
+                        check(answer.error_code, transactional_id)
                         return _Owner(answer.producer_id, answer.producer_epoch)
                     except ConcurrentTransactions:
                         stuck_since = loop.time() if stuck_since is None else stuck_since
@@ -237,7 +242,7 @@ class Coordinator:
                         stuck_since = None
                     await asyncio.sleep(RETRY_S)
         except TimeoutError as error:
-            raise LaneError(f"no answer to InitProducerId for {transactional_id}") from error
+            raise LaneError(f"no answer about {transactional_id} from its coordinator") from error
 
     async def _send(self, transactional_id: str, request: Any) -> Any:
         client = await self._client.connected()
@@ -245,8 +250,3 @@ class Coordinator:
         if not await client.ready(node, group=ConnectionGroup.COORDINATION):
             raise NodeNotReadyError(node)
         return await client.send(node, request, group=ConnectionGroup.COORDINATION)
-
-    def _check(self, error_code: int, asked: str) -> None:
-        error: type[KafkaError] = for_code(error_code)
-        if error is not NoError:
-            raise error(asked)

@@ -60,8 +60,8 @@ class Fencing:
             raise LaneError(f"all transactional ids of {self._ids[0]} are stuck")
         if stuck:
             log.warning(
-                "transactional ids are stuck until the partitions of their transactions have leaders again: %s",
-                ", ".join(stuck),
+                "transactional ids are stuck, usually until partitions of their transactions have leaders again: %s",
+                ", ".join(each + _reason(asked[each]) for each in stuck),
             )
             self._refencing = [asyncio.create_task(self._fence_later(each), name=f"fencing {each}") for each in stuck]
         return next(each for each in self._ids if each in fenced)
@@ -102,3 +102,9 @@ async def _answered(asked: Mapping[str, asyncio.Future[bool]]) -> set[str]:
     if errors and not fenced:
         raise errors[0]
     return fenced
+
+
+def _reason(answer: asyncio.Future[bool]) -> str:
+    """Return why an id is not fenced, if there is more to say than that it has to wait."""
+    error = None if answer.cancelled() else answer.exception()
+    return "" if error is None else f" ({error!r})"

@@ -16,7 +16,6 @@ from aiokafka.errors import (
     NoError,
     NotLeaderForPartitionError,
     RequestTimedOutError,
-    TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
     for_code,
@@ -29,12 +28,12 @@ from light_scheduler.errors import LaneError
 from light_scheduler.model.place import Place
 
 from .lasting_client import LastingClient
+from .retrying import Backoff
 from .transaction_requests import DescribeProducersRequest, OpenTransaction
 
 TIMEOUT_S = 30.0
-RETRY_S = 0.05
-LATEST = -1
-_READ_UNCOMMITTED = 0
+FIRST_RETRY_S, LAST_RETRY_S = 0.05, 1.0
+_LATEST, _READ_UNCOMMITTED = -1, 0
 
 _PASSING = (
     KafkaConnectionError,
@@ -45,14 +44,8 @@ _PASSING = (
     RequestTimedOutError,
 )
 """Errors that are over when another broker leads, or there is a new connection."""
-_UNTOLD = (
-    IncompatibleBrokerVersion,
-    NotImplementedError,
-    TopicAuthorizationFailedError,
-    UnknownTopicOrPartitionError,
-    UnsupportedVersionError,
-)
-"""Errors that stay: the lane meets them itself, where it reads the changelog."""
+_UNTOLD = (IncompatibleBrokerVersion, NotImplementedError, UnknownTopicOrPartitionError, UnsupportedVersionError)
+"""Errors that stay. A missing right is none of them: it may come back."""
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +59,7 @@ class PartitionLeaders:
     async def open_in(self, place: Place) -> Mapping[int, OpenTransaction]:
         """Return what is open in a partition, by producer id; nothing if its leader cannot tell.
 
-        Raises LaneError if there is no leader, or no answer.
+        Raises KafkaError, or LaneError if there is no leader, or no answer.
         """
         try:
             answer = await self._ask(place, DescribeProducersRequest(place))
@@ -78,10 +71,11 @@ class PartitionLeaders:
     async def log_end(self, place: Place) -> int:
         """Return where a log ends, whether that is committed or not. Raises KafkaError, or LaneError as `open_in`."""
         topic, partition = place
-        answer = await self._ask(place, OffsetRequest(-1, _READ_UNCOMMITTED, [(topic, [(partition, LATEST)])]))
+        answer = await self._ask(place, OffsetRequest(-1, _READ_UNCOMMITTED, [(topic, [(partition, _LATEST)])]))
         return int(answer.topics[0][1][0][3])
 
     async def _ask(self, place: Place, request: Request[Any]) -> Any:
+        backoff = Backoff(FIRST_RETRY_S, LAST_RETRY_S)
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 while True:
@@ -89,7 +83,7 @@ class PartitionLeaders:
                         return await self._ask_leader(place, request)
                     except _PASSING as error:
                         log.debug("asking %s-%d: %r", *place, error)
-                    await asyncio.sleep(RETRY_S)
+                    await asyncio.sleep(backoff.next_s())
         except TimeoutError as error:
             raise LaneError(f"{place[0]}-{place[1]} has no leader that answers") from error
 
@@ -99,16 +93,17 @@ class PartitionLeaders:
         # Metadata that the client asks for by itself could create the topic.
         metadata = await client.send(client.get_random_node(), MetadataRequest([topic], False))
         (error_code, _, _, partitions), *_ = metadata.topics
-        _check(error_code, topic)
+        check(error_code, topic)
         leader = next((each[2] for each in partitions if each[1] == partition), -1)
         if leader < 0:
             raise LeaderNotAvailableError(f"{topic}-{partition}")
         answer = await client.send(leader, request)
-        _check(answer.topics[0][1][0][1], f"{topic}-{partition}")
+        check(answer.topics[0][1][0][1], f"{topic}-{partition}")
         return answer
 
 
-def _check(error_code: int, asked: str) -> None:
+def check(error_code: int, asked: str) -> None:
+    """Raise the KafkaError that a code in an answer stands for, if it is one, with what was asked about."""
     error = for_code(error_code)
     if error is not NoError:
         raise error(asked)

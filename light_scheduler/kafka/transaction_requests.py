@@ -116,10 +116,6 @@ class _ProducersDescribed(Response):  # type: ignore[misc]
     )
 
     @property
-    def error_code(self) -> int:
-        return int(self.topics[0][1][0][1])
-
-    @property
     def open(self) -> dict[int, OpenTransaction]:
         """What is open in the partition, by producer id."""
         producers = self.topics[0][1][0][3]

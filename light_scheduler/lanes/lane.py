@@ -238,8 +238,7 @@ class Lane:
         await self._supervision.confirm(lambda: self._services.confirm(self.tp))
 
     async def _fence(self, transactional_id: str) -> bool:
-        committed_end = self._cycles.failures.committed_end
-        return await self._services.clients.fence(transactional_id, self.context.changelog, committed_end)
+        return await self._services.clients.fence(transactional_id, self._cycles.failures.changelog)
 
     async def _take_over(self) -> None:
         """0. Fence, restore, and read on from the position that the restored state holds."""
@@ -258,7 +257,6 @@ class Lane:
         # Before the log's ends: if it is replaced in between, the first commands are found to be those of another one.
         commands_id = await self._services.commands_ids.now(self.tp.topic)
         table, restored = await self.copy.bring_up(are_markers_late=self._fencing.found_stuck)
-        self._cycles.failures.committed_end = restored.end
         await self._know_tenants()
         if self.is_closing():
             return
@@ -317,7 +315,7 @@ class Lane:
             self.copy.close()
         if isinstance(error, Overtaken):
             self.copy.facts = None  # the changelog may have been made anew
-            self._cycles.failures.committed_end = 0
+            self._cycles.failures.note_committed(0)
         if isinstance(error, StateCorrupt):
             log.warning("lane %s-%d rebuilds its state from the changelog", *self.tp)
             self.copy.condemn()

@@ -12,6 +12,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
 
 from light_scheduler.errors import CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
+from light_scheduler.kafka.coordinator import KnownLog
 from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
 from light_scheduler.model.place import Place
 from light_scheduler.tables import DueScan
@@ -44,8 +45,7 @@ class Failures:
         self._services = services
         self.attempt = Attempt()
         """The transaction that is being sent."""
-        self.committed_end = 0
-        """Where that ends in the changelog which is known to be committed."""
+        self.changelog = KnownLog(context.changelog)
         self.record_search = RefusedRecordSearch(f"{self._tp.topic}-{self._tp.partition}", context.targets)
         self.work_search = FailingWorkSearch()
         self.holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
@@ -70,10 +70,14 @@ class Failures:
     def committed(self, ends: Mapping[Place, int]) -> None:
         """Learn from a transaction that was committed. Whatever fails before the next one is not its fault."""
         attempt, self.attempt = self.attempt, Attempt()
-        self.committed_end = ends.get(self._context.changelog, self.committed_end)
+        self.note_committed(ends.get(self.changelog.place, self.changelog.committed_end))
         self.holding.committed(ends, attempt.transactional_id)
         self.neighbours.committed(ends)
         self._blame(self.work_search.succeeded(attempt.works))
+
+    def note_committed(self, end: int) -> None:
+        """Note where that ends in the changelog which is known to be committed; 0: nothing is known."""
+        self.changelog = self.changelog._replace(committed_end=end)
 
     def condemn(self, failed: WorkFailedError) -> None:
         """Have what raised an error as it was carried out be refused in the next cycle."""
@@ -137,10 +141,7 @@ class Failures:
         return await stable_ends(places, self._services.clients, context.targets, context.own_topics)
 
     async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
-        changelog, end = self._context.changelog, self.committed_end
-        await self._services.clients.end(
-            transactional_id, place, commits=commits, changelog=changelog, committed_end=end
-        )
+        await self._services.clients.end(transactional_id, place, commits=commits, changelog=self.changelog)
 
     def _deny(self, topic: str, error: KafkaError) -> None:
         self.record_search.deny(topic, error, self._services.clock.now())

@@ -21,7 +21,7 @@ from light_scheduler.errors import LaneError, Overtaken
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.continuity import Continuity
-from light_scheduler.kafka.coordinator import Coordinator
+from light_scheduler.kafka.coordinator import Coordinator, KnownLog
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.model.place import Place
 from light_scheduler.tables.changelog import is_untouched, nothing_counts, reading
@@ -113,7 +113,7 @@ async def test_fencing_writes_the_marker_that_a_changelog_lacks(
     assert await ends(clients, changelog) == (0, 1), "readers stand still before it"
 
     with caplog.at_level(logging.WARNING):
-        assert await clients.fence(transactional_id, changelog, 0)
+        assert await clients.fence(transactional_id, KnownLog(changelog))
 
     await eventually(lambda: is_decided(clients, changelog))
     assert await nothing_counts(clients, TopicPartition(*changelog), 0, 2) is not commits
@@ -121,8 +121,9 @@ async def test_fencing_writes_the_marker_that_a_changelog_lacks(
     assert f"{changelog[0]}-1 lacks the marker of a transaction of {transactional_id} that was {kind}" in (caplog.text)
 
 
-async def is_decided(clients: KafkaClients, changelog: Place) -> bool:
-    return await ends(clients, changelog) == (2, 2)
+async def is_decided(clients: KafkaClients, changelog: Place, offsets: int = 2) -> bool:
+    """Return whether a changelog of so many records and markers can be read to its end."""
+    return await ends(clients, changelog) == (offsets, offsets)
 
 
 async def test_a_changelog_that_lacks_nothing_is_left_as_it_is(clients: KafkaClients, changelog: Place) -> None:
@@ -132,8 +133,10 @@ async def test_a_changelog_that_lacks_nothing_is_left_as_it_is(clients: KafkaCli
     batches.add(changelog, None, b"x")
     await producer.commit(batches, "group", {})
     for _ in range(2):
-        assert await clients.fence(producer.transactional_id, changelog, 0)
-    assert await clients.fence(f"id-{uuid.uuid4().hex}", changelog, 0), "and so is that of an id without transactions"
+        assert await clients.fence(producer.transactional_id, KnownLog(changelog))
+    assert await clients.fence(f"id-{uuid.uuid4().hex}", KnownLog(changelog)), (
+        "and so is that of an id without transactions"
+    )
     await eventually(lambda: is_decided(clients, changelog))
     await producer.abandon()
 
@@ -144,15 +147,11 @@ async def test_what_another_id_has_open_stays_open(clients: KafkaClients, change
     batches = RecordBatches(AT)
     batches.add(changelog, None, b"y")
     await own.commit(batches, "group", {})
-    assert await clients.fence(own.transactional_id, changelog, 0)
+    assert await clients.fence(own.transactional_id, KnownLog(changelog))
     assert await ends(clients, changelog) == (0, 3)
-    assert await clients.fence(other, changelog, 0)
-    await eventually(lambda: everything_is_decided(clients, changelog))
+    assert await clients.fence(other, KnownLog(changelog))
+    await eventually(lambda: is_decided(clients, changelog, 4))
     await own.abandon()
-
-
-async def everything_is_decided(clients: KafkaClients, changelog: Place) -> bool:
-    return await ends(clients, changelog) == (4, 4)
 
 
 async def test_an_id_is_not_fenced_before_it_is_known_what_its_changelog_lacks(
@@ -163,7 +162,7 @@ async def test_an_id_is_not_fenced_before_it_is_known_what_its_changelog_lacks(
     another = KafkaClients(clients.connection, clients.transaction_timeout_ms)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(1.0):
-            await another.fence(transactional_id, (changelog[0], 99), 0)
+            await another.fence(transactional_id, KnownLog((changelog[0], 99)))
     await another.close()
     await counts_in_the_end(clients, transactional_id, changelog)
 
@@ -182,7 +181,7 @@ async def test_a_marker_whose_writing_was_interrupted_is_written_by_the_next_try
     with monkeypatch.context() as patch:
         patch.setattr(Coordinator, "_send", fail)
         with pytest.raises(KafkaConnectionError):
-            await clients.fence(transactional_id, changelog, 0)
+            await clients.fence(transactional_id, KnownLog(changelog))
     assert await ends(clients, changelog) == (0, 1)
     await counts_in_the_end(clients, transactional_id, changelog)
 
@@ -192,7 +191,7 @@ async def test_what_an_id_left_elsewhere_is_ended_after_what_its_changelog_lacks
 ) -> None:
     """From then on its coordinator tells how that has ended."""
     transactional_id = await forgotten(clients, changelog)
-    await clients.end(transactional_id, (changelog[0], 3), commits=False, changelog=changelog, committed_end=0)
+    await clients.end(transactional_id, (changelog[0], 3), commits=False, changelog=KnownLog(changelog))
     await counts_in_the_end(clients, transactional_id, changelog)
 
 
@@ -203,11 +202,7 @@ async def test_a_producer_that_goes_on_commits_both_transactions_together(
         await producer.write(b"x", commits=True)
         producer.forgets = False
         await producer.write(b"y", commits=True)
-
-        async def both_are_decided() -> bool:
-            return await ends(clients, changelog) == (3, 3)
-
-        await eventually(both_are_decided)
+        await eventually(lambda: is_decided(clients, changelog, 3))
 
 
 async def test_a_producer_does_not_go_on_after_an_abort_without_a_marker(
@@ -230,9 +225,9 @@ async def test_what_is_known_to_be_committed_is_not_aborted_with_a_transaction_t
         await producer.write(b"y", commits=False, reaches_changelog=False)
     if elsewhere:
         place = changelog[0], 3
-        await clients.end(producer.transactional_id, place, commits=False, changelog=changelog, committed_end=1)
+        await clients.end(producer.transactional_id, place, commits=False, changelog=KnownLog(changelog, 1))
     else:
-        assert await clients.fence(producer.transactional_id, changelog, 1)
+        assert await clients.fence(producer.transactional_id, KnownLog(changelog, 1))
     await counts_in_the_end(clients, producer.transactional_id, changelog)
 
 
@@ -243,7 +238,7 @@ async def test_no_marker_is_written_that_would_decide_wrongly_for_one_of_two_tra
         await producer.write(b"x", commits=True)
         await producer.write(b"y", commits=False)
     with pytest.raises(LaneError, match="a commit that ends at offset 1 and of an abort that follows, up to 2"):
-        await clients.fence(producer.transactional_id, changelog, 1)
+        await clients.fence(producer.transactional_id, KnownLog(changelog, 1))
     assert await ends(clients, changelog) == (0, 2)
     assert [record.levelname for record in caplog.records if "so none is written" in record.message] == ["ERROR"]
 
@@ -252,12 +247,34 @@ async def test_an_end_that_is_known_of_a_changelog_that_was_made_anew_says_nothi
     clients: KafkaClients, changelog: Place
 ) -> None:
     transactional_id = await forgotten(clients, changelog, commits=False)
-    assert await clients.fence(transactional_id, changelog, 1_000)
+    assert await clients.fence(transactional_id, KnownLog(changelog, 1_000))
     await eventually(lambda: is_decided(clients, changelog))
     assert await nothing_counts(clients, TopicPartition(*changelog), 0, 2)
 
 
+async def test_a_marker_that_is_lost_again_is_an_error(
+    clients: KafkaClients, changelog: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transactional_id = await forgotten(clients, changelog)
+
+    async def lose(*_: Any, **__: Any) -> None:
+        """Take it, and write nothing."""
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Coordinator, "_end_as", lose)
+        with pytest.raises(LaneError, match=r"loses the marker of .* again and again"):
+            await clients.fence(transactional_id, KnownLog(changelog))
+    await counts_in_the_end(clients, transactional_id, changelog)
+
+
+async def test_an_id_is_fenced_where_there_is_no_changelog(clients: KafkaClients, changelog: Place) -> None:
+    """Its lane says so itself."""
+    transactional_id = await forgotten(clients, changelog)
+    async with asyncio.timeout(5):
+        assert await clients.fence(transactional_id, KnownLog(("nowhere", 0)))
+
+
 async def counts_in_the_end(clients: KafkaClients, transactional_id: str, changelog: Place) -> None:
-    assert await clients.fence(transactional_id, changelog, 0)
+    assert await clients.fence(transactional_id, KnownLog(changelog))
     await eventually(lambda: is_decided(clients, changelog))
     assert not await nothing_counts(clients, TopicPartition(*changelog), 0, 2)

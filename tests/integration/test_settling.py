@@ -16,6 +16,7 @@ from support.waiting import eventually
 from light_scheduler.devkit import EmbeddedBroker
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.coordinator import KnownLog
 from light_scheduler.kafka.rights import Right
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.transactional_producer import PATIENCE_S, TransactionalProducer
@@ -56,7 +57,7 @@ class Setting:
         return await stable_ends(places, self.clients, self.targets)
 
     async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
-        await self.clients.end(transactional_id, place, commits=commits, changelog=self.changelog, committed_end=0)
+        await self.clients.end(transactional_id, place, commits=commits, changelog=KnownLog(self.changelog))
 
     def _deny(self, topic: str, error: KafkaError) -> None:
         self.denied.append(topic)

@@ -17,6 +17,7 @@ from light_scheduler.errors import Overtaken
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.continuity import Continuity
+from light_scheduler.kafka.coordinator import KnownLog
 from light_scheduler.kafka.fencing import Fencing, ids_of
 from light_scheduler.kafka.target_probe import Prober
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
@@ -105,7 +106,7 @@ async def test_fencing_an_id_aborts_its_open_transaction_and_its_owner_fails(
     async def fenced_meanwhile() -> bool:
         async with Reading(application, committed=True) as committed:
             assert (await committed.ends())[1] == 0, "it is open"
-        assert await clients.fence(transactional_id, (application.target, 0), 0) is True
+        assert await clients.fence(transactional_id, KnownLog((application.target, 0))) is True
         return True
 
     with pytest.raises(KafkaError):
@@ -168,9 +169,9 @@ async def test_an_owner_that_is_alone_need_not_look_what_lies_between_its_transa
 async def test_an_id_that_was_fenced_can_be_worked_under_at_once(
     application: Application, clients: KafkaClients, transactional_id: str
 ) -> None:
-    assert await clients.fence(transactional_id, (application.target, 0), 0) is True
+    assert await clients.fence(transactional_id, KnownLog((application.target, 0))) is True
     chosen = await Fencing(
-        transactional_id, partial(clients.fence, changelog=(application.target, 0), committed_end=0)
+        transactional_id, partial(clients.fence, changelog=KnownLog((application.target, 0)))
     ).take_over()
     assert chosen == ids_of(transactional_id)[0]
     producer = TransactionalProducer(clients, chosen)

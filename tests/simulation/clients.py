@@ -13,6 +13,8 @@ from aiokafka.errors import ConcurrentTransactions, InvalidProducerEpoch, KafkaE
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import RecordMetadata
 
+from light_scheduler.kafka.coordinator import KnownLog
+
 from .faults import Killed
 from .kafka import TRANSACTION_TIMEOUT_S
 from .log import Log, Place, Record
@@ -258,7 +260,7 @@ class Clients:
     def reader(self) -> Reader:
         return Reader(self.node)
 
-    async def fence(self, transactional_id: str, changelog: Place, committed_end: int) -> bool:
+    async def fence(self, transactional_id: str, changelog: KnownLog) -> bool:
         await self.node.reach("0.fence sent")
         asked_at = self.node.world.loop.time()
         while True:
@@ -270,7 +272,7 @@ class Clients:
                 await asyncio.sleep(RETRY_S)
             else:
                 break
-        self.node.world.kafka.write_dropped(transactional_id, changelog)
+        self.node.world.kafka.write_dropped(transactional_id, changelog.place)
         self.node.world.group.watch_fence(self, transactional_id)
         await self.node.reach("0.fence answered")
         return True

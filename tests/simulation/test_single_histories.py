@@ -12,12 +12,14 @@ from unittest.mock import patch
 
 import pytest
 
+from light_scheduler.kafka.coordinator import KnownLog
+from light_scheduler.kafka.fencing import SPARES
 from light_scheduler.kafka.supervision import FIRST_RETRY_S
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.model import OTHERS, Shares
 from light_scheduler.wire import partition_for
 from simulation import loop as simulated
-from simulation.clients import Reader
+from simulation.clients import Clients, Reader
 from simulation.drawing import draw_frozen_standby
 from simulation.faults import Fault
 from simulation.history import History, Send
@@ -33,6 +35,22 @@ def test_a_schedule_is_not_refused_for_what_another_version_with_the_same_due_ti
     for seed in range(50):
         verdict = play(History(seed, 1, 1, tuple(sends), (), ()))
         assert verdict.violation is None
+
+
+def test_a_lane_that_fences_again_tells_up_to_where_its_changelog_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, fence = list[tuple[int, int]](), Clients.fence
+
+    async def noted(self: Clients, transactional_id: str, changelog: KnownLog) -> bool:
+        told.append((changelog.committed_end, self.node.world.kafka.log(changelog.place).end))
+        return await fence(self, transactional_id, changelog)
+
+    monkeypatch.setattr(Clients, "fence", noted)
+    sends = tuple(Send(1.0 + number, 0, "schedule", "abc"[number], 20_000, b"x", None) for number in range(3))
+    assert play(History(1, 1, 1, sends, (), (), dropped_markers=1.0)).violation is None
+    assert told[0] == (0, 0)
+    first = told[:: 1 + SPARES]  # of each takeover: before it has written the marker
+    assert len(first) > 3
+    assert all(known == end for known, end in first), "each transaction was committed, and lacks its marker"
 
 
 def test_nobody_is_refused_for_the_records_of_others_and_all_come_soon() -> None:

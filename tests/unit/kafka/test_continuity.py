@@ -46,13 +46,18 @@ async def test_markers_that_were_late_and_aborted_records_change_nothing() -> No
     assert log.asked == [(END, END + 2)]
 
 
-async def test_records_that_follow_without_a_marker_between_are_committed_with_those_before() -> None:
+async def test_records_that_follow_without_a_marker_between_are_committed_with_those_before(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     log = Changelog(is_untouched=False)
     continuity = Continuity(CHANGELOG, END, log.untouched)
     await continuity.check(sent(END))
     await continuity.check(sent(END + 3))
     await continuity.check(sent(END + 3 + 3 + 1))
     assert log.asked == []
+    assert [record.message for record in caplog.records] == [
+        "changelog-0 lacks the marker of the commit that ends at offset 103: the next transaction decides for both"
+    ]
 
 
 async def test_records_that_follow_an_abort_without_its_marker_are_not_committed() -> None:

@@ -70,7 +70,9 @@ async def test_a_lane_whose_ids_are_all_stuck_fails() -> None:
 
 
 @pytest.mark.parametrize("failing", IDS)
-async def test_an_id_whose_coordinator_fails_is_no_better_than_one_that_is_stuck(failing: str) -> None:
+async def test_an_id_whose_coordinator_fails_is_no_better_than_one_that_is_stuck(
+    failing: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def fence(transactional_id: str) -> bool:
         if transactional_id == failing:
             raise NotCoordinatorError
@@ -79,6 +81,7 @@ async def test_an_id_whose_coordinator_fails_is_no_better_than_one_that_is_stuck
     fencing = Fencing(IDS[0], fence)
     assert await fencing.take_over() == (IDS[1] if failing == IDS[0] else IDS[0])
     assert fencing.found_stuck
+    assert f"{failing} ({NotCoordinatorError()!r})" in caplog.text
     await fencing.close()
 
 

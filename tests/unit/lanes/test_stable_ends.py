@@ -76,6 +76,14 @@ async def test_a_place_that_does_not_answer_is_suspected_and_no_other(
     assert (targets.suspected, reader.stopped) == ([[SILENT]], 1)
 
 
+async def test_the_schedulers_own_topics_are_no_targets_to_suspect(
+    targets: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TIMEOUT_S", 0.05)
+    assert await stable_ends([SILENT], clients(Reader()), targets, {SILENT[0]}) == {}
+    assert targets.suspected == []
+
+
 async def test_without_a_connection_no_place_is_to_blame(targets: Any) -> None:
     with pytest.raises(KafkaConnectionError):
         await stable_ends([A], clients(Reader(starts=False)), targets)

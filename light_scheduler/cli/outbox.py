@@ -60,6 +60,9 @@ def command() -> None:
 @_NAME
 @_COMMANDS_TOPIC
 @click.option(
+    "--schema", default=None, metavar="NAME", help="Schema that the outbox is in. Default: that of the connection."
+)
+@click.option(
     "--poll",
     type=Duration(),
     default="500ms",
@@ -83,6 +86,7 @@ def relay(
     database: str,
     name: str,
     commands_topic: str | None,
+    schema: str | None,
     poll: int,
     lease: int,
     drain: bool,
@@ -97,7 +101,7 @@ def relay(
         from light_scheduler.outbox import OutboxRelay, RelayOptions
 
     _log(settings)
-    options = RelayOptions(name, settings.app_id, commands_topic, poll / 1_000, lease / 1_000)
+    options = RelayOptions(name, settings.app_id, commands_topic, poll / 1_000, lease / 1_000, schema)
     made = OutboxRelay(database, settings.connection, options)
     if not drain:
         with _failures():

@@ -13,8 +13,8 @@ books the next ones in the transaction that deletes the last, and only if the pe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, MetaData, Table, Uuid, all_, delete, func, literal, select
@@ -42,6 +42,14 @@ _OWN = {
 }
 _FIXED_RATE, _FIXED_DELAY = 1, 2
 _DIALECTS: Mapping[int, CronDialect] = {10: "unix", 11: "cron4j", 12: "quartz", 13: "spring"}
+
+
+class Preview(NamedTuple):
+    """How many appointments and periodic ones could be taken over, and how many rows would be left."""
+
+    appointments: int
+    periodic: int
+    remaining: int
 
 
 class AjendaTopic:
@@ -99,6 +107,48 @@ class AjendaTopic:
         connection.execute(delete(definitions).where(definitions.c.uuid == uuid))
         connection.execute(delete(table).where(of_it))
         return True
+
+    def preview(self, connection: Connection, tenant: str, target: str) -> Preview:
+        """Return what could be taken over. Locks nothing, so what a consumer of Ajenda has at hand may be among it."""
+        appointments = sum(self._fits(row, tenant, target) for row in self._all_at_rest(connection))
+        series = [self._iterations(connection, row, target) for row in connection.execute(select(self._periodic)).all()]
+        left = self.remaining(connection) - appointments - sum(series)
+        return Preview(appointments, sum(map(bool, series)), left)
+
+    def _all_at_rest(self, connection: Connection) -> Iterator[Any]:
+        """Yield the appointments that are at rest, in the order of their ids."""
+        table = self._appointments
+        found = select(table).where(table.c.periodic_uuid.is_(None), table.c.timeout_date <= _NOW)
+        rows = connection.execute(found.order_by(table.c.uuid).limit(MOST_ROWS)).all()
+        while rows:
+            yield from rows
+            further = found.where(table.c.uuid > rows[-1].uuid)
+            rows = connection.execute(further.order_by(table.c.uuid).limit(MOST_ROWS)).all()
+
+    def _fits(self, row: Any, tenant: str, target: str) -> bool:
+        """Return whether an appointment can be booked."""
+        id = f"{self._topic}-{row.uuid}"
+        try:
+            schedule_command(tenant, {**appointment(row, target), "id": id, "payload": _payload(row)})
+        except InvalidCommand as error:
+            self._refuse(row.uuid, id, str(error))
+            return False
+        return True
+
+    def _iterations(self, connection: Connection, row: Any, target: str) -> int:
+        """Return how many iterations a periodic appointment has if it can be booked; 0: it cannot, or not yet."""
+        table = self._appointments
+        of_it = select(table.c.due_date, (table.c.timeout_date <= _NOW).label("is_at_rest"))
+        found = connection.execute(of_it.where(table.c.periodic_uuid == row.uuid)).all()
+        if not found or not all(each.is_at_rest for each in found):
+            return 0
+        first_due, id = min(each.due_date for each in found), f"{self._topic}-periodic-{row.uuid}"
+        try:
+            _check(id, periodic(row, target, first_due))
+        except (InvalidCommand, ValueError) as error:
+            self._refuse(row.uuid, id, str(error))
+            return 0
+        return 0 if self._clock.now() >= first_due else len(found)
 
     def remaining(self, connection: Connection) -> int:
         """Return how many appointments, and iterations, are left in Ajenda."""

@@ -26,7 +26,7 @@ from light_scheduler.model import TopicNames
 from .database import Database
 from .failing_shards import FailingShards
 from .ledger import Ledger, make_shard
-from .shard import Route, ShardRelay, Step
+from .shard import CommandsRefused, Route, ShardRelay, Step
 from .tables import DEFAULT_NAME, SHARDS, OutboxTables, define
 from .wakeup import woken_by_bookings
 
@@ -45,7 +45,8 @@ log = logging.getLogger(__name__)
 class RelayOptions:
     """How a relay works. All durations are in seconds.
 
-    - `name`: name of the outbox, which is also that of its table.
+    - `name`, `schema`: name of the outbox, which is also that of its table, and the schema that the table is in.
+      Default of the schema: that of the connection.
     - `app_id`, `commands_topic`: where commands go. Default of the topic: `{app_id}-commands`.
     - `poll`: how often the relay looks for bookings that nobody told it of.
     - `lease`: how long until another relay takes over the shards of one that died.
@@ -56,10 +57,16 @@ class RelayOptions:
     commands_topic: str | None = None
     poll: float = 0.5
     lease: float = 5.0
+    schema: str | None = None
 
     @property
     def topic(self) -> str:
         return self.commands_topic or TopicNames(self.app_id).commands
+
+    @property
+    def full_name(self) -> str:
+        """The name with its schema: what tells this outbox from others in transactional ids."""
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
 
 
 class OutboxRelay:
@@ -89,7 +96,7 @@ class OutboxRelay:
         self._connection = Connection(kafka) if isinstance(kafka, str) else kafka
         self._clock = clock or SystemClock()
         self._on_step = on_step
-        self._tables = define(MetaData(), self._options.name)
+        self._tables = define(MetaData(schema=self._options.schema), self._options.name)
         self._ledger = Ledger(self._tables, str(uuid4()), int(self._options.lease * 1_000))
         self._mine: dict[int, ShardRelay] = {}
         self._owned: list[int] = []
@@ -146,11 +153,16 @@ class OutboxRelay:
 
     async def _prepare(self) -> None:
         """Add the rows of shards. Raises ConfigurationError if there are no tables."""
-        tables = self._tables
-        missing = await self._database.do(lambda connection: _missing(inspect(connection).get_table_names(), tables))
+        tables, schema = self._tables, self._options.schema
+        missing = await self._database.do(
+            lambda connection: _missing(inspect(connection).get_table_names(schema), tables)
+        )
         if missing:
+            place = "" if schema is None else f" in schema {schema}"
             raise ConfigurationError(
-                "database", f"has no table {', '.join(missing)}: create the tables of the outbox with your own"
+                "database",
+                f"has no table {', '.join(missing)}{place}: create the tables of the outbox with your own, or name the "
+                "schema that they are in",
             )
         for shard in range(SHARDS):
             with contextlib.suppress(IntegrityError):
@@ -174,13 +186,23 @@ class OutboxRelay:
     async def _relay(self, shard: int) -> int:
         """Relay a batch of a shard; return how many commands were sent: none if it fails."""
         try:
-            sent = await self._shard(shard).cycle()
+            sent = await self._cycle(shard)
         except _FAILURES as error:  # may be of this shard alone: the others go on
             self._attended_at = -math.inf  # it may be lost
             self._failing.failed(shard, error)
             return 0
         self._failing.worked(shard)
         return sent
+
+    async def _cycle(self, shard: int) -> int:
+        """Relay a batch; one that Kafka refuses command by command, until the one at fault is set aside."""
+        while shard in self._owned and not self._is_stopping:
+            try:
+                return await self._shard(shard).cycle()
+            except CommandsRefused as error:
+                log.warning("shard %d of the outbox: %s", shard, error)
+                await self._attend()
+        return 0
 
     def _tell_of(self, unknown: set[int]) -> None:
         """Log that rows have shards that there are not, when that shows or changes."""
@@ -208,7 +230,7 @@ class OutboxRelay:
     def _shard(self, shard: int) -> ShardRelay:
         if shard not in self._mine:
             options = self._options
-            route = Route(self._connection, options.topic, f"{options.app_id}-outbox-{options.name}-{shard}")
+            route = Route(self._connection, options.topic, f"{options.app_id}-outbox-{options.full_name}-{shard}")
             self._mine[shard] = ShardRelay(
                 shard, route, self._ledger, self._database, clock=self._clock, on_step=self._on_step
             )

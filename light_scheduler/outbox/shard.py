@@ -41,6 +41,10 @@ MARK_LASTS_MS = 3_600_000
 _ANY_SIZE = 2**31 - 1
 
 
+class CommandsRefused(BrokerError):
+    """Kafka refused a batch because of one of its commands. The next cycles find it, and set it aside."""
+
+
 class Step(Enum):
     """Where a relay stands in the life of a batch."""
 
@@ -88,7 +92,8 @@ class ShardRelay:
 
         After an error, the next call begins at step 0. So does this one if it finds no row to claim.
 
-        Raises BrokerError, LaneError, KafkaError, OutboxError and what the database raises.
+        Raises CommandsRefused, which each call comes closer to the end of, BrokerError, LaneError, KafkaError,
+        OutboxError and what the database raises.
         """
         try:
             if self._clock.now() - self._marked_at > MARK_LASTS_MS:
@@ -150,8 +155,11 @@ class ShardRelay:
         try:
             await self._commit(producer, batches, batch.number)
         except (RecordsRefusedError, RecordTooLargeError) as error:
-            await self._refused(batch, error)
-            raise BrokerError(f"topic {topic} refused commands of the outbox: {error}") from error
+            is_of_topic = isinstance(error, RecordsRefusedError) and (error.is_of_topic or error.may_pass)
+            if not is_of_topic:
+                await self._refused(batch, str(error))
+            kind = BrokerError if is_of_topic else CommandsRefused
+            raise kind(f"topic {topic} refused commands of the outbox: {error}") from error
 
     async def _commit(self, producer: TransactionalProducer, batches: RecordBatches, number: int) -> None:
         route = self._route
@@ -163,12 +171,11 @@ class ShardRelay:
             raise BrokerError(f"cannot send to {route.topic}: {error}") from error
         self._marked_at = self._clock.now()
 
-    async def _refused(self, batch: Batch, error: RecordsRefusedError | RecordTooLargeError) -> None:
-        """Find out which row it is, one by one, and set it aside; a topic that takes nothing is no row's fault."""
-        if isinstance(error, RecordsRefusedError) and (error.is_of_topic or error.may_pass):
-            return
+    async def _refused(self, batch: Batch, reason: str) -> None:
+        """Have the rows of a batch sent one by one, to find out which it is; set a single one aside."""
         if len(batch.rows) > 1:
             self._suspects = len(batch.rows)
             return
+        self._suspects = max(0, self._suspects - 1)
         row = batch.rows[0]
-        await self._database.do(lambda connection: self._ledger.refuse(connection, row.seq, str(error)))
+        await self._database.do(lambda connection: self._ledger.refuse(connection, row.seq, reason))

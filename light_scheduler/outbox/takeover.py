@@ -74,14 +74,14 @@ class AjendaTakeover:
         self._stopping.set()
 
     async def preview(self) -> TakenOver:
-        """Return what `run` would take over at this moment, and change nothing. Raises as `run`."""
-        found = TakenOver()
+        """Return what `run` would take over at this moment. Reads only, and locks nothing. Raises as `run`."""
         try:
-            with contextlib.suppress(_RolledBack):
-                await self._database.do(partial(self._try, found))
+            topic = await self._database.do(self._topic)
+            find = partial(topic.preview, tenant=self._outbox.tenant, target=self._target)
+            found = await self._database.do(find)
         finally:
             await self._database.close()
-        return found
+        return TakenOver(*found, topic.refused)
 
     async def run(self, broker: kafka.Connection, *, follow: bool = False) -> TakenOver:
         """Take over what is at rest, and wait until Kafka has it; with `follow`, go on until `stop`.
@@ -107,7 +107,7 @@ class AjendaTakeover:
             finally:
                 relay.stop()
                 await relaying
-            self._conclude(topic, done, await self._database.do(topic.remaining))
+            done.remaining, done.refused = await self._database.do(topic.remaining), topic.refused
         finally:
             await self._database.close()
         return done
@@ -134,23 +134,9 @@ class AjendaTakeover:
     def _topic(self, connection: Connection) -> AjendaTopic:
         return AjendaTopic(connection, *self._place)
 
-    def _try(self, found: TakenOver, connection: Connection) -> None:
-        self._tables.create_all(connection)
-        topic = self._topic(connection)
-        while taken := topic.take(connection, self._outbox, self._target):
-            found.appointments += taken
-        for uuid in topic.periodic(connection):
-            found.periodic += topic.take_periodic(connection, self._outbox, self._target, uuid)
-        self._conclude(topic, found, topic.remaining(connection))
-        raise _RolledBack
-
     def _unsent(self, connection: Connection) -> bool:
         commands = self._outbox.tables.commands
         return bool(connection.scalar(select(func.count()).where(commands.c.refused.is_(None))))
-
-    @staticmethod
-    def _conclude(topic: AjendaTopic, done: TakenOver, remaining: int) -> None:
-        done.remaining, done.refused = remaining, topic.refused
 
 
 def _require_topic(broker: kafka.Connection, topic: str) -> None:
@@ -159,7 +145,3 @@ def _require_topic(broker: kafka.Connection, topic: str) -> None:
             "commands_topic",
             f"there is no topic {topic}: name another, or create it with `light-scheduler topics create`",
         )
-
-
-class _RolledBack(Exception):
-    """Ends a transaction that is not meant to be committed."""

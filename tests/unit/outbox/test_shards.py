@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.errors import MessageSizeTooLargeError, TopicAuthorizationFailedError
 from aiokafka.structs import OffsetAndMetadata
 from sqlalchemy import MetaData, create_engine, func, select
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, StaticPool
 from support.waiting import eventually
 
 from light_scheduler.client.marks import Mark
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import BrokerError, ConfigurationError
+from light_scheduler.kafka.refusals import RecordsRefusedError
 from light_scheduler.outbox import Outbox, OutboxInDoubt, OutboxRelay, RelayOptions, shard
 from light_scheduler.outbox import relay as relay_module
 from light_scheduler.outbox.failing_shards import FailingShards
@@ -38,6 +40,8 @@ class Kafka:
         self.marks: dict[str, Mark] = {}
         self.owners: dict[str, object] = {}
         self.fences: Counter[str] = Counter()
+        self.refused: list[bytes] = []
+        self.is_of_topic = False
 
     def producer(self, _clients: object, transactional_id: str) -> Producer:
         return Producer(self, transactional_id)
@@ -60,6 +64,9 @@ class Producer:
     async def commit(self, batches: Batches, group: str, mark: dict[TopicPartition, OffsetAndMetadata]) -> None:
         if self.kafka.owners[self.transactional_id] is not self:
             raise BrokerError("fenced")
+        if any(value in self.kafka.refused for value in batches.values):
+            cause = TopicAuthorizationFailedError if self.kafka.is_of_topic else MessageSizeTooLargeError
+            raise RecordsRefusedError("commands", cause(), [])
         ((offset, identity),) = mark.values()
         self.kafka.sent += batches.values
         self.kafka.marks[group] = Mark(offset, identity.removesuffix("\0"))
@@ -246,3 +253,40 @@ def test_a_failure_of_a_shard_is_logged_when_its_text_changes(caplog: pytest.Log
 
 def _id_of(shard: int) -> str:
     return f"light-scheduler-outbox-light_scheduler_outbox-{shard}"
+
+
+@pytest.mark.parametrize("refused", [[b"large"], [b"before"], [b"after"], [b"large", b"after"], [b"before", b"large"]])
+async def test_a_drain_sets_what_kafka_refuses_aside_and_sends_the_rest(
+    kafka: Kafka, shop: Shop, refused: list[bytes]
+) -> None:
+    kafka.refused = refused
+    booked = [b"before", b"large", b"after"]
+    for payload in booked:
+        shop.book(payload)
+    sent = [payload for payload in booked if payload not in refused]
+    assert await OutboxRelay(shop.engine, options=RelayOptions(lease=3_600)).drain() == len(sent)
+    assert kafka.sent == sent
+    assert shop.rows == len(refused)
+
+
+async def test_a_topic_that_takes_nothing_is_no_fault_of_a_command(kafka: Kafka, shop: Shop) -> None:
+    kafka.refused, kafka.is_of_topic = [b"first"], True
+    shop.book(b"first")
+    with pytest.raises(BrokerError, match="refused commands of the outbox"):
+        await OutboxRelay(shop.engine, options=RelayOptions(lease=3_600)).drain()
+    kafka.refused = []
+    assert await OutboxRelay(shop.engine, options=RelayOptions(lease=3_600)).drain() == 1
+
+
+async def test_an_outbox_in_a_schema_is_found_there(kafka: Kafka, tmp_path: Path) -> None:
+    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+    outbox = Outbox(metadata := MetaData(schema="shop"))
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"ATTACH DATABASE '{tmp_path}/shop.db' AS shop")
+    metadata.create_all(engine)
+    with engine.begin() as connection:
+        outbox.schedule(connection, "a", b"mail", topic="mails", after="1h")
+    with pytest.raises(ConfigurationError, match="name the schema"):
+        await OutboxRelay(engine).drain()
+    assert await OutboxRelay(engine, options=RelayOptions(schema="shop")).drain() == 1
+    assert list(kafka.owners) == [f"light-scheduler-outbox-shop.light_scheduler_outbox-{shard_of(b'a')}"]

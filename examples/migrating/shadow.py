@@ -50,13 +50,16 @@ async def copy(source: dict[str, Any], target: str, topic: str, *, once: bool) -
         ends = await consumer.end_offsets(places)
         copied = 0
         while not once or any([await consumer.position(place) < ends[place] for place in places]):
-            for place, records in (await consumer.getmany(timeout_ms=500)).items():
-                for record in records:
-                    headers = list(record.headers)
-                    await producer.send(topic, record.value, record.key, place.partition, record.timestamp, headers)
-                copied += len(records)
-            await producer.flush()
+            sent = [
+                await producer.send(
+                    *(topic, record.value, record.key, place.partition, record.timestamp, list(record.headers))
+                )
+                for place, records in (await consumer.getmany(timeout_ms=500)).items()
+                for record in records
+            ]
+            await asyncio.gather(*sent)  # raises what the target has refused: nothing after it is committed
             await consumer.commit()
+            copied += len(sent)
         print(f"{copied} records copied")
 
 

@@ -8,13 +8,12 @@ from datetime import datetime, timedelta
 from light_scheduler.client import BlockingSchedulerClient
 from light_scheduler.client.serializers import Serializer
 from light_scheduler.connection import Connection
-from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.in_memory.broker import Record
 from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.settings import Settings
 
 from .blocking_channel import BlockingMemoryChannel
-from .observed import Observed, start_at
+from .observed import Observed, memory_scheduler
 
 
 class BlockingInMemoryScheduler(Observed, BlockingSchedulerClient):
@@ -38,7 +37,7 @@ class BlockingInMemoryScheduler(Observed, BlockingSchedulerClient):
         serializer: Serializer | None = None,
     ) -> None:
         """The arguments are those of `InMemoryScheduler`. Raises ValueError for a `now` without a time zone."""
-        self._scheduler = scheduler = MemoryScheduler(settings or Settings(), start_at(now), topics=topics)
+        self._scheduler = scheduler = memory_scheduler(settings, now, topics)
         super().__init__(
             app_id=scheduler.names.app_id,
             tenant=tenant,

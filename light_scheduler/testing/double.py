@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 
 from light_scheduler.client import SchedulerClient
 from light_scheduler.client.serializers import Serializer
-from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.settings import Settings
 
 from .channel import MemoryChannel
-from .observed import Observed, start_at
+from .observed import Observed, memory_scheduler
 
 
 class InMemoryScheduler(Observed, SchedulerClient):
@@ -43,7 +42,7 @@ class InMemoryScheduler(Observed, SchedulerClient):
         those do. `settings` are those of the workers: limits, misfires, retries. Raises ValueError for a `now` without
         a time zone.
         """
-        self._scheduler = scheduler = MemoryScheduler(settings or Settings(), start_at(now), topics=topics)
+        self._scheduler = scheduler = memory_scheduler(settings, now, topics)
         super().__init__(
             app_id=scheduler.names.app_id,
             tenant=tenant,

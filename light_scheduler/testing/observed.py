@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from light_scheduler.client import Firing, parse_firing
@@ -9,6 +11,8 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.in_memory.broker import Record
 from light_scheduler.model import DeadLetter, HistoryEvent
+from light_scheduler.setting_values import CommandsTopic
+from light_scheduler.settings import Settings
 from light_scheduler.wire import decode_dead_letter, decode_history, instant_of
 
 
@@ -55,6 +59,16 @@ class Observed:
         if until < self._scheduler.clock.now():
             raise ValueError(f"{until} is before the scheduler's time, {self._scheduler.clock.now()} ms")
         return until
+
+
+def memory_scheduler(
+    settings: Settings | None, now: datetime | int | None, topics: Mapping[str, int] | None
+) -> MemoryScheduler:
+    """Return a scheduler with the settings of workers, which reads native commands only: it is its client's."""
+    settings = settings or Settings()
+    own = CommandsTopic(settings.topics.commands, "native")
+    native = next((source for source in settings.inputs if source.dialect == "native"), own)
+    return MemoryScheduler(replace(settings, commands_topics=(native,)), start_at(now), topics=topics)
 
 
 def start_at(now: datetime | int | None) -> int:

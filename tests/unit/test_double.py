@@ -26,6 +26,7 @@ from light_scheduler.client.questions import Question
 from light_scheduler.client.views import Page
 from light_scheduler.errors import BrokerError, ClientError, InvalidCommand
 from light_scheduler.model import EventType, Outcome, Requester
+from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
 from light_scheduler.testing import InMemoryScheduler
 from light_scheduler.testing.worker import answer_to
@@ -355,3 +356,18 @@ def _totals(scheduler: InMemoryScheduler, parameters: dict[str, str]) -> list[in
         if page["next_cursor"] is None:
             return totals
         parameters["cursor"] = page["next_cursor"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "of_commands"),
+    [
+        ((CommandsTopic("legacy", "etf1"),), "light-scheduler-commands"),
+        ((CommandsTopic("legacy", "etf1"), CommandsTopic("ours", "native")), "ours"),
+    ],
+)
+async def test_commands_are_native_whatever_else_the_workers_read(
+    topics: tuple[CommandsTopic, ...], of_commands: str
+) -> None:
+    scheduler = InMemoryScheduler(settings=Settings(commands_topics=topics))
+    assert scheduler.commands_topic == of_commands
+    assert (await scheduler.schedule("a", topic="t", after="1h")).outcome is Outcome.SCHEDULED

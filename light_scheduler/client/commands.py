@@ -10,7 +10,7 @@ import base64
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -36,6 +36,10 @@ from .options import (
     TimeRule,
     UserHeaders,
 )
+
+T = TypeVar("T", str, bool)
+
+_TYPE_NAMES = {str: "text", bool: "True or False"}
 
 _COMMAND = header_name("command")
 _ID = header_name("id")
@@ -82,6 +86,7 @@ def schedule_command(
     asked = _asked(request, _ARGUMENTS) + _target_key(request.get("target_key", SAME_AS_KEY))
     user = _user_headers(request.get("headers"))
     key, payload, identity = request.get("key"), request.get("payload", b""), request.get("id")
+    _check_payload(payload)
     if identity is FROM_CONTENT:
         identity = _id_of_content(key, payload, asked, user)
     elif identity is None and key is None:
@@ -220,13 +225,23 @@ def _refuse_selection(command: str, id: str) -> None:
 def _for_many(
     command: str, tenant: str, selected: ManyOptions, asked: Headers, reply_to: ReplyTo | None
 ) -> CommandToSend:
-    prefix, everything = selected.get("id_prefix", ""), selected.get("everything", False)
+    prefix, everything = _given(selected, "id_prefix", ""), _given(selected, "everything", False)
     labels = _asked(selected, ["labels"])
     narrowed = bool(prefix) or bool(labels and labels[0][1])
-    if narrowed is everything:
+    if narrowed == everything:
         given = "is given together with id_prefix or labels" if everything else "is needed without id_prefix and labels"
         raise InvalidCommand("everything", f"{given}: it selects all schedules of the tenant")
     return _checked(command, tenant, prefix + ANY, [*labels, *asked], _Message(), reply_to=reply_to)
+
+
+def _given(selected: ManyOptions, name: str, default: T) -> T:
+    """Return an argument; None: its default. Raises InvalidCommand if it has another type than its default has."""
+    given: Any = selected.get(name)
+    if given is None:
+        return default
+    if not isinstance(given, type(default)):
+        raise InvalidCommand(name, f"must be {_TYPE_NAMES[type(default)]}, not {type(given).__name__}")
+    return given
 
 
 def _checked(
@@ -239,8 +254,6 @@ def _checked(
     reply_to: ReplyTo | None,
 ) -> CommandToSend:
     key, value, user = message
-    if value is not None and not isinstance(value, bytes):
-        raise InvalidCommand("payload", f"must be bytes or None, not {type(value).__name__}")
     headers: Headers = [(_COMMAND, command.encode()), (_TENANT, _bytes(tenant, _TENANT))]
     if identity is not None:
         headers.append((_ID, _bytes(identity, _ID)))
@@ -254,6 +267,11 @@ def _checked(
     record_key = _bytes(identity if key is None else key, "key")
     read = command_in(UnsentRecord(record_key, value, headers))
     return CommandToSend(tenant, read.id, record_key, value, headers)
+
+
+def _check_payload(given: object) -> None:
+    if given is not None and not isinstance(given, bytes):
+        raise InvalidCommand("payload", f"must be bytes or None, not {type(given).__name__}")
 
 
 def _asked(arguments: Mapping[str, Any], names: Iterable[str]) -> Headers:
@@ -314,6 +332,8 @@ def _span(given: timedelta | int | str) -> int | str:
 
 
 def _backoff(given: str | Iterable[timedelta | int | str]) -> str:
+    if not isinstance(given, Iterable):
+        raise ValueError(f"must be a sequence of intervals or text, not {type(given).__name__}")
     return given if isinstance(given, str) else ",".join(str(_span(interval)) for interval in given)
 
 
@@ -324,7 +344,11 @@ def _flag(given: bool | str) -> str:
 def _labels(given: Mapping[str, str] | str) -> str:
     if isinstance(given, str):
         return given
+    if not isinstance(given, Mapping):
+        raise ValueError(f"must be a mapping or text, not {type(given).__name__}")
     for name, value in given.items():
+        if not (isinstance(name, str) and isinstance(value, str)):
+            raise ValueError(f"label {name!r}: {value!r} must have a name and a value that are text")
         if "," in name or "=" in name or "," in value:
             raise ValueError(f"label {name!r} has a comma or an equals sign in it")
     return ",".join(f"{name}={value}" for name, value in given.items())
@@ -346,10 +370,15 @@ def _target_key(given: TargetKey) -> Headers:
 
 def _user_headers(given: UserHeaders | None) -> Headers:
     pairs = given.items() if isinstance(given, Mapping) else given or ()
+    pairs = list(pairs) if isinstance(pairs, Iterable) else [pairs]
+    if any(not isinstance(pair, tuple | list) or len(pair) != 2 for pair in pairs):
+        raise InvalidCommand("headers", "must be a mapping, or pairs of a name and a value")
     return [_user_header(name, value) for name, value in pairs]
 
 
 def _user_header(name: str, value: bytes | str | None) -> tuple[str, bytes | None]:
+    if not isinstance(name, str):
+        raise InvalidCommand("headers", f"has the name {name!r}: names must be text")
     if name.startswith(CONTROL_PREFIX):
         raise InvalidCommand(name, f"header names that begin with {CONTROL_PREFIX} are reserved for the scheduler")
     content = None if value is None else _bytes(value, name)

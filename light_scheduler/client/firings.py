@@ -18,11 +18,12 @@ from .records import record_of
 ATTEMPT = "retry-attempt"
 ORIGINAL_DUE = "retry-original-due"
 ORIGIN = "retry-of"
+SOURCE = "retry-source"
 """Headers of a message that `retry` has sent again: which attempt it is (from 2), when the first was due (UTC epoch
-ms), and the firing id of the first."""
+ms), the firing id of the first, and where the command is that the first came from, since firing ids repeat."""
 
 _READABLE_BYTES = 128
-_HASH_DIGITS = 32
+_HASH_DIGITS, _SOURCE_DIGITS = 32, 8
 
 
 class Firing(Delivered, frozen=True, gc=False):
@@ -64,15 +65,16 @@ def again(firing: Delivered, initial: int, factor: float, longest: int, attempts
     """Return the next attempt of a message that failed. Durations are ms; the first retry comes after `initial`.
 
     There are `attempts` of them after the first delivery.
-    The id is made of the first firing and the attempt, so that a failure that is reported twice makes one schedule.
+    The id is made of the first firing, its command and the attempt, so that a failure that is reported twice makes one
+    schedule, and one of another message that was due at the same time makes another.
     Raises RetriesExhausted, and InvalidCommand for headers that are not those of a retry.
     """
-    given = {name: value for name, value in firing.headers if name in (ATTEMPT, ORIGINAL_DUE, ORIGIN)}
+    given = {name: value for name, value in firing.headers if name in (ATTEMPT, ORIGINAL_DUE, ORIGIN, SOURCE)}
     attempt = _number(given, ATTEMPT, 1)
     if attempt > attempts:
         raise RetriesExhausted(firing, attempt)
     first_due = _number(given, ORIGINAL_DUE, firing.due if firing.original_due is None else firing.original_due)
-    origin = _origin(firing, given)
+    origin, source = _origin(firing, given), _source(firing, given)
     delay = initial
     for _ in range(attempt - 1):
         following = delay * factor
@@ -84,9 +86,10 @@ def again(firing: Delivered, initial: int, factor: float, longest: int, attempts
         (ATTEMPT, b"%d" % (attempt + 1)),
         (ORIGINAL_DUE, b"%d" % first_due),
         (ORIGIN, origin.encode()),
+        (SOURCE, source),
     ]
     others = [header for header in firing.headers if header[0] not in given]
-    return Again(_retry_id(origin, attempt + 1), min(delay, longest), [*others, *ours])
+    return Again(_retry_id(origin, source, attempt + 1), min(delay, longest), [*others, *ours])
 
 
 def check_backoff(factor: float, attempts: int) -> None:
@@ -97,17 +100,17 @@ def check_backoff(factor: float, attempts: int) -> None:
         raise InvalidCommand("attempts", f"is {attempts}; it must be a whole number of at least 0 (0: never retry)")
 
 
-def _retry_id(origin: str, attempt: int) -> str:
+def _retry_id(origin: str, source: bytes, attempt: int) -> str:
     """Return an id that is the same for the same attempt: workers refuse ids that are too long.
 
     A long one has a hash in place of its end, and is no longer than the id of the first schedule, which was accepted.
     """
     ending = f"/retry/{attempt}"
-    whole = origin + ending
+    whole = f"{origin}~{sha256(source).hexdigest()[:_SOURCE_DIGITS]}{ending}"
     longest = max(len(_id_of(origin).encode()), _READABLE_BYTES)
     if len(whole.encode()) <= longest:
         return whole
-    ending = f"~{sha256(origin.encode()).hexdigest()[:_HASH_DIGITS]}{ending}"
+    ending = f"~{sha256(origin.encode() + source).hexdigest()[:_HASH_DIGITS]}{ending}"
     return origin.encode()[: longest - len(ending)].decode(errors="ignore") + ending
 
 
@@ -130,6 +133,12 @@ def attempt_of(firing: Delivered) -> int:
 def _origin(firing: Delivered, given: dict[str, bytes | None]) -> str:
     """Return the firing id of the first attempt."""
     return (given.get(ORIGIN) or firing.firing_id.encode()).decode(errors="replace")
+
+
+def _source(firing: Delivered, given: dict[str, bytes | None]) -> bytes:
+    """Return where the command of the first attempt is, and which firing of it that was."""
+    place = (firing.source_topic, firing.source_partition, firing.source_offset, firing.version, firing.sequence)
+    return given.get(SOURCE) or ":".join(map(str, place)).encode()
 
 
 def _id_of(firing_id: str) -> str:

@@ -40,7 +40,8 @@ class HandlingRules:
       again. A third of `ack_timeout` leaves room for a heartbeat that is late.
     - `initial`, `factor`, `longest`, `attempts`: otherwise, when and how often a message that failed is delivered
       again; see `SchedulerClient.retry`.
-    - `give_up`: is called with a message and its error once no attempt is left. None: the error is raised.
+    - `give_up`: is called with a message and its error once no attempt is left, or if the message cannot be sent again,
+      as when it has grown too large. None: the error is raised.
     """
 
     completes: bool = False
@@ -162,7 +163,8 @@ async def _failed(client: SchedulerClient, firing: Firing, topic: str, rules: Ha
             longest=rules.longest,
             attempts=rules.attempts,
         )
-    except RetriesExhausted:
+    except (RetriesExhausted, InvalidCommand) as reason:
+        log.warning("%s/%s is given up: %s", firing.tenant, firing.firing_id, reason)
         if rules.give_up is None:
             raise error from None
         await _called(rules.give_up, firing, error)

@@ -147,9 +147,9 @@ class ManyOptions(TypedDict, total=False):
     - `raise_on_refusal`: False returns `rejected` as a result.
     """
 
-    id_prefix: str
+    id_prefix: str | None
     labels: Mapping[str, str] | str | None
-    everything: bool
+    everything: bool | None
     timeout: float
     raise_on_refusal: bool
 

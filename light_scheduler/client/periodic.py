@@ -17,7 +17,7 @@ from light_scheduler.model import Firing
 from light_scheduler.wire import derived_id
 from light_scheduler.wire.fields import parse_labels
 
-from .commands import schedule_command
+from .commands import refuse_unknown, schedule_command
 from .firings import first_id
 from .options import ScheduleOptions, ScheduleRequest, UserHeaders
 from .views import PendingSchedule
@@ -96,6 +96,7 @@ class Jobs:
 
         It raises InvalidCommand for a name that is declared already, and for options that a job cannot have.
         """
+        refuse_unknown(options, ScheduleOptions)
         for option, reason in _REFUSED.items():
             if option in options:
                 raise InvalidCommand(option, reason)

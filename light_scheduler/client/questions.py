@@ -97,12 +97,7 @@ def list_question(tenant: str, options: ListOptions, cursor: str | None) -> Ques
     """Ask for a page, which begins at a cursor. Raises InvalidCommand for an unknown or wrong option."""
     refuse_unknown(options, ListOptions)
     parameters = {"limit": str(PAGE_SIZE)}
-    written = dict(time_rule_headers({"start": options.get("due_from"), "end": options.get("due_to")}))
-    instants = {
-        "due_from": written.get(CONTROL_PREFIX + "start"),
-        "due_to": written.get(CONTROL_PREFIX + "end"),
-    }
-    for name, value in {**options, **instants}.items():
+    for name, value in {**options, **_instants(options, "due_from", "due_to")}.items():
         if value is not None:
             parameters[name] = _text(name, value)
     if "labels" in parameters:
@@ -127,19 +122,18 @@ def preview_question(
             place = place.setdefault(each, {})
         place[last] = (value or b"").decode()
     parameters = {"count": str(count)}
-    if accepted is not None:
-        ((_, instant),) = time_rule_headers({"at": accepted})
-        parameters["from"] = (instant or b"").decode()
+    if start := _instants({"accepted": accepted}, "accepted"):
+        parameters["from"] = start["accepted"]
     return Question("preview", Preview, tenant, parameters=parameters, body=msgspec.json.encode(command))
 
 
 def history_question(
     tenant: str, id: str, since: Instant | None, events: Collection[EventType], cursor: str | None
 ) -> Question[HistoryPage]:
-    """Ask for a page of the history of an id. Raises InvalidCommand for a wrong instant."""
+    """Ask for a page of the history of an id. Raises InvalidCommand for a wrong instant or an unknown event."""
     parameters = {"limit": str(PAGE_SIZE), **_since(since)}
     if events:
-        parameters["event"] = ",".join(sorted(EventType(event).value for event in events))
+        parameters["event"] = ",".join(sorted(_event(event) for event in events))
     if cursor is not None:
         parameters["cursor"] = cursor
     return Question("history", HistoryPage, tenant, id, parameters)
@@ -169,13 +163,27 @@ def redrive_question(tenant: str, letter: str) -> Question[Redriven]:
 
 
 def _since(since: Instant | None) -> dict[str, str]:
-    if since is None:
-        return {}
+    return _instants({"since": since}, "since")
+
+
+def _instants(given: Mapping[str, Any], *names: str) -> dict[str, str]:
+    """Return some arguments as text, without those that are None. Raises InvalidCommand, naming the argument."""
+    written: dict[str, str] = {}
+    for name in names:
+        try:
+            for _, instant in time_rule_headers({"at": given.get(name)}):
+                written[name] = (instant or b"").decode()
+        except InvalidCommand as error:
+            raise InvalidCommand(name, error.reason) from None
+    return written
+
+
+def _event(given: EventType | str) -> str:
     try:
-        ((_, instant),) = time_rule_headers({"at": since})
-    except InvalidCommand as error:
-        raise InvalidCommand("since", error.reason) from None
-    return {"since": (instant or b"").decode()}
+        return EventType(given).value
+    except ValueError:
+        known = ", ".join(sorted(event.value for event in EventType))
+        raise InvalidCommand("events", f"{given!r} is not an event; use {known}") from None
 
 
 def _text(name: str, value: object) -> str:

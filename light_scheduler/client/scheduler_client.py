@@ -13,7 +13,7 @@ from light_scheduler.connection import Connection, HttpSecurity, KafkaSecurity, 
 from light_scheduler.connection.http_security import NO_TLS
 from light_scheduler.connection.security import PLAINTEXT
 from light_scheduler.errors import ClientError, FormatError, FormatTooNew, InvalidCommand
-from light_scheduler.kafka.connection import broker_errors, connection_of
+from light_scheduler.kafka.connection import MAX_REQUEST_BYTES, broker_errors, connection_of, refuse_set_options
 from light_scheduler.model import (
     DEFAULT_TENANT,
     ControlName,
@@ -116,6 +116,7 @@ class SchedulerClient:
         connect_timeout: float = CONNECT_TIMEOUT_S,
         security: KafkaSecurity = PLAINTEXT,
         kafka_options: Mapping[str, Any] | None = None,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
         url: str | None = None,
         token: str | Secret | None = None,
         http_security: HttpSecurity = NO_TLS,
@@ -126,6 +127,7 @@ class SchedulerClient:
 
         `connect_timeout` is in seconds. `security` has TLS and login. In place of the address you can give
         `load_settings().connection`, which includes them. `kafka_options` are passed to every aiokafka client.
+        Records of up to `max_request_bytes` are sent: raise it along with the workers' `max_payload_bytes`.
 
         With a `serializer`, payloads can be values that it takes, besides bytes and None.
 
@@ -134,6 +136,7 @@ class SchedulerClient:
         authority to trust (`HttpSecurity(web_ssl_ca="ca.pem")`; default: those of the system), and has the certificate
         for mutual TLS.
         """
+        refuse_set_options(kafka_options or {})
         names = TopicNames(app_id)
         self.tenant = tenant
         self.commands_topic = commands_topic or names.commands
@@ -145,6 +148,7 @@ class SchedulerClient:
             {**connection_of(bootstrap_servers, security).aiokafka(), **(kafka_options or {})},
             ChannelTopics(self.commands_topic, names.results),
             connect_timeout=connect_timeout,
+            max_request_bytes=max_request_bytes,
             api=api_of(url, token, http_security),
         )
 

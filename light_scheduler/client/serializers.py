@@ -29,8 +29,8 @@ class Serializer(Protocol):
         """Return the payload of a value. May raise any error: the client raises InvalidCommand from it."""
         ...
 
-    def deserialize(self, payload: bytes) -> Any:
-        """Return the value of a payload. Raises FormatError if it is none."""
+    def deserialize(self, payload: bytes | None) -> Any:
+        """Return the value of a payload. Raises FormatError if it is none, as a tombstone is."""
         ...
 
 
@@ -45,10 +45,10 @@ class MsgspecSerializer(Generic[T]):
         payload: bytes = self._encoder.encode(value)
         return payload
 
-    def deserialize(self, payload: bytes) -> T:
+    def deserialize(self, payload: bytes | None) -> T:
         try:
-            value: T = self._decoder.decode(payload)
-        except (msgspec.MsgspecError, RecursionError) as error:
+            value: T = self._decoder.decode(_content(payload))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise FormatError(f"the payload cannot be read: {error}") from error
         return value
 
@@ -86,12 +86,13 @@ class AvroSerializer:
         schemaless_writer(written, self._schema, value, strict=True)
         return written.getvalue()
 
-    def deserialize(self, payload: bytes) -> Any:
+    def deserialize(self, payload: bytes | None) -> Any:
         from fastavro import schemaless_reader
 
-        if not payload.startswith(self._frame):
+        content = _content(payload)
+        if not content.startswith(self._frame):
             raise FormatError("the payload was not written with the schema of this id")
-        body = io.BytesIO(payload[len(self._frame) :])
+        body = io.BytesIO(content[len(self._frame) :])
         try:
             value = schemaless_reader(body, self._schema, None)
         except (EOFError, IndexError, ValueError, TypeError, OverflowError, struct.error) as error:
@@ -99,6 +100,12 @@ class AvroSerializer:
         if body.read(1):
             raise FormatError("the payload is longer than a value of this schema")
         return value
+
+
+def _content(payload: bytes | None) -> bytes:
+    if payload is None:
+        raise FormatError("the message is a tombstone: it has no payload")
+    return payload
 
 
 def serialized(serializer: Serializer | None, request: ScheduleRequest) -> ScheduleRequest:

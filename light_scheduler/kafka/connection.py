@@ -32,6 +32,7 @@ before it fetches, which one without partitions never does."""
 
 MAX_REQUEST_BYTES = 1_048_576
 _BATCH_BYTES = 262_144
+_OF_PRODUCERS = ("acks", "enable_idempotence", "max_batch_size", "partitioner", "transactional_id")
 _CLOSE_TIMEOUT_S = 5.0
 _DENIED = (
     ClusterAuthorizationFailedError,
@@ -47,6 +48,15 @@ def connection_of(servers: str | Sequence[str] | Connection, security: KafkaSecu
         return servers
     text = servers if isinstance(servers, str) else ",".join(servers)
     return Connection(text.removeprefix("kafka://"), security)
+
+
+def refuse_set_options(options: Mapping[str, Any]) -> None:
+    """Raise InvalidCommand for an option of aiokafka that `started_producer` sets."""
+    if "max_request_size" in options:
+        raise InvalidCommand("kafka_options", "max_request_size is set by the argument max_request_bytes")
+    for name in _OF_PRODUCERS:
+        if name in options:
+            raise InvalidCommand("kafka_options", f"{name} cannot be changed: exactly-once delivery depends on it")
 
 
 @contextmanager

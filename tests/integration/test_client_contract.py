@@ -29,6 +29,7 @@ from light_scheduler.client import (
     CommandRefused,
     Receipt,
     ResultTimeout,
+    SchedulerClient,
     ScheduleRequest,
 )
 from light_scheduler.client.blocking_producer import BlockingProducer
@@ -456,3 +457,19 @@ def test_closing_ends_blocking_calls_that_wait(served: Application, unread: str)
         client.close()
         assert "the client was closed" in str(waiting.exception(60))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("light-scheduler")]
+
+
+@pytest.mark.parametrize("make", [SchedulerClient, BlockingSchedulerClient])
+async def test_a_command_may_be_as_large_as_its_client_is_told(
+    served: Application, unread: str, make: Callable[..., Any]
+) -> None:
+    await served.configure_topic(unread, **{"max.message.bytes": "4000000"})
+    for options, is_taken in (({}, False), ({"max_request_bytes": 3_000_000}, True)):
+        client = make(served.bootstrap_servers, app_id=served.settings.app_id, commands_topic=unread, **options)
+        async with client if make is SchedulerClient else InThreads(client) as opened:
+            sending = opened.schedule("large", bytes(2_000_000), topic="t", after="1h", wait=False)
+            if is_taken:
+                assert (await sending).id == "large"
+            else:
+                with pytest.raises(InvalidCommand, match="too large"):
+                    await sending

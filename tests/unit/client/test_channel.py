@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.client import NotDelivered, Receipt, Unanswered
+from light_scheduler.client import NotDelivered, Receipt, SchedulerClient, Unanswered
 from light_scheduler.client.channel import Channel, ChannelTopics
 from light_scheduler.client.commands import CommandToSend, schedule_command
 from light_scheduler.errors import BrokerError, InvalidCommand
@@ -172,3 +172,11 @@ async def test_a_failure_in_the_block_is_not_hidden_by_what_was_not_acknowledged
         async with channel:
             await channel.send(command("order-1"), 0.01)
     assert "1 commands were not acknowledged" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("option", "remedy"), [("max_request_size", "argument max_request_bytes"), ("acks", "cannot be changed")]
+)
+def test_an_option_that_the_client_sets_itself_is_refused(option: str, remedy: str) -> None:
+    with pytest.raises(InvalidCommand, match=f"kafka_options: {option} .*{remedy}"):
+        SchedulerClient(kafka_options={option: 1})

@@ -289,6 +289,13 @@ async def test_an_argument_that_no_command_has_is_refused() -> None:
         ({"topic": "t", "id": "\ud800"}, "schedule-id", "UTF-8"),
         ({"topic": "t", "payload": "text"}, "payload", "must be bytes"),
         ({"topic": "t", "labels": {"a,b": "c"}}, "schedule-labels", "comma"),
+        ({"topic": "t", "labels": {"a": 5}}, "schedule-labels", "must have a name and a value that are text"),
+        ({"topic": "t", "labels": [("a", "b")]}, "schedule-labels", "must be a mapping or text, not list"),
+        ({"topic": "t", "backoff": 5}, "schedule-backoff", "must be a sequence of intervals or text, not int"),
+        ({"topic": "t", "headers": {1: b""}}, "headers", "has the name 1: names must be text"),
+        ({"topic": "t", "headers": "ab"}, "headers", "must be a mapping, or pairs"),
+        ({"topic": "t", "headers": 5}, "headers", "must be a mapping, or pairs"),
+        ({"topic": "t", "id": FROM_CONTENT, "payload": object()}, "payload", "must be bytes or None, not object"),
         ({"topic": "t", "headers": {"schedule-priority": "5"}}, "schedule-priority", "reserved for the scheduler"),
         (
             {"topic": "t", "headers": {"content-type": "application/vnd.light-scheduler.command+json"}},
@@ -329,6 +336,7 @@ SELECTIONS: list[tuple[ManyOptions, str, Selection]] = [
         Selection("order-", {"team": "a", "kind": "b"}),
     ),
     ({"labels": "team=a"}, "*", Selection("", {"team": "a"})),
+    ({"id_prefix": None, "labels": "team=a", "everything": None}, "*", Selection("", {"team": "a"})),
     ({"everything": True}, "*", Selection("")),
 ]
 
@@ -357,6 +365,11 @@ def test_many_are_rescheduled_by_a_time_rule() -> None:
         ({"id_prefix": ""}, "everything: is needed"),
         ({"labels": {}}, "everything: is needed"),
         ({"everything": False}, "everything: is needed"),
+        ({"everything": None}, "everything: is needed"),
+        ({"everything": 0}, "everything: must be True or False, not int"),
+        ({"everything": ""}, "everything: must be True or False, not str"),
+        ({"everything": 1, "id_prefix": "a"}, "everything: must be True or False, not int"),
+        ({"id_prefix": 5}, "id_prefix: must be text, not int"),
         ({"everything": True, "id_prefix": "a"}, "everything: is given together with"),
         ({"everything": True, "labels": "a=b"}, "everything: is given together with"),
         ({"labels": "a"}, "schedule-labels: 'a' is not a label"),

@@ -143,3 +143,27 @@ async def test_forged_headers_of_a_retry_are_refused() -> None:
 
 def _fields(firing: Firing) -> dict[str, Any]:
     return {name: getattr(firing, name) for name in firing.__struct_fields__}
+
+
+async def test_two_messages_with_one_firing_id_are_two_retries() -> None:
+    scheduler = InMemoryScheduler(now=START)
+    await scheduler.schedule("job", b"first", topic="jobs", at=START)
+    await scheduler.retry(scheduler.firings[0], "jobs")
+    await scheduler.schedule("job", b"second", topic="jobs", at=START)
+    first, second = scheduler.firings
+    assert first.firing_id == second.firing_id
+    await scheduler.retry(second, "jobs")
+    await scheduler.advance(minutes=1)
+    assert [firing.payload for firing in scheduler.firings[2:]] == [b"first", b"second"]
+    for firing in scheduler.firings[2:]:
+        await scheduler.retry(firing, "jobs")
+    await scheduler.advance(minutes=1)
+    assert [firing.payload for firing in scheduler.firings[4:]] == [b"first", b"second"]
+
+
+async def test_a_firing_that_comes_again_for_want_of_a_completion_is_retried_once() -> None:
+    scheduler = InMemoryScheduler(now=START)
+    await scheduler.schedule("job", b"", topic="jobs", ack_timeout="1s", max_attempts=2)
+    await scheduler.advance(seconds=1)
+    receipts = [await scheduler.retry(firing, "jobs") for firing in scheduler.firings]
+    assert [receipt.id for receipt in receipts] == [receipts[0].id] * 2

@@ -272,3 +272,19 @@ async def test_the_last_attempt_can_be_given_up(scheduler: InMemoryScheduler) ->
     ((id, error),) = given_up
     assert id == "a"
     assert isinstance(error, Refusal)
+
+
+async def test_a_message_that_cannot_be_sent_again_is_given_up(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("a", topic="t", headers={"retry-attempt": "first"})
+    await scheduler.advance(seconds=1)
+    (firing,) = scheduler.firings
+    given_up: list[Firing] = []
+
+    def give_up(firing: Firing, error: Exception) -> None:
+        assert isinstance(error, Refusal)
+        given_up.append(firing)
+
+    await handle(scheduler, firing, "t", HandlingRules(give_up=give_up), fails)
+    assert given_up == [firing]
+    with pytest.raises(Refusal):
+        await handle(scheduler, firing, "t", HandlingRules(), fails)

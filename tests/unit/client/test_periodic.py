@@ -157,3 +157,10 @@ def test_a_job_has_no_entity_key_and_its_messages_may_have_one(scheduler: InMemo
     with pytest.raises(InvalidCommand, match="`target_key` is the key of their messages"):
         scheduler.every("1m", topic="jobs", key="shop")(nothing)
     scheduler.every("1m", topic="jobs", target_key="shop")(nothing)
+
+
+@pytest.mark.parametrize("option", ["id", "topci"])
+def test_an_argument_that_no_job_has_is_refused_where_it_is_declared(scheduler: InMemoryScheduler, option: str) -> None:
+    options: Any = {option: "daily"}
+    with pytest.raises(InvalidCommand, match=f"{option}: is not an argument"):
+        scheduler.cron("0 9 * * *", topic="jobs", **options)(nothing)

@@ -59,8 +59,14 @@ async def test_bytes_and_tombstones_are_sent_as_they_are(serializer: Serializer,
 
 
 @pytest.mark.parametrize("serializer", [each for each, _, _ in ALL])
-@pytest.mark.parametrize("payload", [b"", b"\xff\xff", b"{", b"\x00\x00\x00\x00\x07\x08l", b"\x08lamp\x04\x00"])
-def test_what_was_not_written_so_is_an_error(serializer: Serializer, payload: bytes) -> None:
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *(None, b"", b"\xff\xff", b"{", b"\x00\x00\x00\x00\x07\x08l", b"\x08lamp\x04\x00"),
+        *(b'{"item":"caf\xe9","count":2}', b"\x82\xa4item\xa4caf\xe9\xa5count\x02"),
+    ],
+)
+def test_what_was_not_written_so_is_an_error(serializer: Serializer, payload: bytes | None) -> None:
     with pytest.raises(FormatError):
         serializer.deserialize(payload)
 

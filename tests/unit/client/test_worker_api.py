@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.waiting import eventually
 
 from light_scheduler.client import SchedulerClient
-from light_scheduler.client.questions import Question
+from light_scheduler.client.questions import Question, history_question, list_question, preview_question
 from light_scheduler.client.worker_api import WorkerApi
 from light_scheduler.client.worker_threads import MOST_THREADS
 from light_scheduler.errors import ClientError, ConfigurationError, InvalidCommand, WorkerUnreachable
+from light_scheduler.model import EventType
 
 
 @dataclass
@@ -207,3 +209,20 @@ async def test_a_busy_worker_is_not_asked_again_once_the_client_is_closed(monkey
         with pytest.raises(ClientError, match="the client was closed"):
             await asyncio.wait_for(question, 60)
     assert len(there.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("ask", "field"),
+    [
+        (lambda: list_question("t", {"due_from": datetime(2030, 1, 1)}, None), "due_from"),
+        (lambda: list_question("t", {"due_to": datetime(2030, 1, 1)}, None), "due_to"),
+        (lambda: preview_question("t", "a", 1, datetime(2030, 1, 1), {}), "accepted"),
+        (lambda: history_question("t", "a", datetime(2030, 1, 1), (), None), "since"),
+        (lambda: history_question("t", "a", None, cast("set[EventType]", {"fird"}), None), "events"),
+    ],
+    ids=["due_from", "due_to", "accepted", "since", "events"],
+)
+def test_a_wrong_argument_of_a_question_is_named(ask: Callable[[], object], field: str) -> None:
+    with pytest.raises(InvalidCommand) as caught:
+        ask()
+    assert caught.value.field == field

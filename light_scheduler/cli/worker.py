@@ -9,6 +9,7 @@ import click
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.host.cores import cores
+from light_scheduler.host.systemd import Notifications
 from light_scheduler.processes import count_of
 from light_scheduler.settings import Settings
 
@@ -30,11 +31,13 @@ def command(settings: Settings) -> None:
 
     Workers with the same application id share the partitions of the commands topics. A worker uses one processor core:
     `--processes auto` runs one worker process per core, all behind one web port, and restarts those that end. On
-    SIGTERM or Ctrl-C the processes end in order, or are killed after 25 s; a second signal kills them at once.
+    SIGTERM or Ctrl-C the processes end in order, or are killed after 25 s; a second signal kills them at once. In a
+    systemd unit with Type=notify, a single process has a supervisor too, which tells systemd when it is ready.
 
     Give each node its own data folder, and on the same machine its own web ports.
     """
-    if (count := count_of(settings, cores())) > 1:
+    count = count_of(settings, cores())
+    if count > 1 or Notifications().is_wanted:  # systemd waits to hear from the supervisor, also of a single process
         from light_scheduler.node import run
 
         sys.exit(run(settings, count))

@@ -67,7 +67,7 @@ def run(settings: Settings, count: int) -> int:
         ) from error
     logging.config.dictConfig(logging_config(settings.log_level, settings.log_format, process=NAME))
     log.info(
-        "%d processes: HTTP of all at %s, of each at ports %d to %d, local state in %s",
+        "processes: %d; HTTP of all at %s, of each at ports %d to %d, local state in %s",
         count,
         settings.web_url,
         each[0].web_port,

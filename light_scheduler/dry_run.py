@@ -16,7 +16,7 @@ import msgspec
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.lanes.pace import MOST
-from light_scheduler.model import DeadLetter, DeadLetterCause, Firing, Headers, Outcome
+from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, Firing, Headers, Outcome
 from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
 from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_result, json_command, parse_firing
@@ -73,14 +73,24 @@ class DryRun:
     """
 
     def __init__(
-        self, lines: Iterable[bytes], start: int, settings: Settings | None = None, *, most_per_cycle: int = MOST
+        self,
+        lines: Iterable[bytes],
+        start: int,
+        settings: Settings | None = None,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        most_per_cycle: int = MOST,
     ) -> None:
-        """Prepare to take commands, one from each line that is not blank. A wrong one is answered like others."""
+        """Prepare to take commands, one from each line that is not blank. A wrong one is answered like others.
+
+        `tenant` is for lines that name none.
+        """
         settings = settings or Settings()
         source = CommandsTopic(settings.topics.commands, "json")
         settings = replace(settings, commands_topics=(source,), partitions=1, max_pending_per_partition=0)
         self._scheduler = MemoryScheduler(settings, start, target_partitions=ANY_PARTITION, most=most_per_cycle)
         self._results = settings.topics.results
+        self._defaults = {"command": "schedule", "tenant": tenant}
         self._run = secrets.token_hex(16)
         self._read = 0
         self._unsent: dict[int, Answer] = {}
@@ -140,7 +150,7 @@ class DryRun:
 
     def _send(self, number: int, line: bytes) -> None:
         try:
-            command = json_command(line, {}, {"command": "schedule"})
+            command = json_command(line, {}, self._defaults)
             key = key_of(command)
         except InvalidCommand as error:
             self._unsent[number] = Answer(number, None, None, None, Outcome.REJECTED, reason=error.reason)

@@ -16,7 +16,7 @@ from light_scheduler.wire import format_instant
 
 from .examples import examples
 from .instants import Instant
-from .options import settings_options
+from .options import settings_options, tenant_option
 from .output import Output, output_option
 from .schedule_output import print_whole, shown
 from .verbosity import warn
@@ -56,20 +56,23 @@ MOST_KEY_BYTES = 60
     show_default=True,
     help="Maximum number of messages to show.",
 )
+@tenant_option
 @output_option()
 @settings_options("app_id", "max_payload_bytes", "max_id_bytes", "lookback_minutes", "missed")
-def command(settings: Settings, path: str, start: int | None, until: int, limit: int, output: Output) -> None:
+def command(
+    settings: Settings, path: str, start: int | None, until: int, limit: int, tenant: str, output: Output
+) -> None:
     """Show what commands would deliver and when, and which would be refused. Needs neither a broker nor a worker.
 
-    Each line is a command in the JSON form that HTTP takes; "command" defaults to "schedule". The dry run assumes
-    that every target topic exists, and that no consumer completes a firing.
+    Each line is a command in the JSON form that HTTP takes; "command" defaults to "schedule", "tenant" to --tenant.
+    The dry run assumes that every target topic exists, and that no consumer completes a firing.
 
     Exit code 1: a command would be refused, or finds no schedule.
     """
     start = SystemClock().now() if start is None else start
     if until < start:
         raise click.BadParameter(f"is before --from, {format_instant(start)}", param_hint="--until")
-    run = DryRun(_lines(path), start, settings)
+    run = DryRun(_lines(path), start, settings, tenant=tenant)
     found = list(islice(run.deliveries(until), limit + 1))
     deliveries, complete = found[:limit], len(found) <= limit
     if not output.is_table:

@@ -15,14 +15,16 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.durations import distance
 from light_scheduler.engine import preview
 from light_scheduler.engine.cron.zones import load_zone
-from light_scheduler.model import DEFAULT_TENANT, Cron, ScheduleCommand
+from light_scheduler.model import Cron, ScheduleCommand
 from light_scheduler.wire import UnsentRecord, format_instant
 from light_scheduler.wire.native import NATIVE
 
 from .answers import invalid_commands_as_wrong_use
+from .context import context_option
 from .examples import examples
 from .header_options import header_options
 from .instants import Instant
+from .options import tenant_option
 from .output import Output, output_option
 from .schedule_request import DELIVERY, TIME_AND_TARGET, key_option, request_of
 
@@ -40,16 +42,11 @@ _ASSUMED = "preview"
 @click.option(
     "--id",
     metavar="ID",
-    help="Id of the schedule. The instants of --jitter depend on it. Default: the key, or preview.",
+    help="Id of the schedule. The instants of --jitter depend on it, and on --tenant. Default: the key, or preview.",
 )
 @key_option
 @header_options(*TIME_AND_TARGET, *DELIVERY)
-@click.option(
-    "--tenant",
-    default=DEFAULT_TENANT,
-    show_default=True,
-    help="Tenant of the schedule. The instants of --jitter depend on it.",
-)
+@tenant_option
 @click.option(
     "--from",
     "accepted",
@@ -61,6 +58,7 @@ _ASSUMED = "preview"
     "--count", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Number of firings to show."
 )
 @output_option()
+@context_option
 def command(accepted: int | None, count: int, tenant: str, output: Output, **given: Any) -> None:
     """Show when a schedule would fire, for the same options as `schedule`. Needs no broker and no worker.
 

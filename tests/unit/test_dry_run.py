@@ -149,6 +149,12 @@ def test_settings_of_the_workers_hold() -> None:
     assert [answer.field for answer in run.answers if answer.is_refused] == ["payload"]
 
 
+def test_a_line_without_a_tenant_is_for_the_one_that_is_given() -> None:
+    lines = line(id="a"), line(id="b", tenant="other"), line(id="c", tenant=None)
+    run = DryRun(lines, START, tenant="shop")
+    assert [delivery.firing.tenant for delivery in run.deliveries(START)] == ["shop", "other", "shop"]
+
+
 def test_the_room_of_partitions_is_left_out() -> None:
     """A dry run has one partition, and nothing else is pending there."""
     _, run = ran(line(id="a"), line(id="b"), settings=Settings(max_pending_per_partition=1))
@@ -220,6 +226,17 @@ class TestCommandLine:
         result = self.invoke(good, *arguments)
         assert result.exit_code == 2
         assert arguments[0] in result.stderr
+
+    def test_a_line_without_a_tenant_is_for_that_of_the_option_or_else_of_the_environment(
+        self, good: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def tenants(*arguments: str) -> set[str]:
+            document = json.loads(self.invoke(good, "--json", *arguments).stdout)
+            return {delivery["tenant"] for delivery in document["deliveries"]}
+
+        monkeypatch.setenv("LIGHT_SCHEDULER_TENANT", "shop")
+        assert tenants() == {"shop"}
+        assert tenants("--tenant", "other") == {"other"}
 
     def test_a_file_that_is_not_there_is_wrong_use(self, tmp_path: Path) -> None:
         assert self.invoke(tmp_path / "none.jsonl").exit_code == 2

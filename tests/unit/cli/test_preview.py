@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from light_scheduler.cli import cli
 from light_scheduler.clock import SystemClock
+from light_scheduler.contexts import Contexts, contexts_path, save_contexts
 
 FROM = 1_774_569_600_000
 """2026-03-27T00:00:00Z, a Friday; two days later Europe goes over to summer time."""
@@ -62,6 +64,22 @@ def test_jitter_depends_on_whose_schedule_it_is() -> None:
     assert one != other
     assert len(one) == 10
     assert all(0 <= due - (number + 1) * HOUR <= 10 * MINUTE for number, due in enumerate(one))
+
+
+def test_jitter_is_that_of_the_tenant_that_the_environment_or_the_context_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    rule = ("--every", "1h", "--jitter", "10m", "--id", "a")
+    of_default, of_shop, of_other = (due_times(*rule, "--tenant", tenant) for tenant in ("default", "shop", "other"))
+    assert due_times(*rule) == of_default != of_shop
+    save_contexts(
+        contexts_path(), Contexts().having("a", {"tenant": "shop"}).having("b", {"tenant": "other"}).using("a")
+    )
+    assert due_times(*rule) == of_shop
+    assert due_times(*rule, "--context", "b") == of_other
+    monkeypatch.setenv("LIGHT_SCHEDULER_TENANT", "default")
+    assert due_times(*rule) == of_default
 
 
 def test_headers_of_schedule_that_change_no_time_are_taken() -> None:

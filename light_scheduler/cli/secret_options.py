@@ -16,11 +16,21 @@ T = TypeVar("T")
 Callback = Callable[[click.Context, click.Parameter, T], T]
 
 _SECRET_NAME = re.compile(
-    r"(secret|password|passphrase|token|(access|secret)[._-]?key|jaas\.config|(ssl|keystore|private)\.key(\.pem)?)$"
-    r"|account\.key",
+    r"(secret|password|passphrase|token|(access|secret)[._-]?key|jaas\.config|(ssl|keystore|private)\.key(\.pem)?)$",
     re.IGNORECASE,
 )
 """Names of properties of Kafka clients, Spark and Hadoop whose values are secrets."""
+
+_AZURE_SECRET_NAME = re.compile(
+    r"\bfs\.azure\."
+    r"(account\.(key|oauth2\.(client\.secret|user\.password|refresh\.token(?!\.endpoint)))(\.|$)"
+    r"|sas\.(?!(token\.(provider|renew)|expiry)\.)"
+    r"|(.*\.)?client-provided-(encryption-)?key(\.|$))",
+    re.IGNORECASE,
+)
+"""The same of Hadoop's connectors to Azure, where the name of an account can follow. `fs.azure.sas.` is followed by
+`fixed.token`, by a container and its account, or by a setting that is no secret.
+"""
 
 
 def no_password_in_url(instead: str) -> Callback[str | None]:
@@ -41,7 +51,7 @@ def no_secret_property(instead: str) -> Callback[tuple[tuple[str, str], ...]]:
         ctx: click.Context, param: click.Parameter, properties: tuple[tuple[str, str], ...]
     ) -> tuple[tuple[str, str], ...]:
         for name, _ in properties:
-            if _SECRET_NAME.search(name):
+            if _SECRET_NAME.search(name) or _AZURE_SECRET_NAME.search(name):
                 raise click.BadParameter(f"{_reason(name)}: {instead}", ctx, param)
         return properties
 

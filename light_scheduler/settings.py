@@ -577,7 +577,8 @@ def load_settings(
 ) -> Settings:
     """Put settings together from options, the environment, a context and a TOML file.
 
-    Options that are None are not given. Without `file`, `light-scheduler.toml` is read if it is in the current folder.
+    Options that are None are not given. Without `file`, `light-scheduler.toml` is read if it is in the current folder;
+    that folder must be one that can be searched.
     A secret and the setting of its file (`token`, `token_file`) give way to each other: the higher layer counts.
     Raises ConfigurationError naming an unknown or bad setting.
     """
@@ -658,12 +659,19 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def _from_file(file: Path | None) -> Mapping[str, Any]:
     path = file or Path(SETTINGS_FILE)
-    if file is None and not path.exists():
-        return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigurationError(str(path), f"cannot be read: {error}") from error
+        if file is None and isinstance(error, FileNotFoundError):
+            return {}
+        raise ConfigurationError(str(path), f"cannot be read: {error}{_remedy(file, error)}") from error
+
+
+def _remedy(file: Path | None, error: Exception) -> str:
+    """Say what to do where a file that nobody has named may not be looked for: it may have settings that count."""
+    if file is None and isinstance(error, PermissionError):
+        return ". Run the command in a folder that this user may read, or name a file with --config"
+    return ""
 
 
 def parse_setting(name: str, value: Any, *, origin: str) -> Any:

@@ -44,15 +44,16 @@ def check_java() -> Check:
 
 def check_disk(folder: Path) -> Iterator[Check]:
     """Look at the data folder, or where it will be made."""
-    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    whole = existing = folder.absolute()
     try:
+        existing = next(place for place in (whole, *whole.parents) if place.exists())
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
         fix = "allow this user to write there, or choose another folder with --data-dir"
         yield Check("data folder", "fail", f"{existing} cannot be written: {error.strerror}", fix)
         return
-    yield Check("data folder", "ok", f"{folder.absolute()} can be {'written' if existing == folder else 'created'}")
+    yield Check("data folder", "ok", f"{whole} can be {'written' if existing == whole else 'created'}")
     free = shutil.disk_usage(existing).free
     detail = f"{free / _MIB / 1024:,.1f} GiB free"
     status: Status = "fail" if free < _NO_DISK else "warn" if free < _LITTLE_DISK else "ok"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from collections.abc import Callable
@@ -144,6 +145,32 @@ class TestMistakesAreNamed:
         with pytest.raises(ConfigurationError, match="cannot be read") as refused:
             load_settings(environment={}, file=path)
         assert refused.value.setting == str(path)
+
+    def test_a_file_that_may_not_be_looked_for_is_refused_with_a_way_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As in a folder that may not be searched, which root may: a file may be there whose settings count."""
+
+        def refused(path: Path, *_: Any, **__: Any) -> Any:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+        monkeypatch.setattr(Path, "exists", refused)
+        monkeypatch.setattr(Path, "read_text", refused)
+        with pytest.raises(ConfigurationError, match=r"cannot be read: .*Permission denied.*with --config") as implicit:
+            load_settings(environment={})
+        assert implicit.value.setting == "light-scheduler.toml"
+        with pytest.raises(ConfigurationError, match=r"cannot be read: .*Permission denied: 'own\.toml'$"):
+            load_settings(environment={}, file=Path("own.toml"))
+
+    def test_a_file_in_the_current_folder_that_leads_nowhere_is_absent_and_one_that_cannot_be_followed_is_not(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "light-scheduler.toml"
+        monkeypatch.chdir(tmp_path)
+        path.symlink_to("missing.toml")
+        assert load_settings(environment={}) == Settings()
+        path.unlink()
+        path.symlink_to(path)
+        with pytest.raises(ConfigurationError, match=r"light-scheduler\.toml: cannot be read"):
+            load_settings(environment={})
 
     def test_a_named_file_that_is_missing_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="cannot be read"):

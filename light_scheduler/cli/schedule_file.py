@@ -37,9 +37,9 @@ def load(sender: Sender, path: Path, format: Format, refused_path: Path | None) 
     """
     quiet_kafka_client()
     refused_path = refused_path or path.with_name(path.name + REFUSED_SUFFIX)
-    if refused_path.exists() and refused_path.samefile(path):
-        raise click.UsageError(f"--refused names the file that is sent, {path}: name another one")
     try:
+        if refused_path.exists() and refused_path.samefile(path):
+            raise click.UsageError(f"--refused names the file that is sent, {path}: name another one")
         with LoadedLines(path) as lines:
             lines.keep()
             asyncio.run(_send_all(sender, lines, format, refused_path))

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from light_scheduler.cli import csv_lines
+from light_scheduler.cli import cli, csv_lines
 from light_scheduler.cli.command_rows import Format, Row, rows_of
 from light_scheduler.cli.file_position import LoadedLines
 from light_scheduler.cli.schedule_file import load
@@ -156,3 +157,16 @@ def test_the_file_that_is_sent_is_not_the_one_of_refused_rows(tmp_path: Path) ->
     with pytest.raises(click.UsageError, match="--refused names the file that is sent"):
         load(sender, file, "csv", tmp_path / "link")  # type: ignore[arg-type]
     assert file.read_text() == COLUMNS + ROW
+
+
+@pytest.mark.parametrize("refused_before", [False, True])
+def test_a_file_that_is_not_there_is_wrong_use_also_if_rows_of_it_were_refused_before(
+    refused_before: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.csv"
+    if refused_before:
+        (tmp_path / "rows.csv.refused.jsonl").touch()
+    ran = CliRunner().invoke(cli, ["schedule", "--from-file", str(file)])
+    assert ran.exit_code == 2
+    assert "'--from-file'" in ran.stderr
+    assert "rows.csv: No such file or directory" in "".join(ran.stderr.splitlines())

@@ -45,7 +45,9 @@ class CommandsTopic:
 
 def text(value: Any) -> str:
     """Read a text that is not empty."""
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str):  # it is not repeated: a list may have a login in it
+        raise ValueError("must be text: put it in quotes")
+    if not value:
         raise ValueError("must not be empty")
     return value
 

@@ -163,14 +163,14 @@ def _given(security: KafkaSecurity, names: tuple[str, ...]) -> list[str]:
 
 
 def _keeps_secrets(url: str) -> bool:
-    parts = urlsplit(url)
-    if parts.scheme == "https":
-        return bool(parts.hostname)
-    if parts.scheme != "http" or not parts.hostname:
-        return False
     try:
+        parts = urlsplit(url)
+        if parts.scheme == "https":
+            return bool(parts.hostname)
+        if parts.scheme != "http" or not parts.hostname:
+            return False
         return parts.hostname == "localhost" or ip_address(parts.hostname).is_loopback
-    except ValueError:
+    except ValueError:  # it is no URL, or its host is neither this machine's name nor an address
         return False
 
 

@@ -106,6 +106,20 @@ class TestValues:
         assert load("data_dir", "~/state") == Path("/home/someone/state")
         assert load("data_dir", Path("state")) == Path("state")
 
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *("broker", "web_host", "data_dir", "ssl_ca", "sasl_username", "sasl_oauth_client_id", "sasl_oauth_scope"),
+            *("sasl_oauth_token_url", "schema_registry", "schema_registry_username", "oidc_issuer", "oidc_audience"),
+        ],
+    )
+    @pytest.mark.parametrize("given", ["7", "1.5", "true", '["a"]'])
+    def test_what_is_no_text_in_a_file_is_to_be_put_in_quotes(
+        self, name: str, given: str, settings_file: Callable[[str], Path]
+    ) -> None:
+        with pytest.raises(ConfigurationError, match=f"^setting {name}: must be text: put it in quotes$"):
+            load_settings(environment={}, file=settings_file(f"{name} = {given}\n"))
+
     def test_an_empty_instance_id_is_none(self) -> None:
         assert load("instance_id", "") is None
         assert load("instance_id", "worker-1") == "worker-1"

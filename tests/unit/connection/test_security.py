@@ -71,6 +71,8 @@ def test_settings_that_fit_together_are_taken(given: dict[str, str | None]) -> N
         ({**TLS, "ssl_key": "k"}, "ssl_certificate", "name the file with the certificate of that key"),
         ({**OAUTH, "sasl_oauth_token_url": None}, "sasl_oauth_token_url", "needs it: https://"),
         ({**OAUTH, "sasl_oauth_token_url": "http://login.example"}, "sasl_oauth_token_url", "must be https://"),
+        ({**OAUTH, "sasl_oauth_token_url": "https://[x"}, "sasl_oauth_token_url", "must be https://"),
+        ({**OAUTH, "sasl_oauth_token_url": "http://[::1"}, "sasl_oauth_token_url", "must be https://"),
         ({**OAUTH, "sasl_oauth_client_id": None}, "sasl_oauth_client_id", "needs it"),
         ({**OAUTH, "sasl_oauth_client_secret": None}, "sasl_oauth_client_secret", "needs it"),
         ({**OAUTH, "sasl_username": "u"}, "sasl_username", "no effect with sasl_mechanism OAUTHBEARER"),

@@ -11,16 +11,19 @@ STEADY_S = 60.0
 class Restarts:
     """The pauses before the restarts of one process: from 1 s to 30 s, and anew once it has run for a minute.
 
-    `failures` is how many times in a row it has ended within that minute.
+    `early_ends` is how many times in a row it has ended within that minute.
     """
 
     def __init__(self) -> None:
-        self.failures = 0
+        self.early_ends = 0
+        self._pauses = 0
 
     def pause_after(self, ran_s: float) -> float:
         """Return how long to wait (s) before a process is started again that has ended after `ran_s` seconds."""
-        self.failures = 1 if ran_s >= STEADY_S else self.failures + 1
-        return min(FIRST_PAUSE_S * 2.0 ** (self.failures - 1), LONGEST_PAUSE_S)
+        is_early = ran_s < STEADY_S
+        self.early_ends = self.early_ends + 1 if is_early else 0
+        self._pauses = self._pauses + 1 if is_early else 1
+        return min(FIRST_PAUSE_S * 2.0 ** (self._pauses - 1), LONGEST_PAUSE_S)
 
 
 def how_it_ended(return_code: int) -> str:

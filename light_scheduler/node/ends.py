@@ -10,7 +10,7 @@ from light_scheduler.host.restarts import STEADY_S, Restarts, how_it_ended
 
 from .job import CANNOT_RUN, WRONG_SETTINGS
 
-MOST_FAILURES = 5
+MOST_EARLY_ENDS = 5
 """Early ends in a row after which restarting a process is pointless."""
 
 
@@ -31,11 +31,11 @@ def what_follows(return_code: int, ran_s: float, restarts: Restarts) -> Again | 
     if return_code in (WRONG_SETTINGS, CANNOT_RUN):
         return GiveUp("it would end the same way again; the error is above")
     pause_s = restarts.pause_after(ran_s)
-    if restarts.failures < MOST_FAILURES:
+    if restarts.early_ends < MOST_EARLY_ENDS:
         return Again(pause_s)
     return GiveUp(
-        f"it ended {how_it_ended(return_code)}, for the {MOST_FAILURES}th time in a row within {STEADY_S:.0f} s of its "
-        "start"
+        f"it ended {how_it_ended(return_code)}, for the {MOST_EARLY_ENDS}th time in a row within {STEADY_S:.0f} s of "
+        "its start"
     )
 
 

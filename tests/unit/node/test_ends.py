@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from light_scheduler.host.restarts import Restarts, how_it_ended
-from light_scheduler.node.ends import MOST_FAILURES, Again, GiveUp, exit_code, what_follows
+from light_scheduler.node.ends import MOST_EARLY_ENDS, Again, GiveUp, exit_code, what_follows
 from light_scheduler.node.job import CANNOT_RUN, WRONG_SETTINGS
 from light_scheduler.node.silence import MOST_MISSES, Silence
 
@@ -26,8 +26,14 @@ def test_a_process_that_ran_for_a_minute_has_all_its_chances_again() -> None:
 
 
 def test_a_process_that_keeps_ending_at_its_start_is_given_up() -> None:
-    *pauses, last = fates(*[(3, 2.0)] * MOST_FAILURES)
+    *pauses, last = fates(*[(3, 2.0)] * MOST_EARLY_ENDS)
     assert pauses == [1, 2, 4, 8]
+    assert last == "it ended with exit code 3, for the 5th time in a row within 60 s of its start"
+
+
+def test_an_end_after_a_minute_is_none_of_the_early_ones() -> None:
+    *pauses, last = fates((-9, 7_200.0), *[(3, 2.0)] * MOST_EARLY_ENDS)
+    assert pauses == [1, 2, 4, 8, 16]
     assert last == "it ended with exit code 3, for the 5th time in a row within 60 s of its start"
 
 

@@ -155,10 +155,13 @@ def write_file(path: Path, run: JobRun) -> None:
 
 
 def _last_success(path: Path, name: JobName) -> float | None:
-    """Return when the job last succeeded, as its file says; None if it does not."""
+    """Return when the job last succeeded, as its file says; None if it does not, or is damaged. Raises OSError."""
     if not path.is_file():
         return None
-    families = text_string_to_metric_families(path.read_text(encoding="utf-8"))
+    try:
+        families = list(text_string_to_metric_families(path.read_text(encoding="utf-8")))
+    except ValueError:  # it is no such text, or not in UTF-8: a successful run replaces it without reading it
+        return None
     labels = dict(zip(_LABELS, name, strict=True))
     samples = (sample for family in families for sample in family.samples)
     return next((each.value for each in samples if each.name == _SUCCESS and each.labels == labels), None)

@@ -97,6 +97,17 @@ def test_a_summary_that_something_is_wrong_with_is_no_success(tmp_path: Path) ->
     assert "success_timestamp_seconds" not in told
 
 
+@pytest.mark.parametrize("damaged", [b"\xff\xfe", b"no metrics\n", b'light{a="b" 1\n'], ids=["bytes", "text", "half"])
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_file_that_is_damaged_is_replaced_and_takes_no_summary_with_it(
+    damaged: bytes, failed: bool, tmp_path: Path
+) -> None:
+    path, summary = tmp_path / "archive.prom", Summary(failed=failed)
+    path.write_bytes(damaged)
+    assert run(path, lambda: summary) is summary
+    assert values(path)["run_success"] == (0 if failed else 1)
+
+
 def test_a_job_that_fails_says_so_and_fails_of_the_same(tmp_path: Path) -> None:
     failure = JobError("no broker")
 

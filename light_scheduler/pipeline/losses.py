@@ -124,14 +124,20 @@ def lost_behind(at: Position, logs: Logs, timeout: float = TIMEOUT_S) -> list[Lo
 def noting_losses(
     spark: SparkSession, path: str, checkpoint: str, cluster: Cluster, topics: Sequence[str]
 ) -> Iterator[LossWatch]:
-    """Note in an archive what is gone of topics behind where its stream has stopped, and what goes within the block."""
+    """Note in an archive what is gone of topics behind where its stream has stopped, and what goes within the block.
+
+    Raises JobError if topics cannot be read.
+    """
 
     def note(lost: list[Loss]) -> None:
         spark.createDataFrame(lost, _LOSSES).coalesce(1).write.mode("append").parquet(f"{path}/{_FOLDER}")
 
     with LogEnds(ReadOptions.parse({**cluster.options(), "subscribe": ",".join(topics)}, streaming=True)) as logs:
         watch = LossWatch(logs, position(spark, checkpoint), note)
-        watch.look(None)
+        try:
+            watch.look(None)
+        except KafkaException as error:
+            raise JobError(f"{', '.join(topics)} cannot be read: {error.args[0].str()}") from error
         yield watch
 
 

@@ -108,7 +108,10 @@ def _options(kind: str, bootstrap_servers: str, topics: Sequence[str], more: Map
     client = {name: str(value) for name, value in more.items() if name.startswith(CLIENT_PREFIX)}
     if kind == OFFICIAL_FORMAT:
         own = {name.removeprefix(CLIENT_PREFIX): value for name, value in client.items()}
-        client = {f"{CLIENT_PREFIX}{name}": value for name, value in for_official(own).items()}
+        try:
+            client = {f"{CLIENT_PREFIX}{name}": value for name, value in for_official(own).items()}
+        except ValueError as error:
+            raise JobError(str(error)) from None
         # A partition without a record since then is read from its end, as by ours; by default it is an error.
         more = {"startingOffsetsByTimestampStrategy": "latest", **more}
     return {

@@ -81,12 +81,17 @@ def _chunks(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> Ge
                 ended = message.offset() >= wanted.end
             elif error.code() in _GONE:
                 ended = not _skip_lost(consumer, options, wanted)
-            elif error.code() not in _PASSING and not error.retriable():
+            elif not passes(error):
                 raise KafkaException(error)
         if inside:
             # Most ranges end in a record: no need to wait until the log is said to end.
             ended = ended or inside[-1].offset() + 1 >= wanted.end
             yield inside
+
+
+def passes(error: KafkaError) -> bool:
+    """Return whether an error is of a broker that may answer later."""
+    return error.code() in _PASSING or error.retriable()
 
 
 def _skip_lost(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> bool:

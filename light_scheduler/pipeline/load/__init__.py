@@ -33,6 +33,7 @@ from .csv_quotes import require_closed, require_closed_headers
 from .files import Guard
 from .folder_columns import require_same_in_table
 from .following import repeat
+from .job_marks import JobMarks
 from .malformed import WHY, passing_on, why_in_refused, without_text
 from .marks import Marks, key_of
 from .one_value import is_checked, require_one_value
@@ -80,7 +81,7 @@ def main(spark: SparkSession, options: LoadOptions, progress: Progress = SILENT)
     if options.follows_files and options.checkpoint is None and not options.dry_run:
         options, place = replace(options, checkpoint=configured_checkpoint(spark, options)), CONFIG
     _require_apart(spark, options, place)
-    marks = None if options.dry_run else Marks(options.cluster.options(), options.marks_topic)
+    marks = None if options.dry_run else JobMarks(options.cluster.options(), options.marks_topic)
     with configured(spark, _CONFIGS), progress.phase("Validating" if options.dry_run else "Loading"):
         if options.every_s is None or options.format != "delta":
             return _load(spark, options, marks)

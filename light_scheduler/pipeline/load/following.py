@@ -7,6 +7,7 @@ while a load finds what differs between two versions. In both cases the marks de
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,10 @@ from light_scheduler.errors import JobError
 from light_scheduler.pipeline.globs import is_pattern, without_globs
 from light_scheduler.pipeline.tables import located, reading_options
 
+from .job_marks import MarksAwayError
 from .stream_files import Checkpoint, LocalCheckpoint, SparkCheckpoint, files_of
+
+log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 1
 _ANY_AGE = "36500d"
@@ -37,10 +41,16 @@ class _StoppedError(Exception):
 
 
 def repeat(load: Callable[[], None], every_s: float, stop: threading.Event) -> None:
-    """Load, and load again after each pause, until it is to stop."""
+    """Load, and load again after each pause, until it is to stop.
+
+    While Kafka is away, later loads are tried again: nothing of them has begun. The first one fails of it.
+    """
     load()
     while not stop.wait(every_s):
-        load()
+        try:
+            load()
+        except MarksAwayError as error:
+            log.warning("%s. Trying again in %g s", error, every_s)
 
 
 def follow_files(

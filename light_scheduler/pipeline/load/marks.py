@@ -73,7 +73,7 @@ class Marks:
     """The marks of a topic; `connection` has the address of the cluster as options of the Kafka format."""
 
     def __init__(self, connection: Mapping[str, str], topic: str) -> None:
-        self._topic = topic
+        self.topic = topic
         self._options = ReadOptions.parse({**connection, "subscribe": topic}, streaming=False)
         level = {f"{CLIENT_PREFIX}isolation.level": "read_uncommitted"}
         self._everything = ReadOptions.parse({**connection, **level, "subscribe": topic}, streaming=False)
@@ -126,7 +126,7 @@ class Marks:
         value = msgspec.json.encode(mark)
         # Kept for the next one: a producer takes half a second to begin.
         sender, self._sender = self._sender or Sender(Producer(dict(self._client), logger=SILENT)), None
-        sender.send(self._topic, key, value, partition=0)
+        sender.send(self.topic, key, value, partition=0)
         sender.finish()
         self._sender = sender  # it is of no more use after a failure
         self.note(key, value)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import ClassVar
+from unittest.mock import MagicMock
 
 import pytest
 
 from light_scheduler.cli.pipeline.running import cluster_of
+from light_scheduler.errors import JobError
 from light_scheduler.pipeline.kafka.options import ReadOptions, WriteOptions
 from light_scheduler.pipeline.kafka.security import for_librdkafka, for_official
+from light_scheduler.pipeline.topics import OFFICIAL_FORMAT, read_format
 from light_scheduler.settings import load_settings
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -187,3 +190,9 @@ def test_jobs_take_the_names_of_the_official_connector_with_and_without_their_pr
 def test_two_files_are_too_many_for_the_official_connector() -> None:
     with pytest.raises(ValueError, match="put both into the file that ssl_certificate names"):
         for_official({"ssl.certificate.location": "c.pem", "ssl.key.location": "k.pem"})
+
+
+def test_a_job_that_cannot_log_in_through_the_official_connector_says_so() -> None:
+    files = {"kafka.ssl.certificate.location": "c.pem", "kafka.ssl.key.location": "k.pem"}
+    with pytest.raises(JobError, match="put both into the file that ssl_certificate names"):
+        read_format(MagicMock(), OFFICIAL_FORMAT, "127.0.0.1:9", ["reminders"], **files)

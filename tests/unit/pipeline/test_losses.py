@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 
+from light_scheduler.errors import JobError
+from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.kafka.positions import Position
-from light_scheduler.pipeline.losses import Loss, LossWatch, position_in
+from light_scheduler.pipeline.losses import Loss, LossWatch, noting_losses, position_in
 
 
 class Topics:
@@ -174,3 +177,20 @@ def test_a_position_is_in_what_spark_tells_of_its_progress(encode: Any) -> None:
 @pytest.mark.parametrize("progress", [None, {"sources": [{"endOffset": None}]}, {"sources": [{"endOffset": "null"}]}])
 def test_a_stream_that_has_read_nothing_has_no_position(progress: Any) -> None:
     assert position_in(progress) is None
+
+
+def test_topics_that_cannot_be_read_when_an_archive_begins_fail_the_job(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_timeout: float) -> dict[str, str]:
+        raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+
+    monkeypatch.setattr(topics, "ids", refused)
+    monkeypatch.setattr("light_scheduler.pipeline.losses.LogEnds", lambda _: nullcontext(topics))
+    monkeypatch.setattr("light_scheduler.pipeline.losses.position", lambda *_: at(10))
+    session: Any = None
+    with (
+        pytest.raises(JobError, match=r"^a, b cannot be read: .*authorization failed"),
+        noting_losses(session, "/archive", "/checkpoint", Cluster("127.0.0.1:9"), ["a", "b"]),
+    ):
+        pytest.fail("the archive has begun")

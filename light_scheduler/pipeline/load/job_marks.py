@@ -1,0 +1,46 @@
+"""The marks as a job reads and writes them by itself, outside of Spark's tasks: what fails says so in a line."""
+
+from __future__ import annotations
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException
+
+from light_scheduler.errors import JobError
+from light_scheduler.pipeline.kafka.fetching import passes
+
+from .marks import Marks
+
+
+class MarksAwayError(JobError):
+    """Kafka does not answer for the topic of marks: the same load may succeed later."""
+
+    retriable = True
+
+
+class JobMarks(Marks):
+    """Marks whose errors are those of a job."""
+
+    def read_on(self) -> None:
+        """Do as `Marks`. Raises MarksAwayError, after which they can be read on, and JobError for another failure."""
+        try:
+            super().read_on()
+        except TimeoutError as error:
+            raise MarksAwayError(f"topic {self.topic} cannot be read: {error}") from error
+        except KafkaException as error:
+            failure = MarksAwayError if passes(error.args[0]) else JobError
+            raise failure(f"topic {self.topic} cannot be read: {_reason(error.args[0])}") from error
+
+    def write(self, key: bytes, mark: msgspec.Struct) -> None:
+        """Do as `Marks`. Raises JobError: then the mark may have been written, or be written later."""
+        try:
+            super().write(key, mark)
+        except TimeoutError as error:
+            raise JobError(f"topic {self.topic} cannot be written: {error}") from error
+        except KafkaException as error:
+            raise JobError(f"topic {self.topic} cannot be written: {_reason(error.args[0])}") from error
+
+
+def _reason(error: KafkaError) -> str:
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return f"{error.str()}. A load needs the rights Read and Write"
+    return error.str()

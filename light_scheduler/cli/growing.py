@@ -8,7 +8,14 @@ from collections.abc import Callable
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.kafka.compacted import stored_entries
-from light_scheduler.kafka.topic_admin import TIMEOUT_S, grow_topic, topic_id
+from light_scheduler.kafka.topic_admin import (
+    REACH_S,
+    TIMEOUT_S,
+    admin_client,
+    grow_topic,
+    partition_counts,
+    topic_id,
+)
 from light_scheduler.lanes.partitioning_records import TopicIncarnation, partitioning_in
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.settings import Settings
@@ -43,7 +50,8 @@ def partitioning_of(settings: Settings, topic: str) -> Partitioning | None:
 
 
 def grow(settings: Settings, topic: str, partitions: int) -> None:
-    """Add partitions up to a number. Raises ConfigurationError if that must not be, or not now."""
+    """Add partitions up to a number. Raises ConfigurationError if that must not be, or not now, and BrokerError."""
+    partition_counts(admin_client(settings.connection), settings.connection, REACH_S)  # says it if nothing answers
     partitioning = partitioning_of(settings, topic)
     if partitioning is None:
         raise ConfigurationError(

@@ -32,19 +32,25 @@ _SELF_SIGNED = (18, 19, 20, 21)
 
 
 async def fault_of(arguments: Mapping[str, Any], timeout: float = TIMEOUT_S) -> BrokerError | None:
-    """Connect once to each server, as aiokafka's arguments say; return what is wrong, None if one lets us in."""
+    """Connect once to each server, as aiokafka's arguments say; return what is wrong, None if one lets us in.
+
+    They are asked side by side: it takes `timeout` (s), and the time to close connections, however many are silent.
+    """
     servers = arguments["bootstrap_servers"]
     rest = {name: value for name, value in arguments.items() if name in _TAKEN}
+    attempts = [asyncio.create_task(_attempt(host, port, rest, timeout)) for host, port, _ in collect_hosts(servers)]
     fault: BrokerError = BrokerUnreachable(servers)
-    for host, port, _ in collect_hosts(servers):
-        try:
-            async with asyncio.timeout(timeout):
-                await _connect(host, port, rest)
-            return None
-        except (KafkaError, OSError, TimeoutError, EOFError) as error:
+    try:
+        for ended in asyncio.as_completed(attempts):
+            if (failure := await ended) is None:
+                return None
             if not isinstance(fault, BrokerRefused):
-                fault = _fault(f"{host}:{port}", error, arguments) or fault
-    return fault
+                fault = _fault(*failure, arguments) or fault
+        return fault
+    finally:
+        for attempt in attempts:
+            attempt.cancel()
+        await asyncio.gather(*attempts, return_exceptions=True)
 
 
 def require_access(address: Address, timeout: float = TIMEOUT_S) -> None:
@@ -60,6 +66,18 @@ _TAKEN = frozenset(
         *("sasl_oauth_token_provider", "client_id"),
     }
 )
+
+
+async def _attempt(
+    host: str, port: int, arguments: Mapping[str, Any], timeout: float
+) -> tuple[str, BaseException] | None:
+    """Connect to a server; return what it is called and why that fails, None if it lets us in."""
+    try:
+        async with asyncio.timeout(timeout):
+            await _connect(host, port, arguments)
+        return None
+    except (KafkaError, OSError, TimeoutError, EOFError) as error:
+        return f"{host}:{port}", error
 
 
 async def _connect(host: str, port: int, arguments: Mapping[str, Any]) -> None:

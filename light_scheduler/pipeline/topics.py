@@ -165,4 +165,7 @@ def cluster_id(cluster: Cluster) -> str:
 
 
 def _unreachable(cluster: Cluster, error: KafkaException) -> JobError:
-    return JobError(f"{cluster.bootstrap_servers} cannot be reached: {error.args[0].str()}")
+    return JobError(
+        f"{cluster.bootstrap_servers} cannot be reached: {error.args[0].str()}. Name your brokers with --broker, and "
+        "how to log in to them"
+    )

@@ -17,6 +17,7 @@ from light_scheduler.host.ports import free_port
 OF_THE_BROKER = [
     ["topics", "check"],
     ["topics", "create"],
+    ["topics", "grow", "--partitions", "2"],
     ["schedule", "--target-topic", "t"],
     ["schedule", "--id", "a", "--after", "1m", "--tenant", "shop"],
     ["cancel", "a"],

@@ -18,7 +18,7 @@
     │   └── StateFull           ... because there is no room for more
     ├── LaneError               a partition's data path has to start again (retriable)
     │   ├── CycleTimeout        a transaction did not finish before its deadline
-    │   ├── InputInDoubt        commands may come from another log than the one that was to be read
+    │   ├── InputInDoubt        what was fetched may come from another log than the one that was to be read
     │   ├── Overtaken           somebody else has written to the state of the partition
     │   ├── TransactionStuck    a transaction could not begin, since the one before it does not end
     │   └── IllegalTransition   a lane was asked for a move its life does not have (a bug: not retriable)
@@ -126,7 +126,7 @@ class CycleTimeout(LaneError):
 
 
 class InputInDoubt(LaneError):
-    """The fetched commands may come from another log than the intended one."""
+    """What was fetched may come from another log than the intended one."""
 
 
 class Overtaken(LaneError):

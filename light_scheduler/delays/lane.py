@@ -3,7 +3,8 @@
     0. Become the owner of the transactional id `{app}-delays/{rule}/{source}/{partition}`, which fences every older
        owner. Only then read the rule's position, and read the source from there. If there is none, write one.
     1. Wait until the record at the head is due; those behind it wait with it, so that their order is kept.
-    2. Forward what is due at the head, and the new position, in one transaction of bounded size.
+    2. Forward what is due at the head, and the new position, in one transaction of bounded size. It is committed only
+       if the source is still the topic that the position is of: one that was created again is read anew.
     3. On any error drop producer, source and what was read, make sure that the partition is still ours, start at 0.
 
 A record that the target does not take is found by halving the transaction, and becomes a dead letter in its place. A
@@ -24,13 +25,14 @@ from aiokafka import TopicPartition
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address
 from light_scheduler.engine.delays import due_head, due_of, target_partition, timestamp_of
-from light_scheduler.errors import CycleTimeout, LaneError
+from light_scheduler.errors import BrokerError, CycleTimeout, InputInDoubt, LaneError
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import Command, Unreadable
 from light_scheduler.kafka.refusals import RecordsRefusedError, RecordTooLargeError
 from light_scheduler.kafka.supervision import Supervision
 from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.lanes.status import Lateness
@@ -68,7 +70,7 @@ class DelayServices:
     clock: Clock
     targets: Targets
     positions: Positions
-    topic_id: Callable[[str], Awaitable[str]]
+    topic_ids: TopicIds
     confirm: Callable[[TopicPartition], Awaitable[bool]]
     fail: Callable[[BaseException], Awaitable[None]]
 
@@ -165,7 +167,7 @@ class DelayLane:
             self._move(LaneState.FENCED)
             self._move(LaneState.RESTORING)
         kept = await services.positions.read(position_key(rule.name, tp.topic, tp.partition))
-        self._topic_id = await services.topic_id(tp.topic)
+        self._read_from(await services.topic_ids.now(tp.topic))
         offset = kept.offset if kept is not None and kept.topic_id == self._topic_id else 0
         if kept is not None and kept.topic_id != self._topic_id:
             log.warning("delay %s: the source topic was created again; reading it from its beginning", self)
@@ -181,6 +183,11 @@ class DelayLane:
             self._reason = None
             log.info("delay %s runs: %s from offset %d", self, rule, source.position)
         return producer, source
+
+    def _read_from(self, topic_id: str) -> None:
+        if topic_id != self._topic_id:  # what was found out about offsets is of another log
+            self._culprit, self._unexplained = None, (-1, 0)
+        self._topic_id = topic_id
 
     async def _recover(self, error: BaseException) -> None:
         """3. Drop what was begun."""
@@ -227,13 +234,23 @@ class DelayLane:
         count = due_head(self._read, self.rule.delay, now, self._size.most, MAX_BYTES)
         batches, dead_letters = self._batches(list(islice(self._read, count)), now)
         try:
-            await producer.commit(batches, self._services.names.app_id, {})  # 2.
+            await producer.commit(batches, self._services.names.app_id, {}, checks=[self._check_source])  # 2.
         except RecordsRefusedError as error:
             raise _RefusedError(count, head.offset, error) from error
         except CycleTimeout:
             self._size.failed(count)
             raise
         self._done(count, dead_letters, now)
+
+    async def _check_source(self) -> None:
+        """Raise InputInDoubt unless what was read comes from the topic that the position is of."""
+        topic = self.tp.topic
+        try:
+            topic_id = await self._services.topic_ids.fresh(topic)
+        except BrokerError as error:
+            raise InputInDoubt(f"cannot check that topic {topic} was not replaced: {error}") from error
+        if topic_id != self._topic_id:
+            raise InputInDoubt(f"topic {topic} was deleted and created again")
 
     async def _is_blocked(self) -> bool:
         """Return whether the target cannot be written now; said once, until it can."""

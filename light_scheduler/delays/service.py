@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,7 +19,8 @@ from light_scheduler.kafka.compacted import Change, CompactedTopic
 from light_scheduler.kafka.retrying import repeat
 from light_scheduler.kafka.supervision import CLOSE_TIMEOUT_S
 from light_scheduler.kafka.targets import Targets
-from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
+from light_scheduler.kafka.topic_admin import topic_configuration
+from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.model import DelayRule, Requester, RuleBook
 from light_scheduler.model.delay import check_rule, rule_book
 from light_scheduler.settings import Settings
@@ -62,15 +64,16 @@ class Delays(Service):
         self._closing: dict[tuple[str, TopicPartition], asyncio.Task[None]] = {}
         self._writing = asyncio.Lock()
         self._running: list[asyncio.Future[Any]] = []
+        self._clients = KafkaClients(connection, settings.transaction_timeout)
         self._services = DelayServices(
             connection,
             names,
-            KafkaClients(connection, settings.transaction_timeout),
+            self._clients,
             settings.tick,
             clock,
             self._targets,
             Positions(connection, names.delay_positions),
-            lambda topic: asyncio.to_thread(topic_id, connection, topic),
+            TopicIds(self._clients.topic_id, time.monotonic),
             self._membership.confirm,
             self.crash,
         )
@@ -168,6 +171,7 @@ class Delays(Service):
             await asyncio.wait(self._closing.values(), timeout=CLOSE_TIMEOUT_S + 5.0)
         await self._membership.leave()
         await self._targets.close()
+        await self._clients.close()
 
     async def _follow(self) -> None:
         await self._log.follow(self._rules_changed)

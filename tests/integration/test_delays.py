@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, RecordsToDelete
 from aiokafka.client import ConnectionGroup
 from support.application import Application
+from support.placing import delete_topic
 from support.reading import Record, header, read_all, read_until
 from support.waiting import eventually
 
@@ -206,6 +207,27 @@ async def test_what_retention_took_away_before_anything_was_forwarded_is_counted
     await admin.close()
     async with running(application, **options) as delays:
         await eventually(lambda: [(lane.position, lane.expired) for lane in runs(delays, "one")] == [(2, 2)])
+
+
+async def test_a_source_that_is_created_again_while_a_lane_reads_it_is_forwarded_once(application: Application) -> None:
+    source = await topic(application, "source")
+    options = {"delays": f"one={source}:50ms:{application.target}"}
+    values = [b"%d" % number for number in range(20)]
+    async with running(application, **options) as delays:
+        await eventually(lambda: runs(delays, "one"))
+        await asyncio.to_thread(delete_topic, application.bootstrap_servers, source)
+        await topic(application, "source")
+        await send(application, source, *values)
+        await read(application, application.target, len(values))
+    async with running(application, **options):
+        await send(application, source, b"last")
+        received = await read_until(
+            application.bootstrap_servers,
+            [application.target],
+            lambda records: any(record.value == b"last" for record in records),
+            TIMEOUT_S,
+        )
+    assert [record.value for record in received] == [*values, b"last"]
 
 
 async def test_a_position_is_not_read_past_an_open_transaction_of_another_lane(application: Application) -> None:

@@ -85,15 +85,15 @@ def acknowledgement(given: dict[str, Any], name_of: NameOf) -> Acknowledgement |
 def _series(given: dict[str, Any], name_of: NameOf) -> Timing:
     if len(given.keys() & TRIGGERS) > 1:
         raise _two_triggers(given, name_of)
+    for field in given:
+        if field in _NEEDS and _NEEDS[field] not in given:
+            raise InvalidCommand(name_of(field), f"needs {name_of(_NEEDS[field])}")
     if "every" in given:
         interval = given["every"]
         return FixedDelay(interval) if given.get("mode") == "fixed-delay" else FixedRate(interval)
     if "cron" in given:
         return Cron(given["cron"], given.get("cron-dialect", "unix"), given.get("timezone", "UTC"))
-    if "backoff" in given:
-        return given["backoff"]  # type: ignore[no-any-return]
-    field = next(field for field in given if field in _NEEDS)
-    raise InvalidCommand(name_of(field), f"needs {name_of(_NEEDS[field])}")
+    return given["backoff"]  # type: ignore[no-any-return]
 
 
 def _two_triggers(given: dict[str, Any], name_of: NameOf) -> InvalidCommand:

@@ -281,6 +281,7 @@ async def test_an_argument_that_no_command_has_is_refused() -> None:
         ({"topic": "t", "trigger": "15m"}, "trigger", "must be one of Once, After"),
         ({"topic": "t", "trigger": FixedRate(5, anchor=7)}, "trigger", "use start"),
         ({"topic": "t", "timezone": "UTC"}, "schedule-timezone", "needs schedule-cron"),
+        ({"topic": "t", "trigger": FixedRate(5), "timezone": "UTC"}, "schedule-timezone", "needs schedule-cron"),
         ({"topic": "t", "every": "1m", "start": datetime(2026, 1, 1)}, "schedule-start", "no time zone"),
         ({"topic": "t", "paused": "yes"}, "schedule-paused", "must be true or false"),
         ({"topic": "t", "priority": 256}, "schedule-priority", "from 0 to 255"),

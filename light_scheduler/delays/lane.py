@@ -343,6 +343,7 @@ class DelayLane:
                 key=key,
                 value=value,
                 headers=[] if isinstance(record.headers, Unreadable) or value is None else list(record.headers),
+                is_tenant_known=False,  # a rule has no tenant: those who see all tenants see its letters
             )
 
         limit = targets[topic].max_message_bytes

@@ -5,7 +5,7 @@
     value           null: cancel; else JSON or Avro of
       time          due: UTC epoch ms, or RFC 3339
       topic         where it goes
-      key           bytes; in JSON base64                    key
+      key           bytes; in JSON base64                    key: null stays null, where a registry's schema has it
       value         bytes or null; in JSON base64 or null    value: null is a tombstone for the target
       headers       names to bytes; in JSON base64           headers
 
@@ -122,11 +122,12 @@ class SkyUkDialect(CompatibleDialect):
         is_json = record_value.lstrip()[:1] == b"{"
         given = _json(record_value) if is_json else self._avro.read(record_value)
         data = _from_base64 if is_json else _bytes
-        topic, value = given.get("topic"), given.get("value")
+        topic, key, value = given.get("topic"), given.get("key"), given.get("value")
         if not isinstance(topic, str):
             raise InvalidCommand("topic", "must be text: the topic that the message goes to")
         at = _instant(given.get("time"))
-        target = Target(topic_named(topic, "topic"), data(given.get("key"), "key"))
+        is_null = key is None and "key" in given and not is_json  # only the schema of its sender has such a key
+        target = Target(topic_named(topic, "topic"), None if is_null else data(key, "key"))
         return at, target, None if value is None else data(value, "value"), _headers(given.get("headers"), data)
 
 

@@ -100,6 +100,24 @@ def test_fields_of_skyuk_may_be_null_or_not(types: dict[str, Any], id: int | Non
     assert (read.timing, read.payload, read.target) == (Once(DUE), b"a payload", Target("reminders", b"k"))
 
 
+@pytest.mark.parametrize(("id", "key"), [(7, None), (None, b"")], ids=["framed", "plain"])
+def test_a_null_key_of_skyuk_stays_null_where_the_registrys_schema_tells_it_from_an_empty_one(
+    id: int | None, key: bytes | None
+) -> None:
+    schemas, schema = Schemas(), deepcopy(SKYUK_SCHEMA)
+    schema["fields"][2]["type"] = ["null", "bytes"]
+    schemas.note(7, schema)
+    assert _read(avro(schema, {**DOCUMENT, "key": None}, id), schemas).target == Target("reminders", key)
+
+
+def test_a_record_of_skyuk_without_a_key_is_refused() -> None:
+    schemas, schema = Schemas(), deepcopy(SKYUK_SCHEMA)
+    del schema["fields"][2]
+    schemas.note(7, schema)
+    with pytest.raises(InvalidCommand, match="must be bytes"):
+        _read(avro(schema, {name: part for name, part in DOCUMENT.items() if name != "key"}, 7), schemas)
+
+
 @pytest.mark.parametrize("required", [("start",), ("data",), ("frequency",), ("frequency", "start", "data")])
 def test_fields_of_light4j_may_be_required(required: tuple[str, ...]) -> None:
     schema = deepcopy(LIGHT4J_VALUE)

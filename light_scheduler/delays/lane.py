@@ -257,15 +257,22 @@ class DelayLane:
         names, targets = self._services.names, self._services.targets
         topics = {self.rule.source, self.rule.target, names.dead_letters, names.delay_positions}
         await targets.resolve(topics)
-        refusals = [refusal for topic in sorted(topics) if (refusal := targets[topic].refusal) is not None]
-        if refusals and not self._blocked:
-            log.warning("delay %s waits; nothing is lost: %s", self, "; ".join(refusals))
-        if not refusals and self._blocked:
+        reasons = [reason for topic in sorted(topics) if (reason := self._why_blocked(topic)) is not None]
+        if reasons and not self._blocked:
+            log.warning("delay %s waits; nothing is lost: %s", self, "; ".join(reasons))
+        if not reasons and self._blocked:
             log.info("delay %s continues", self)
-        if refusals or self._blocked:
-            self._reason = "; ".join(refusals) or None
-        self._blocked = bool(refusals)
+        if reasons or self._blocked:
+            self._reason = "; ".join(reasons) or None
+        self._blocked = bool(reasons)
         return self._blocked
+
+    def _why_blocked(self, topic: str) -> str | None:
+        """Return why a topic cannot be written. One that was there a moment ago is not refused yet, but away."""
+        targets = self._services.targets
+        if (outage := targets.outages.of_topic(topic)) is not None:
+            return f"topic {topic} is unavailable: {outage.reason}"
+        return targets[topic].refusal
 
     def _warn_of_future_timestamp(self, ahead_ms: int) -> None:
         if ahead_ms <= FAR_AHEAD_MS:

@@ -101,6 +101,10 @@ class Outages:
             return topic, WHOLE_TOPIC
         return (topic, partition) if (topic, partition) in self._open else None
 
+    def of_topic(self, topic: str) -> Outage | None:
+        """Return the outage of a topic as a whole, if there is one."""
+        return self._open.get((topic, WHOLE_TOPIC))
+
     def failures(self, place: Place) -> int:
         """Return how often a place that the metadata find no fault with has failed in the last time."""
         past = self._past.get(place)

@@ -14,6 +14,7 @@ from light_scheduler.delays.lane import DelayLane, DelayServices
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.fetching import Command
 from light_scheduler.kafka.refusals import RecordsRefusedError
+from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.model import DelayRule, TopicNames
@@ -24,7 +25,11 @@ RULE = DelayRule("later", "orders", 60_000, "reminders")
 
 
 class KnownTopics(dict[str, TargetTopic]):
-    """What is known of topics: they are all there."""
+    """What is known of topics: they are all there, unless `outages` tells otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outages = Outages(lambda: 0.0)
 
     def __missing__(self, topic: str) -> TargetTopic:
         return TargetTopic(1, 1_000_000, None, 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from aiokafka.errors import (
     InvalidTimestampError,
     MessageSizeTooLargeError,
@@ -14,6 +15,7 @@ from support.delay_lanes import RULE, Broker, Outage, refusal, run
 from light_scheduler.delays.lane import BLOCKED_WAIT_S
 from light_scheduler.errors import CycleTimeout
 from light_scheduler.kafka.refusals import RecordsRefusedError
+from light_scheduler.kafka.target_outages import WHOLE_TOPIC
 from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.lanes.transaction_failures import PASSING_REFUSALS
 
@@ -82,6 +84,26 @@ async def test_a_record_without_a_key_for_a_compacted_topic_becomes_a_dead_lette
     await run(broker, lambda: broker.letters > 0)
 
     assert broker.letters == sum(broker.sizes)
+
+
+@pytest.mark.parametrize("topic", [RULE.source, RULE.target])
+async def test_a_topic_that_was_deleted_a_moment_ago_is_waited_for_without_a_restart(topic: str) -> None:
+    broker = Broker(lambda _size: None)
+    broker.topics.outages.observe(topic, {WHOLE_TOPIC: "it was deleted"}, 0)
+    lane = broker.lane()
+    lane.start(None)
+    async with asyncio.timeout(30):
+        while len(broker.pauses) < 3:
+            await asyncio.sleep(0)
+        status = lane.status()
+        broker.topics.outages.observe(topic, {}, 0)
+        while not lane.status().forwarded:
+            await asyncio.sleep(0)
+    await lane.close()
+
+    assert (status.waiting, status.reason) == (True, f"topic {topic} is unavailable: it was deleted")
+    assert (status.forwarded, status.restarts) == (0, 0)
+    assert (lane.status().waiting, lane.status().reason) == (False, None)
 
 
 async def test_a_lane_whose_partition_is_somebody_elses_can_be_closed() -> None:

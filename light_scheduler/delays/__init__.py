@@ -1,7 +1,8 @@
 """Delayed topics: rules that forward every record of a topic to another one, a fixed time after its timestamp.
 
 `Delays` runs in every worker: it follows the rules (`stored_rules`), shares the partitions of their sources with other
-workers (`membership`), and has a lane for each rule and partition (`lane`), which goes on where `positions` says.
+workers (`membership`), and has a lane for each rule and partition (`lane`), which goes on where `positions` says and
+makes the records of its transactions with `writes`.
 """
 
 from typing import TYPE_CHECKING

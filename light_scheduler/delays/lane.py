@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -24,12 +24,11 @@ from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address
-from light_scheduler.engine.delays import due_head, due_of, target_partition, timestamp_of
+from light_scheduler.engine.delays import due_head, due_of
 from light_scheduler.errors import BrokerError, CycleTimeout, InputInDoubt, LaneError
-from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import LaneClients
-from light_scheduler.kafka.fetching import Command, Unreadable
-from light_scheduler.kafka.refusals import RecordsRefusedError, RecordTooLargeError
+from light_scheduler.kafka.fetching import Command
+from light_scheduler.kafka.refusals import RecordsRefusedError
 from light_scheduler.kafka.supervision import Supervision
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_ids import TopicIds
@@ -37,14 +36,14 @@ from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.lanes.status import Lateness
 from light_scheduler.lanes.transaction_failures import PASSING_REFUSALS
-from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, DelayRule, TopicNames
-from light_scheduler.wire import encode_dead_letter
-from light_scheduler.wire.delays import DelayPosition, encode_position, position_key
+from light_scheduler.model import DelayRule, TopicNames
+from light_scheduler.wire.delays import position_key
 
 from .batch_size import BatchSize
 from .positions import Positions
 from .source import Source
 from .status import DelayLaneStatus
+from .writes import Writes, has_time
 
 MAX_BYTES = 4 << 20
 """Limit for one transaction; its number of records is limited in `batch_size`."""
@@ -87,11 +86,10 @@ class DelayLane:
         self._blocked = False
         self._producer: TransactionalProducer | None = None
         self._source: Source | None = None
-        self._topic_id = ""
+        self._writes = Writes(rule, tp, services.names, services.targets)
         self._read: deque[Command] = deque()
         self._position: int | None = None
         self._size = BatchSize(services.clients.transaction_timeout_ms)
-        self._culprit: tuple[int, str] | None = None
         self._unexplained = -1, 0  # the offset of a record that was refused without a reason, and how often
         self._forwarded = self._dead_letters = self._expired = self._transactions = self._restarts = 0
         self._lateness = Lateness()
@@ -168,12 +166,14 @@ class DelayLane:
             self._move(LaneState.RESTORING)
         kept = await services.positions.read(position_key(rule.name, tp.topic, tp.partition))
         self._read_from(await services.topic_ids.now(tp.topic))
-        offset = kept.offset if kept is not None and kept.topic_id == self._topic_id else 0
-        if kept is not None and kept.topic_id != self._topic_id:
+        topic_id = self._writes.topic_id
+        offset = kept.offset if kept is not None and kept.topic_id == topic_id else 0
+        if kept is not None and kept.topic_id != topic_id:
             log.warning("delay %s: the source topic was created again; reading it from its beginning", self)
         self._source = source = await Source.open(services.connection, tp, offset)
-        if kept is None or kept.topic_id != self._topic_id:  # so that what is deleted before it is due counts
-            await producer.commit(self._with_position(source.position), services.names.app_id, {})
+        if kept is None or kept.topic_id != topic_id:  # so that what is deleted before it is due counts
+            batches = self._writes.moving(source.position, services.clock.now())
+            await producer.commit(batches, services.names.app_id, {})
         if kept is not None and source.position > offset:
             self._expired += source.position - offset
             log.warning("delay %s: retention deleted offsets %d to %d unread", self, offset, source.position - 1)
@@ -185,9 +185,9 @@ class DelayLane:
         return producer, source
 
     def _read_from(self, topic_id: str) -> None:
-        if topic_id != self._topic_id:  # what was found out about offsets is of another log
-            self._culprit, self._unexplained = None, (-1, 0)
-        self._topic_id = topic_id
+        if topic_id != self._writes.topic_id:  # what was found out about offsets is of another log
+            self._writes.culprit, self._unexplained = None, (-1, 0)
+        self._writes.topic_id = topic_id
 
     async def _recover(self, error: BaseException) -> None:
         """3. Drop what was begun."""
@@ -232,7 +232,10 @@ class DelayLane:
             await self._supervision.pause(BLOCKED_WAIT_S)
             return
         count = due_head(self._read, self.rule.delay, now, self._size.most, MAX_BYTES)
-        batches, dead_letters = self._batches(list(islice(self._read, count)), now)
+        records = list(islice(self._read, count))
+        is_all = count == len(self._read)  # then the markers of transactions behind the last one are passed, too
+        position = source.position if is_all else records[-1].offset + 1
+        batches, dead_letters = self._writes.forwarding(records, position, now)
         try:
             await producer.commit(batches, self._services.names.app_id, {}, checks=[self._check_source])  # 2.
         except RecordsRefusedError as error:
@@ -240,7 +243,8 @@ class DelayLane:
         except CycleTimeout:
             self._size.failed(count)
             raise
-        self._done(count, dead_letters, now)
+        self._done(records, dead_letters, now)
+        self._position = position
 
     async def _check_source(self) -> None:
         """Raise InputInDoubt unless what was read comes from the topic that the position is of."""
@@ -249,7 +253,7 @@ class DelayLane:
             topic_id = await self._services.topic_ids.fresh(topic)
         except BrokerError as error:
             raise InputInDoubt(f"cannot check that topic {topic} was not replaced: {error}") from error
-        if topic_id != self._topic_id:
+        if topic_id != self._writes.topic_id:
             raise InputInDoubt(f"topic {topic} was deleted and created again")
 
     async def _is_blocked(self) -> bool:
@@ -282,95 +286,15 @@ class DelayLane:
             log.warning("delay %s: %s", self, reason)
         self._reason = reason
 
-    def _batches(self, records: list[Command], now: int) -> tuple[RecordBatches, int]:
-        services, rule = self._services, self.rule
-        target, source_count = services.targets[rule.target], services.targets[rule.source].partitions
-        batches = RecordBatches(now)
-        dead_letters = 0
-        for record in records:
-            reason = self._why_not(record)
-            if reason is None:
-                batches.timestamp = timestamp_of(record.timestamp, rule.delay, now)
-                partition = target_partition(record.key, self.tp.partition, source_count, target.partitions)
-                try:
-                    batches.add(
-                        (rule.target, partition),
-                        record.key,
-                        record.value,
-                        record.headers,
-                        limit=target.max_message_bytes,
-                    )
-                    continue
-                except RecordTooLargeError as error:
-                    reason = str(error)
-            batches.timestamp = now
-            self._add_dead_letter(batches, record, reason, now)
-            dead_letters += 1
-        batches.timestamp = now
-        self._add_position(batches, records[-1].offset + 1)
-        return batches, dead_letters
-
-    def _with_position(self, offset: int) -> RecordBatches:
-        batches = RecordBatches(self._services.clock.now())
-        self._add_position(batches, offset)
-        return batches
-
-    def _add_position(self, batches: RecordBatches, offset: int) -> None:
-        place = self._services.names.delay_positions, 0
-        key = position_key(self.rule.name, self.tp.topic, self.tp.partition)
-        batches.add(place, key, encode_position(DelayPosition(offset, self._topic_id)))
-
-    def _why_not(self, record: Command) -> str | None:
-        if isinstance(record.headers, Unreadable):
-            return f"{record.headers.reason}: see the source for its content"
-        if self._culprit is not None and self._culprit[0] == record.offset:
-            return self._culprit[1]
-        if record.key is None and self._services.targets[self.rule.target].is_compacted:
-            return f"topic {self.rule.target} is compacted and takes no message without a key"
-        return None
-
-    def _add_dead_letter(self, batches: RecordBatches, record: Command, reason: str, now: int) -> None:
-        names, targets = self._services.names, self._services.targets
-        topic = names.dead_letters
-        place = topic, self.tp.partition % targets[topic].partitions
-        log.warning("delay %s: the record at offset %d becomes a dead letter: %s", self, record.offset, reason)
-
-        def letter(key: bytes | None, value: bytes | None, reason: str) -> DeadLetter:
-            return DeadLetter(
-                DeadLetterCause.REFUSED,
-                f"delay rule {self.rule.name}: {reason}",
-                None,
-                DEFAULT_TENANT,
-                None,
-                now,
-                due=due_of(record.timestamp, self.rule.delay),
-                target_topic=self.rule.target,
-                source_partition=self.tp.partition,
-                source_offset=record.offset,
-                key=key,
-                value=value,
-                headers=[] if isinstance(record.headers, Unreadable) or value is None else list(record.headers),
-                is_tenant_known=False,  # a rule has no tenant: those who see all tenants see its letters
-            )
-
-        limit = targets[topic].max_message_bytes
-        try:
-            whole = encode_dead_letter(letter(record.key, record.value, reason), self.tp.topic)
-            batches.add(place, *whole, limit=limit)
-        except RecordTooLargeError:
-            rest = encode_dead_letter(letter(None, None, f"{reason}; too large to be kept here too"), self.tp.topic)
-            batches.add(place, *rest, limit=limit)
-
-    def _done(self, count: int, dead_letters: int, begun: int) -> None:
+    def _done(self, records: Sequence[Command], dead_letters: int, begun: int) -> None:
         now = self._services.clock.now()
         self._size.committed(now - begun)
-        for _ in range(count):
-            record = self._read.popleft()
-            self._position = record.offset + 1
-            if record.timestamp >= 0:
+        for record in records:
+            self._read.popleft()
+            if has_time(record):
                 self._lateness.observe(max(0, now - due_of(record.timestamp, self.rule.delay)))
         self._transactions += 1
-        self._forwarded += count - dead_letters
+        self._forwarded += len(records) - dead_letters
         self._dead_letters += dead_letters
         self._reason = None
 
@@ -381,7 +305,7 @@ class DelayLane:
         if error.count == 1:
             if error.may_pass and self._gives_time(error.first_offset):
                 return False
-            self._culprit = error.first_offset, f"topic {self.rule.target} refused it: {error.cause!r}"
+            self._writes.culprit = error.first_offset, f"topic {self.rule.target} refused it: {error.cause!r}"
         self._size.failed(error.count)
         return True
 

@@ -22,6 +22,7 @@ from light_scheduler.model import DelayRule, TopicNames
 from .producing import FakeProducer, Sent
 
 RULE = DelayRule("later", "orders", 60_000, "reminders")
+NOW = 1_767_225_600_000
 
 
 class KnownTopics(dict[str, TargetTopic]):
@@ -66,7 +67,7 @@ class Outage:
             names=TopicNames("app"),
             clients=cast(Any, self),
             longest_wait_ms=1_000,
-            clock=SettableClock(1_767_225_600_000),
+            clock=SettableClock(NOW),
             targets=cast(Any, self.topics),
             positions=unused,
             topic_ids=unused,
@@ -90,11 +91,16 @@ class Broker(Outage):
     def __init__(self, fails: Callable[[int], Exception | None], key: bytes | None = b"k") -> None:
         super().__init__(given_at=0)
         self._key = key
+        self.headers: Any = []
         self.sizes: list[int] = []
         self.letters = self.letters_sent = 0
         self.letter: Sent | None = None
         self._fails = fails
         self._next = 0
+
+    @property
+    def position(self) -> int:
+        return self._next
 
     def lane(self) -> DelayLane:
         lane = super().lane()
@@ -112,7 +118,7 @@ class Broker(Outage):
     async def read(self, _timeout_s: float) -> list[Command]:
         await asyncio.sleep(0)
         first, self._next = self._next, min(self._next + 10_000, 100_000)
-        return [Command(0, offset, 0, self._key, b"v", []) for offset in range(first, self._next)]
+        return [Command(0, offset, 0, self._key, b"v", self.headers) for offset in range(first, self._next)]
 
     async def commit(self, batches: RecordBatches, _group: str, _offsets: object, **_: object) -> None:
         await asyncio.sleep(0)

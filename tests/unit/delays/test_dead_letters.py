@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from support.delay_lanes import RULE, Broker, run
+from typing import Any, cast
 
+import pytest
+from aiokafka import TopicPartition
+from support.delay_lanes import NOW, RULE, Broker, KnownTopics, run
+from support.producing import FakeProducer, Sent
+
+from light_scheduler.delays.writes import Writes
+from light_scheduler.kafka.fetching import UNREADABLE, Command
 from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.model import TopicNames
+
+
+async def letter_of(record: Command, topics: KnownTopics | None = None) -> Sent:
+    """Return the dead letter of a record that cannot be forwarded."""
+    writes = Writes(RULE, TopicPartition(RULE.source, 0), TopicNames("app"), cast(Any, topics or KnownTopics()))
+    batches, dead_letters = writes.forwarding([record], record.offset + 1, NOW)
+    assert dead_letters == 1
+    sent = FakeProducer()
+    await batches.send(cast(Any, sent))
+    (letter,) = sent.to("app-dead-letters")
+    return letter
 
 
 async def test_a_dead_letter_of_a_rule_is_of_no_known_tenant_so_that_only_who_sees_all_tenants_sees_it() -> None:
@@ -14,3 +33,28 @@ async def test_a_dead_letter_of_a_rule_is_of_no_known_tenant_so_that_only_who_se
 
     assert broker.letter is not None
     assert ("dead-letter-tenant-unknown", b"true") in broker.letter.headers
+
+
+TOO_LARGE = b"x" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("record", "due"),
+    [
+        (Command(0, 5, NOW, b"k", TOO_LARGE, []), b"%d" % (NOW + RULE.delay)),
+        (Command(0, 5, -1, b"k", TOO_LARGE, []), None),
+        (Command(0, 5, 0, None, None, UNREADABLE), None),
+    ],
+    ids=["with a timestamp", "without a timestamp", "unreadable"],
+)
+async def test_a_dead_letter_says_when_its_record_was_due_if_that_is_known(record: Command, due: bytes | None) -> None:
+    assert dict((await letter_of(record)).headers).get("dead-letter-due") == due
+
+
+async def test_a_record_that_cannot_be_read_is_not_late() -> None:
+    broker = Broker(lambda _size: None)
+    broker.headers = UNREADABLE
+    lane = await run(broker, lambda: broker.letters > 0)
+
+    assert lane.status().dead_letters > 0
+    assert sum(lane.status().lateness.counts) == 0

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import MessageSizeTooLargeError
-from support.delay_lanes import RULE, Outage, refusal
+from support.delay_lanes import NOW, RULE, Outage, refusal
 from support.producing import FakeProducer
 
 from light_scheduler.delays.lane import DelayLane
@@ -75,31 +75,39 @@ async def test_what_is_deleted_before_a_lane_has_forwarded_anything_is_counted(m
 
 
 class CreatedAgain(Restored):
-    """A source of some records that takes the place of an empty one while a lane waits for that one's records."""
+    """A source of some records that takes the place of an empty one while a lane waits for that one's records.
+
+    The last `early` records are not due yet. Behind all records there are `markers` of transactions.
+    """
 
     def __init__(self, position: int, records: int) -> None:
         super().__init__()
         self.kept = [DelayPosition(position, "old")]
         self.forwarded: list[bytes | None] = []
         self.refusals: list[RecordsRefusedError] = []
+        self.early = self.markers = 0
         self._records = records
-        self._next = 0
+        self._source = SimpleNamespace()
         self._id = "old"
 
     async def topic_id(self, _topic: str) -> str:
         return self._id
 
     async def open(self, _connection: object, _tp: TopicPartition, offset: int) -> Any:
-        self._next = offset
-        return SimpleNamespace(position=offset, end=None, read=self._read, close=self.fence)
+        self._source = SimpleNamespace(position=offset, end=None, read=self._read, close=self.fence)
+        return self._source
 
     async def discard(self) -> None: ...
 
     async def _read(self, _timeout_s: float) -> list[Command]:
         self._id = "new"
         await asyncio.sleep(0)
-        first, self._next = self._next, self._records
-        return [Command(0, offset, 0, b"k", b"%d" % offset, []) for offset in range(first, self._records)]
+        first, self._source.position = self._source.position, self._records + self.markers
+        due = self._records - self.early
+        return [
+            Command(0, offset, 0 if offset < due else NOW, b"k", b"%d" % offset, [])
+            for offset in range(first, self._records)
+        ]
 
     async def commit(self, batches: RecordBatches, _group: str, _offsets: object, checks: Any = ()) -> None:
         sent = FakeProducer()
@@ -111,12 +119,12 @@ class CreatedAgain(Restored):
         self.forwarded += [record.value for record in sent.to(RULE.target)]
         self.kept += [decode_position(record.value or b"") for record in sent.to("app-delay-positions")]
 
-    async def run(self) -> None:
-        """Run a lane until it has come to the end of the records."""
+    async def run_to(self, position: int) -> None:
+        """Run a lane until it has come to a position."""
         lane = self.lane()
         lane.start(None)
         async with asyncio.timeout(30):
-            while lane.status().position != self._records:
+            while lane.status().position != position:
                 await asyncio.sleep(0)
         await lane.close()
 
@@ -127,8 +135,8 @@ async def test_a_source_that_is_created_again_under_a_lane_is_forwarded_once_and
 ) -> None:
     broker = CreatedAgain(position, 3)
     use(broker, monkeypatch)
-    await broker.run()
-    await broker.run()
+    await broker.run_to(3)
+    await broker.run_to(3)
 
     assert broker.forwarded == [b"0", b"1", b"2"]
     assert broker.kept == [DelayPosition(position, "old"), DelayPosition(0, "new"), DelayPosition(3, "new")]
@@ -140,6 +148,27 @@ async def test_a_record_is_not_condemned_for_one_that_an_earlier_topic_had_at_it
     broker = CreatedAgain(0, 1)
     broker.refusals = [refusal(MessageSizeTooLargeError())]
     use(broker, monkeypatch)
-    await broker.run()
+    await broker.run_to(1)
 
     assert broker.forwarded == [b"0"]
+
+
+async def test_the_markers_of_transactions_behind_the_last_record_are_passed_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else retention would count them as records that it deleted unread."""
+    broker = CreatedAgain(0, 3)
+    broker.markers = 1
+    use(broker, monkeypatch)
+    await broker.run_to(4)
+
+    assert (broker.forwarded, broker.kept[-1]) == ([b"0", b"1", b"2"], DelayPosition(4, "new"))
+
+
+async def test_a_record_that_is_not_due_yet_is_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = CreatedAgain(0, 3)
+    broker.early = broker.markers = 1
+    use(broker, monkeypatch)
+    await broker.run_to(2)
+
+    assert (broker.forwarded, broker.kept[-1]) == ([b"0", b"1"], DelayPosition(2, "new"))

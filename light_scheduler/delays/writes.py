@@ -1,0 +1,126 @@
+"""The records of a delay lane's transactions: what it forwards, its dead letters, and how far it has come."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from aiokafka import TopicPartition
+
+from light_scheduler.engine.delays import due_of, target_partition, timestamp_of
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.fetching import Command, Unreadable
+from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.kafka.targets import Targets
+from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, DelayRule, TopicNames
+from light_scheduler.wire import encode_dead_letter
+from light_scheduler.wire.delays import DelayPosition, encode_position, position_key
+
+log = logging.getLogger(__name__)
+
+
+class Writes:
+    """Makes the records of a rule and a partition of its source.
+
+    `topic_id` is that of the source whose offsets count. `culprit` is the offset of a record that is known to be
+    refused, and why.
+    """
+
+    def __init__(self, rule: DelayRule, tp: TopicPartition, names: TopicNames, targets: Targets) -> None:
+        self._rule = rule
+        self._tp = tp
+        self._names = names
+        self._targets = targets
+        self.topic_id = ""
+        self.culprit: tuple[int, str] | None = None
+
+    def forwarding(self, records: Iterable[Command], position: int, now: int) -> tuple[RecordBatches, int]:
+        """Return what forwards records, and moves on to a position; and how many of them are dead letters."""
+        targets, rule = self._targets, self._rule
+        target, source_count = targets[rule.target], targets[rule.source].partitions
+        batches = RecordBatches(now)
+        dead_letters = 0
+        for record in records:
+            reason = self._why_not(record)
+            if reason is None:
+                batches.timestamp = timestamp_of(record.timestamp, rule.delay, now)
+                partition = target_partition(record.key, self._tp.partition, source_count, target.partitions)
+                try:
+                    batches.add(
+                        (rule.target, partition),
+                        record.key,
+                        record.value,
+                        record.headers,
+                        limit=target.max_message_bytes,
+                    )
+                    continue
+                except RecordTooLargeError as error:
+                    reason = str(error)
+            batches.timestamp = now
+            self._add_dead_letter(batches, record, reason, now)
+            dead_letters += 1
+        batches.timestamp = now
+        self._add_position(batches, position)
+        return batches, dead_letters
+
+    def moving(self, position: int, now: int) -> RecordBatches:
+        """Return what moves on to a position, and forwards nothing."""
+        batches = RecordBatches(now)
+        self._add_position(batches, position)
+        return batches
+
+    def _add_position(self, batches: RecordBatches, position: int) -> None:
+        key = position_key(self._rule.name, self._tp.topic, self._tp.partition)
+        batches.add((self._names.delay_positions, 0), key, encode_position(DelayPosition(position, self.topic_id)))
+
+    def _why_not(self, record: Command) -> str | None:
+        if isinstance(record.headers, Unreadable):
+            return f"{record.headers.reason}: see the source for its content"
+        if self.culprit is not None and self.culprit[0] == record.offset:
+            return self.culprit[1]
+        if record.key is None and self._targets[self._rule.target].is_compacted:
+            return f"topic {self._rule.target} is compacted and takes no message without a key"
+        return None
+
+    def _add_dead_letter(self, batches: RecordBatches, record: Command, reason: str, now: int) -> None:
+        topic = self._names.dead_letters
+        place = topic, self._tp.partition % self._targets[topic].partitions
+        rule, tp = self._rule, self._tp
+        log.warning(
+            "delay %s of %s-%d: the record at offset %d becomes a dead letter: %s",
+            rule.name,
+            *tp,
+            record.offset,
+            reason,
+        )
+
+        def letter(key: bytes | None, value: bytes | None, reason: str) -> DeadLetter:
+            return DeadLetter(
+                DeadLetterCause.REFUSED,
+                f"delay rule {rule.name}: {reason}",
+                None,
+                DEFAULT_TENANT,
+                None,
+                now,
+                due=due_of(record.timestamp, rule.delay) if has_time(record) else None,
+                target_topic=rule.target,
+                source_partition=tp.partition,
+                source_offset=record.offset,
+                key=key,
+                value=value,
+                headers=[] if isinstance(record.headers, Unreadable) or value is None else list(record.headers),
+                is_tenant_known=False,  # a rule has no tenant: those who see all tenants see its letters
+            )
+
+        limit = self._targets[topic].max_message_bytes
+        try:
+            whole = encode_dead_letter(letter(record.key, record.value, reason), tp.topic)
+            batches.add(place, *whole, limit=limit)
+        except RecordTooLargeError:
+            rest = encode_dead_letter(letter(None, None, f"{reason}; too large to be kept here too"), tp.topic)
+            batches.add(place, *rest, limit=limit)
+
+
+def has_time(record: Command) -> bool:
+    """Return whether it is known when a record was sent: neither of one that has no timestamp nor of an unreadable."""
+    return record.timestamp >= 0 and not isinstance(record.headers, Unreadable)

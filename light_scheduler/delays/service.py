@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from aiokafka import TopicPartition
@@ -44,6 +44,10 @@ class RuleFromConfigurationError(SchedulerError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"rule {name} is in the workers' configuration (setting delays): change it there")
+
+
+class _NothingToChange(Exception):
+    """The rules are already as somebody wants to have them."""
 
 
 class Delays(Service):
@@ -101,38 +105,51 @@ class Delays(Service):
 
         The history tells of it. Raises RuleError if it does not fit in, RuleFromConfigurationError, BrokerError.
         """
-        async with self._writing:
-            self._check_loaded()
-            if rule.name in self._book.configured:
-                raise RuleFromConfigurationError(rule.name)
-            check_rule(rule, self._book.rules.values(), self._settings.reserved_topics)
-            is_new = rule.name not in self._book.rules
-            if is_new or self._book.rules[rule.name] != rule:
-                await self._log.change(lambda: self._put(rule, by))
-            return is_new
+        is_new = False
+
+        def put() -> Change:
+            nonlocal is_new
+            book = self._book
+            check_rule(rule, book.rules.values(), self._settings.reserved_topics)
+            if book.rules.get(rule.name) == rule:
+                raise _NothingToChange
+            is_new = rule.name not in book.rules
+            return Change([encode_rule(rule)], self._event(delay_changes.put(self._known(rule.name), rule), by))
+
+        return await self._change(rule.name, put) and is_new
 
     async def remove(self, name: str, *, by: Requester) -> bool:
         """Remove a rule; return whether there was one. The history tells of it.
 
         Raises RuleFromConfigurationError, BrokerError.
         """
+
+        def remove() -> Change:
+            if (rule := self._known(name)) is None:
+                raise _NothingToChange
+            return Change([(name.encode(), None)], self._event(delay_changes.removed(rule), by))
+
+        return await self._change(name, remove)
+
+    async def _change(self, name: str, make: Callable[[], Change]) -> bool:
+        """Make a change of a rule; return whether there was anything to change.
+
+        `make` is called once every earlier change is known, whichever worker made it, and decides by that.
+        """
         async with self._writing:
             self._check_loaded()
             if name in self._book.configured:
                 raise RuleFromConfigurationError(name)
-            if (rule := self._known(name)) is None:
+            try:
+                await self._log.change(make)
+            except _NothingToChange:
                 return False
-            event = self._event(delay_changes.removed(rule), by)
-            await self._log.change(lambda: Change([(name.encode(), None)], event))
             return True
 
     def _known(self, name: str) -> DelayRule | None:
         """Return a rule, in force or refused."""
         refused, _ = self._book.refused.get(name, (None, ""))
         return self._book.rules.get(name, refused)
-
-    def _put(self, rule: DelayRule, by: Requester) -> Change:
-        return Change([encode_rule(rule)], self._event(delay_changes.put(self._known(rule.name), rule), by))
 
     def _event(self, reason: str, by: Requester) -> tuple[bytes, bytes]:
         return change_record("", reason, by, self._clock.now())

@@ -16,6 +16,10 @@ from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, D
 from light_scheduler.wire import encode_dead_letter
 from light_scheduler.wire.delays import DelayPosition, encode_position, position_key
 
+# The last header of a dead letter without its record's content, which is at the source that the others name.
+_TOO_LARGE = ("dead-letter-dropped", b"key, value and headers: too large for this topic")
+_UNREAD = ("dead-letter-dropped", b"key, value and headers: they cannot be read")
+
 log = logging.getLogger(__name__)
 
 
@@ -94,31 +98,30 @@ class Writes:
             reason,
         )
 
-        def letter(key: bytes | None, value: bytes | None, reason: str) -> DeadLetter:
-            return DeadLetter(
-                DeadLetterCause.REFUSED,
-                f"delay rule {rule.name}: {reason}",
-                None,
-                DEFAULT_TENANT,
-                None,
-                now,
-                due=due_of(record.timestamp, rule.delay) if has_time(record) else None,
-                target_topic=rule.target,
-                source_partition=tp.partition,
-                source_offset=record.offset,
-                key=key,
-                value=value,
-                headers=[] if isinstance(record.headers, Unreadable) or value is None else list(record.headers),
-                is_tenant_known=False,  # a rule has no tenant: those who see all tenants see its letters
-            )
-
+        is_readable = not isinstance(record.headers, Unreadable)
+        letter = DeadLetter(
+            DeadLetterCause.REFUSED,
+            f"delay rule {rule.name}: {reason}",
+            None,
+            DEFAULT_TENANT,
+            None,
+            now,
+            due=due_of(record.timestamp, rule.delay) if has_time(record) else None,
+            target_topic=rule.target,
+            source_partition=tp.partition,
+            source_offset=record.offset,
+            key=record.key,
+            value=record.value,
+            headers=list(record.headers) if is_readable else [],
+            is_tenant_known=False,  # a rule has no tenant: those who see all tenants see its letters
+        )
         limit = self._targets[topic].max_message_bytes
+        key, value, headers = encode_dead_letter(letter, tp.topic)
         try:
-            whole = encode_dead_letter(letter(record.key, record.value, reason), tp.topic)
-            batches.add(place, *whole, limit=limit)
+            batches.add(place, key, value, headers if is_readable else [*headers, _UNREAD], limit=limit)
         except RecordTooLargeError:
-            rest = encode_dead_letter(letter(None, None, f"{reason}; too large to be kept here too"), tp.topic)
-            batches.add(place, *rest, limit=limit)
+            ours = headers[len(letter.headers) :]
+            batches.add(place, None, None, [*ours, _TOO_LARGE], limit=limit)
 
 
 def has_time(record: Command) -> bool:

@@ -40,7 +40,10 @@ class DeadLetterSummary(msgspec.Struct, frozen=True, kw_only=True):
     payload_bytes: Annotated[int | None, Meta(description="Size of its value; null if the value is null.")]
     dropped: Annotated[
         bool,
-        Meta(description="It was too large for this topic: its bytes are at the source, and it cannot be redriven."),
+        Meta(
+            description="Its bytes were too large for this topic, or cannot be read: they are at the source, and it "
+            "cannot be redriven."
+        ),
     ]
 
 
@@ -104,13 +107,14 @@ class FoundLetter(msgspec.Struct, frozen=True):
     def refusal(self, commands_topics: Container[str], limits: Limits) -> str | None:
         """Return why it cannot be sent again, whoever asks; None if it can."""
         letter, target = self.letter, self.letter.target_topic or ""
-        if self.is_dropped:
-            return (
-                f"Dead letter {self.name} was too large for its topic. Its record is in {self.source_topic}, "
-                f"partition {letter.source_partition}, offset {letter.source_offset}."
-            )
+        source = f"{self.source_topic}, partition {letter.source_partition}, offset {letter.source_offset}"
         if self.source_topic not in commands_topics:
-            return f"Dead letter {self.name} came from {self.source_topic}, not a commands topic of this worker."
+            return (
+                f"Dead letter {self.name} came from {source}: that is not a commands topic of this worker. "
+                "Letters of delay rules cannot be redriven."
+            )
+        if self.is_dropped:
+            return f"Dead letter {self.name} was too large for its topic. Its record is in {source}."
         if self.kind == "firing" and not limits.may_aim_at(target):  # who can write the dead letters can make one up
             return (
                 f"Dead letter {self.name} is for {target}, an internal topic: only the scheduler and Kafka write to it."

@@ -44,7 +44,7 @@ async function show(body, answers, { query, identity, signal }) {
       definition(letter),
       h("h2", {}, "Payload"),
       letter.dropped
-        ? empty("It was too large for the topic of dead letters. Read its bytes at its source.")
+        ? empty("It was too large for the topic of dead letters, or cannot be read. Its bytes are at its source.")
         : contentView(letter.payload, letter.decoded),
       h("h2", {}, "Headers"),
       headersView(letter.headers),

@@ -58,3 +58,24 @@ async def test_a_record_that_cannot_be_read_is_not_late() -> None:
 
     assert lane.status().dead_letters > 0
     assert sum(lane.status().lateness.counts) == 0
+
+
+async def test_a_dead_letter_that_is_too_large_has_its_content_dropped_and_says_so() -> None:
+    letter = await letter_of(Command(0, 5, NOW, b"k", TOO_LARGE, [("h", b"1")]))
+    assert (letter.key, letter.value) == (None, None)
+    assert letter.headers[0] == ("dead-letter-cause", b"refused")
+    assert letter.headers[-1] == ("dead-letter-dropped", b"key, value and headers: too large for this topic")
+
+
+async def test_a_dead_letter_of_a_record_that_cannot_be_read_says_that_its_content_is_dropped() -> None:
+    letter = await letter_of(Command(0, 5, 0, None, None, UNREADABLE))
+    assert letter.headers[-1] == ("dead-letter-dropped", b"key, value and headers: they cannot be read")
+
+
+@pytest.mark.parametrize("value", [b"x" * 1_000, None])
+async def test_a_dead_letter_that_fits_keeps_key_value_and_headers(value: bytes | None) -> None:
+    topics = KnownTopics()
+    topics[RULE.target] = TargetTopic(1, 500, None, 0.0)
+    letter = await letter_of(Command(0, 5, NOW, b"k" * 500, value, [("h", b"1")]), topics)
+    assert (letter.key, letter.value, letter.headers[0]) == (b"k" * 500, value, ("h", b"1"))
+    assert "dead-letter-dropped" not in dict(letter.headers)

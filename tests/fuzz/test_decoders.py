@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.foreign import FOREIGN, etf1_headers
 
 from light_scheduler.engine import FiringRules, Limits
-from light_scheduler.engine.cron import compile_cron
+from light_scheduler.engine.cron import compile_cron, quartz
 from light_scheduler.errors import FormatError, InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.targets import Targets, TargetTopic
@@ -197,6 +197,7 @@ MONSTROUS: dict[str, Callable[[], object]] = {
     "deep MessagePack in progress": lambda: decode_progress(b"\x01\x9d\x01\x01" + b"\x91" * MEBIBYTE),
     "day that never comes": lambda: compile_cron("0 0 30 2 *").next_after(AT),
     "year that is over": lambda: compile_cron("0 0 0 1 1 ? 1970", "quartz").next_after(AT),
+    "years many times over": lambda: quartz.parse("0 0 0 1 1 ? " + ",".join(["*", "*/2", "1970-9999"] * 5_000)),
     "long fraction": lambda: parse_instant("2026-01-01T00:00:00." + "1" * MEBIBYTE + "Z"),
     "long backoff part": lambda: parse_backoff("initial=" + "1" * MEBIBYTE),
     "many labels": lambda: parse_labels("a=b," * (MEBIBYTE // 4)),

@@ -93,7 +93,10 @@ class Grammar:
 
     def values(self, part: Part, field: Field) -> int:
         """Return the set of values that a list names. Raises CronError."""
-        return bits(value for element in self.elements(part) for value in self.sequence(element, field))
+        values = 0
+        for element in self.elements(part):
+            values |= bits(self.sequence(element, field))
+        return values
 
     def sequence(self, element: Part, field: Field) -> Sequence[int]:
         """Return the values that an element names, in its order. Raises CronError."""
@@ -141,11 +144,20 @@ class Grammar:
 
 
 def bits(values: Iterable[int]) -> int:
-    """Return a set of values."""
+    """Return a set of values. A range is not gone through: that of all years is long, and a list can repeat it."""
+    if isinstance(values, range):
+        return _bits_of_range(values)
     result = 0
     for value in values:
         result |= 1 << value
     return result
+
+
+def _bits_of_range(values: range) -> int:
+    if len(values) < 2:
+        return 1 << values.start if values else 0
+    # With n values and a step of s, it is 1 + 2^s + 2^2s + ... + 2^(n-1)s.
+    return ((1 << len(values) * values.step) - 1) // ((1 << values.step) - 1) << values.start
 
 
 def expect_fields(dialect: CronDialect, expression: str, fields: list[Part], least: int, most: int) -> None:

@@ -5,6 +5,7 @@ Times are wall seconds: what a wall clock shows, counted in seconds since it sho
 
 from __future__ import annotations
 
+from calendar import isleap
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
@@ -13,6 +14,9 @@ from . import days
 from .fields import bits
 
 ALL_YEARS = (1 << 10_000) - 2
+_FEBRUARY = 1 << 2
+_LEAP_YEARS = bits(year for year in range(1, 10_000) if isleap(year))
+
 ONCE_A_MINUTE = 1
 """The seconds of a dialect that has none: 0."""
 
@@ -24,7 +28,7 @@ LAST_DAY = date.max.toordinal() - EPOCH
 
 @dataclass(frozen=True, slots=True)
 class CronRule:
-    """When something fires. Sets are integers with bit n set for value n; none is empty but `months`."""
+    """When something fires. Sets are integers with bit n set for value n; only `months` and `years` can be empty."""
 
     seconds: int
     minutes: int
@@ -105,7 +109,7 @@ class Times(NamedTuple):
 def make_rule(
     *, times: Times, day: days.Days, months: int, seconds: int = ONCE_A_MINUTE, years: int = ALL_YEARS
 ) -> CronRule:
-    """Return a rule. A month that never has any of the days is left out, so that no search goes on for it."""
+    """Return a rule. Months and years that never have any of the days are left out, so that no search goes on there."""
     by_shape = tuple(map(day, days.SHAPES))
     lengths = dict.fromkeys(range(1, 13), (31,)) | dict.fromkeys((4, 6, 9, 11), (30,)) | {2: (28, 29)}
     possible = bits(
@@ -113,7 +117,11 @@ def make_rule(
         for month, of_length in lengths.items()
         if any(picked for shape, picked in zip(days.SHAPES, by_shape, strict=True) if shape.length in of_length)
     )
-    return CronRule(seconds, times.minutes, times.hours, by_shape, months & possible, years, times.fixed)
+    months &= possible
+    by_length = zip((shape.length for shape in days.SHAPES), by_shape, strict=True)
+    if months == _FEBRUARY and not any(picked for length, picked in by_length if length == 28):
+        years &= _LEAP_YEARS
+    return CronRule(seconds, times.minutes, times.hours, by_shape, months, years, times.fixed)
 
 
 def _first(values: int, least: int) -> int:

@@ -9,7 +9,8 @@ from croniter import croniter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.engine.cron import CronDialect, CronError, compile_cron
+from light_scheduler.engine.cron import CronDialect, CronError, compile_cron, quartz
+from light_scheduler.engine.cron.rule import ALL_YEARS
 from light_scheduler.model import LATEST_INSTANT
 
 START = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp() * 1000)
@@ -42,6 +43,9 @@ def times(expression: str, dialect: CronDialect, count: int, start: int = START)
         ("0 0 12 ? * 6L", "quartz", ["2025-01-31 12:00:00", "2025-02-28 12:00:00", "2025-03-28 12:00:00"]),
         ("0 0 12 * * FRIL", "spring", ["2025-01-31 12:00:00", "2025-02-28 12:00:00", "2025-03-28 12:00:00"]),
         ("0 0 0 1 1 ? 2027-2028", "quartz", ["2027-01-01 00:00:00", "2028-01-01 00:00:00"]),
+        ("0 0 0 1 1 ? 2025-2027/2,2026/999999999", "quartz", ["2026-01-01 00:00:00", "2027-01-01 00:00:00"]),
+        ("0 0 0 29 2 ? 2025-2096/3", "quartz", ["2028-02-29 00:00:00", "2040-02-29 00:00:00", "2052-02-29 00:00:00"]),
+        ("0 0 0 ? 2 6#5", "quartz", ["2036-02-29 00:00:00", "2064-02-29 00:00:00", "2092-02-29 00:00:00"]),
         ("0 0 1 1 * 30 2027", "unix", ["2027-01-01 00:00:30"]),
         ("@hourly", "unix", ["2025-01-01 01:00:00", "2025-01-01 02:00:00", "2025-01-01 03:00:00"]),
         ("@Weekly", "spring", ["2025-01-05 00:00:00", "2025-01-12 00:00:00", "2025-01-19 00:00:00"]),
@@ -134,12 +138,20 @@ def test_an_expression_is_compiled_once() -> None:
         ("0 0 31 4 *|0 0 30 2 *", "cron4j"),
         ("0 0 0 29 2 ? 2025-2027", "quartz"),
         ("0 0 0 1 1 ? 2024", "quartz"),
+        ("0 0 0 29 2 ? 1971/2", "quartz"),
         ("0 0 0 ? * 5#6", "spring"),
         ("0 0 1 1 * 30 1999", "unix"),
     ],
 )
 def test_what_never_fires_again_has_no_next_time(expression: str, dialect: CronDialect) -> None:
     assert compile_cron(expression, dialect).next_after(START) is None
+
+
+def test_no_search_goes_through_years_that_never_have_the_day() -> None:
+    (every_odd_year,) = quartz.parse("0 0 0 29 2 ? 1971/2")
+    assert every_odd_year.years == 0
+    (every_year,) = quartz.parse("0 0 0 28,29 2 ?")
+    assert every_year.years == ALL_YEARS
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Kiritimati"])

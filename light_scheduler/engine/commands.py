@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeGuard
 
 import msgspec
 
 from light_scheduler.model import (
     NEVER,
+    Awaited,
     Backoff,
     Bounds,
     Command,
@@ -28,7 +30,7 @@ from light_scheduler.model import (
     home_key_of,
 )
 
-from .completion import acknowledgement_of, complete, extend
+from .completion import complete, extend
 from .decision import Decision
 from .limits import Limits
 from .overlap import MOST_AWAITED
@@ -75,8 +77,12 @@ def _what_was_delivered(progress: Progress) -> str | None:
     """Say which firings a cancel came too late for; None: none that waits for its completion."""
     if not progress.awaited:
         return None
-    dues = ", ".join(str(each.due) for each in progress.awaited)
+    dues = _dues(progress.awaited)
     return f"too late for what was delivered and not completed, which was due at {dues}: it is not delivered again"
+
+
+def _dues(awaited: Iterable[Awaited]) -> str:
+    return ", ".join(str(each.due) for each in awaited)
 
 
 def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Decision:
@@ -236,8 +242,7 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
     else:
         progress = planned_for(schedule, progress, following, taken + 1)
     entry = standing(schedule, progress)
-    all_taken = _ALL_DELIVERED if progress.queued is None else f"{_ALL_DELIVERED}, or are queued"
-    reason = "rescheduled" if following is not None else f"rescheduled: {all_taken}"
+    reason = _rescheduled(current, progress, following, trigger)
     if entry is not None:
         return Decision(Outcome.RESCHEDULED, entry, EventType.UPDATED, entry, reason)
     subject = Entry(schedule, progress)
@@ -277,19 +282,46 @@ def _first_after(taken: int, trigger: Trigger, planned: int, bounds: Bounds | No
 
 
 def _carried_over(current: Entry, schedule: Schedule, progress: Progress, *, has_times: bool) -> Progress:
-    """Keep what a series owes besides its times: what was asked for, and what was delivered and not completed.
+    """Keep what a schedule owes besides its new times: what was asked for, and what was delivered and not completed.
 
-    What fires once has one firing, and that is the one that gets another time, if that is still to come; a backoff
-    series has one piece of work. What becomes one of them has nothing to deliver but that, for the first time.
+    What fires once has one firing, and that is the one that gets another time; a backoff series has one piece of work.
+    What becomes one of them has nothing to deliver but that, for the first time. Each firing keeps its own time-out. A
+    backoff series keeps none from before, since the completion of any attempt is that of the series.
     """
-    was_one = isinstance(current.schedule.trigger, Once | Backoff)
-    if has_times and (was_one or isinstance(schedule.trigger, Backoff)):
+    waits = not isinstance(schedule.trigger, Backoff)
+    if waits:
+        again = _delivered_again(current) if has_times else ()
+        progress = replace(progress, awaited=tuple(each for each in current.progress.awaited if each not in again))
+    if has_times and any(isinstance(each.trigger, Once | Backoff) for each in (current.schedule, schedule)):
         return progress
-    if acknowledgement_of(schedule) is not None:
-        progress = replace(progress, awaited=current.progress.awaited, queued=current.progress.queued)
-    if has_times and isinstance(schedule.trigger, Once):
-        return replace(progress, queued=None)
-    return replace(progress, triggered=current.progress.triggered)
+    queued = current.progress.queued if waits else None
+    return replace(progress, queued=queued, triggered=current.progress.triggered)
+
+
+def _delivered_again(current: Entry) -> tuple[Awaited, ...]:
+    """Return the deliveries of what fires once: it is delivered again at its new time, and completed only then.
+
+    What it has delivered as another series before, and is not completed, is none of them.
+    """
+    trigger, progress = current.schedule.trigger, current.progress
+    if isinstance(trigger, Backoff):
+        return progress.awaited
+    if not isinstance(trigger, Once) or _is_to_come(current) or progress.triggered:
+        return ()
+    latest = _latest_delivered(current)
+    return tuple(each for each in progress.awaited if each.due == latest)
+
+
+def _rescheduled(current: Entry, progress: Progress, following: int | None, trigger: Trigger) -> str:
+    """Say what a reschedule does besides changing the times; `progress` is what it leaves."""
+    told = []
+    if following is None:
+        told.append(_ALL_DELIVERED if progress.queued is None else f"{_ALL_DELIVERED}, or are queued")
+    again = () if following is None else _delivered_again(current)
+    given_up = [each for each in current.progress.awaited if each.until < NEVER and each not in again]
+    if given_up and isinstance(trigger, Backoff):
+        told.append(f"gives up what was delivered and not completed, which was due at {_dues(given_up)}")
+    return f"rescheduled: {'; '.join(told)}" if told else "rescheduled"
 
 
 def _version_conflict(command: Command, current: Entry | None) -> Decision | None:

@@ -81,15 +81,16 @@ def extend(command: ExtendCommand, current: Entry, now: int) -> Decision:
     if isinstance(firing, Decision):
         return firing
     schedule, progress = current.schedule, current.progress
-    waits = acknowledgement_of(schedule)
-    if waits is None:
+    if isinstance(schedule.trigger, Backoff):
         reason = "the attempts of a backoff series have their own times: they cannot be extended"
         return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
     sent_at = min(command.recorded_at, now) if command.recorded_at > 0 else now
     if sent_at >= firing.until:
         reason = f"the time-out of attempt {firing.attempt} was over {sent_at - firing.until} ms before"
         return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
-    until = max(firing.until, timeout_end(now, waits.timeout if command.timeout is None else command.timeout))
+    waits = acknowledgement_of(schedule)  # None: it waits since the schedule was a fixed delay
+    timeout = DEFAULT_TIMEOUT_MS if waits is None else waits.timeout
+    until = max(firing.until, timeout_end(now, timeout if command.timeout is None else command.timeout))
     if firing is next_again(schedule, progress, now):
         progress = replace(progress, refusals=0, retry_at=None)  # what was refused may be its next delivery
     awaited = tuple(replace(each, until=until) if each is firing else each for each in progress.awaited)
@@ -128,7 +129,7 @@ def _failed(schedule: Schedule, progress: Progress, firing: Awaited, command: Co
     if isinstance(schedule.trigger, Backoff):
         return progress  # the next attempt has its time
     waits = acknowledgement_of(schedule)
-    if isinstance(schedule.trigger, FixedDelay) and waits is not None and waits.max_attempts == 1:
+    if waits is None or (isinstance(schedule.trigger, FixedDelay) and waits.max_attempts == 1):
         return _ended(schedule, progress, firing, command, now)
     until = min(firing.until, now)  # what is overdue keeps its place
     awaited = tuple(replace(each, until=until) if each is firing else each for each in progress.awaited)

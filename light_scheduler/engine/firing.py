@@ -114,7 +114,7 @@ def is_plain_turn(schedule: Schedule, progress: Progress, now: int, rules: Firin
         and schedule.bounds is None
         and schedule.acknowledgement is None
         and not progress.paused
-        and not progress.triggered
+        and not (progress.triggered or progress.awaited)
         and (schedule.ttl is None or now <= progress.due + schedule.ttl)
         and (rules.lookback_minutes is None or rules.beyond == "fire" or rules.reaches(progress.due, now))
     )

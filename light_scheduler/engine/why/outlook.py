@@ -41,7 +41,7 @@ def _is_overtaken(events: Sequence[HistoryEvent], entry: Entry) -> bool:
     if not isinstance(entry.schedule.trigger, Once):
         return False
     if last.event is EventType.FIRED:
-        return entry.schedule.acknowledgement is None
+        return entry.schedule.acknowledgement is None and not entry.progress.awaited
     return last.event in (EventType.EXPIRED, EventType.MISSED, EventType.DEAD_LETTERED)
 
 

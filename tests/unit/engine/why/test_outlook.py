@@ -310,3 +310,10 @@ def test_a_trigger_or_an_extension_does_not_tell_when_the_schedule_was_accepted(
 def test_a_new_definition_tells_when_it_was_accepted(reason: str | None) -> None:
     said = outlook([event("updated", DUE - HOUR, reason=reason)], facts(BEFORE, pending())).summary
     assert said == f"{NEXT}."
+
+
+def test_a_single_firing_that_was_delivered_leaves_pending_what_waits_since_it_was_a_fixed_delay() -> None:
+    fired = event("fired", DUE + 5)
+    said = outlook([ACCEPTED, fired], facts(DUE + MINUTE, pending(DELIVERED)))
+    assert said.state == "awaiting"
+    assert said.summary.endswith("If it is not completed by then, it becomes a dead letter.")

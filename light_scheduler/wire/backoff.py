@@ -98,12 +98,9 @@ def _parts(text: str) -> dict[str, str]:
 def _exponential(given: dict[str, str]) -> Backoff:
     if "initial" not in given:
         raise ValueError("initial is missing: give the first interval, such as initial=5s")
-    initial = _part(given, "initial")
-    if initial == 0:
-        raise ValueError("initial must be at least 1 ms")
     return Backoff(
         (),
-        initial,
+        _part(given, "initial"),
         _number(given, "factor", 1, 1_000, "2"),
         _part(given, "max") if "max" in given else None,
         int(_number(given, "attempts", 1, MOST_ATTEMPTS, "1", whole=True)) if "attempts" in given else None,
@@ -113,9 +110,12 @@ def _exponential(given: dict[str, str]) -> Backoff:
 
 def _part(given: dict[str, str], name: str) -> int:
     try:
-        return parse_span(given[name])
+        length = parse_span(given[name])
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
+    if length == 0:
+        raise ValueError(f"{name} must be at least 1 ms")
+    return length
 
 
 def _number(given: dict[str, str], name: str, lowest: int, highest: int, default: str, *, whole: bool = False) -> float:

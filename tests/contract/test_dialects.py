@@ -96,6 +96,8 @@ _FAULTS = [
     ({"target-topic": "t", "every": "1m", "cron": "* * * * *"}, "cron", "a schedule has one trigger"),
     ({"target-topic": "t", "every": "0"}, "every", "at least 1 ms"),
     ({"target-topic": "t", "backoff": "initial=1s factr=2"}, "backoff", "not a part of a backoff rule"),
+    ({"target-topic": "t", "backoff": "initial=0"}, "backoff", "initial must be at least 1 ms"),
+    ({"target-topic": "t", "backoff": "initial=5s max=0"}, "backoff", "max must be at least 1 ms"),
     ({"target-topic": "t", "at": str(AT), "max-firings": "3"}, "max-firings", "fires once"),
     ({"target-topic": "t", "every": "1m", "start": str(AT), "end": str(AT - 1)}, "end", "is before"),
     ({"target-topic": "t", "every": "1m", "on-past": "reject"}, "on-past", "fires once"),

@@ -166,6 +166,7 @@ def test_a_null_record_cancels_what_its_key_names() -> None:
         ({"trigger": {"backoff": {"initial": "1s", "factr": None}}}, "trigger.backoff", "not a part of a backoff"),
         ({"trigger": {"backoff": {"initial": None}}}, "trigger.backoff", "initial is missing"),
         ({"trigger": {"backoff": {"initial": True}}}, "trigger.backoff", "initial: must be integer or string"),
+        ({"trigger": {"backoff": {"initial": "5s", "max": 0}}}, "trigger.backoff", "max must be at least 1 ms"),
         ({"trigger": {"backoff": {"initial": 1.5}}}, "trigger.backoff", "initial: '1.5' is not a duration"),
         ({"trigger": {"backoff": {"initial": "1s factor=3"}}}, "trigger.backoff", "initial: .* is not a duration"),
         ({"trigger": {"backoff": {"initial": "1s", "factor": 1e300}}}, "trigger.backoff", "factor: "),

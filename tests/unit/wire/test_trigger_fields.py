@@ -36,7 +36,7 @@ triggers: st.SearchStrategy[Timing] = st.one_of(
         st.just(()),
         lengths,
         decimals.map(lambda part: 1 + part * 900),
-        st.none() | spans,
+        st.none() | lengths,
         st.none() | st.integers(1, 1_000_000),
         decimals,
     ),

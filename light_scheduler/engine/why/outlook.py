@@ -11,7 +11,7 @@ from light_scheduler.wire import format_instant
 
 from .ending import Outlook, ending, is_final
 from .facts import Facts, Standing
-from .resuming import if_resumed
+from .resuming import if_resumed, unpaused
 from .sentences import by
 from .updates import defines
 from .waiting import hindrance, tried_again, unfinished
@@ -58,7 +58,7 @@ def _standing(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) 
     else:
         waits = hindrance(standing, facts, due) or _released(entry, due, now)
         summary = f"It has been due since {format_instant(due)} ({distance(now - due)} ago){waits}"
-    if due is not None and entry.progress.awaited:
+    if entry.progress.awaited and (due is not None or state == "paused"):
         summary = f"{summary} {unfinished(entry, now)}"
     return Outlook(state, due, summary + _accepted_before(events, entry.schedule))
 
@@ -79,7 +79,9 @@ def _paused(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) ->
 def _resumed(standing: Standing, facts: Facts) -> str:
     """Say what follows when a paused schedule is resumed."""
     planned, now = standing.entry.progress.due, facts.now
-    if now < planned < NEVER:
+    after = unpaused(standing.entry)
+    is_overdue = after is not None and after.progress.wakes_at <= now
+    if now < planned < NEVER and not is_overdue:
         return f" It would fire at {format_instant(planned)}."
     resumed = if_resumed(standing.entry, now, facts.rules)
     hindered = hindrance(standing, facts, now) if resumed.is_now else None

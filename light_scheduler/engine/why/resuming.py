@@ -28,10 +28,14 @@ class Resumed(NamedTuple):
     is_now: bool = False
 
 
+def unpaused(entry: Entry) -> Entry | None:
+    """Return a paused schedule as it stands once it is resumed; None: nothing is left of it."""
+    return standing(entry.schedule, replace(entry.progress, paused=False, refusals=0, retry_at=None))
+
+
 def if_resumed(entry: Entry, now: int, rules: FiringRules) -> Resumed:
-    """Say what a paused schedule does if it is resumed at an instant (UTC epoch ms) at which its next firing is due."""
-    progress = replace(entry.progress, paused=False, refusals=0, retry_at=None)
-    left, turn = standing(entry.schedule, progress), None
+    """Say what a paused schedule does if it is resumed at an instant (UTC epoch ms)."""
+    left, turn = unpaused(entry), None
     for _ in range(MOST_TURNS):
         if left is None or left.progress.wakes_at > now:
             break

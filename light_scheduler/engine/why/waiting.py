@@ -65,13 +65,14 @@ def unfinished(entry: Entry, now: int) -> str:
     if awaited.until == NEVER:
         return f"{delivered}.{also}"
     left = f" (in {distance(awaited.until - now)})" if awaited.until > now else ""
-    then = _after_time_out(entry, awaited, now)
-    return f"{delivered} until {format_instant(awaited.until)}{left}. If it is not completed by then, it {then}.{also}"
+    resumed = " and the schedule is resumed" if entry.progress.paused else ""
+    then = f"If it is not completed by then{resumed}, it {_after_time_out(entry, awaited, now)}."
+    return f"{delivered} until {format_instant(awaited.until)}{left}. {then}{also}"
 
 
 def _after_time_out(entry: Entry, awaited: Awaited, now: int) -> str:
     schedule = entry.schedule
-    looked_at = max(awaited.until, entry.progress.retry_at or 0)
+    looked_at = max(awaited.until, entry.progress.retry_at or 0, now)
     if why_expired(schedule, awaited.due, looked_at) is not None:
         return f"expires: {time_to_live(schedule, awaited.due, now)}"
     waits = acknowledgement_of(schedule)

@@ -203,6 +203,12 @@ def test_what_is_pending_fires_next_or_waits_for_something(case: str) -> None:
 EVERY_HOUR: dict[str, Any] = {"trigger": FixedRate(HOUR, DUE)}
 TEN_MINUTES, HALF_PAST_TWO = DUE + 10 * MINUTE, DUE + 2 * HOUR + HOUR // 2
 LOOKBACK = FiringRules(lookback_minutes=5)
+IN_AN_HOUR: dict[str, Any] = {"paused": True, "due": DUE + HOUR}
+TIMED_OUT = {"awaited": (Awaited(DUE, 1, 1, DUE + MINUTE, DUE),)}
+DELIVERED_ONCE = (
+    f"Firing 1, attempt 1, was delivered at {MIDNIGHT}, and waits for its completion until 2026-01-01T00:01:00.000Z. "
+    "If it is not completed by then and the schedule is resumed,"
+)
 PAUSED: dict[str, tuple[Facts, str]] = {
     "a one-shot fires": (facts(TEN_MINUTES, pending({"paused": True})), "it fires at once."),
     "a one-shot expires": (
@@ -255,7 +261,32 @@ PAUSED: dict[str, tuple[Facts, str]] = {
                 acknowledgement=Acknowledgement(2 * HOUR, 2, "queue"),
             ),
         ),
-        "its firing waits for the completion of the one before.",
+        "its firing waits for the completion of the one before. Firing 1, attempt 1, was delivered at "
+        f"2025-12-31T23:00:00.000Z, and waits for its completion until {ONE} (in 50m). If it is not completed by then "
+        "and the schedule is resumed, it is delivered again, as attempt 2.",
+    ),
+    "a time-out is over before its next time": (
+        facts(TEN_MINUTES, pending(IN_AN_HOUR | TIMED_OUT, **EVERY_HOUR, acknowledgement=Acknowledgement(MINUTE, 2))),
+        f"it fires at once. {DELIVERED_ONCE} it is delivered again, as attempt 2.",
+    ),
+    "the last time-out is over before its next time": (
+        facts(TEN_MINUTES, pending(IN_AN_HOUR | TIMED_OUT, **EVERY_HOUR, acknowledgement=Acknowledgement(MINUTE, 1))),
+        f"it fires next at {ONE} (in 50m). {DELIVERED_ONCE} it becomes a dead letter.",
+    ),
+    "a time-out is over, and so is the time to live": (
+        facts(
+            TEN_MINUTES,
+            pending(IN_AN_HOUR | TIMED_OUT, **EVERY_HOUR, acknowledgement=Acknowledgement(MINUTE, 2), ttl=5 * MINUTE),
+        ),
+        f"it fires next at {ONE} (in 50m). {DELIVERED_ONCE} it expires: its time to live ended at "
+        "2026-01-01T00:05:00.000Z.",
+    ),
+    "a firing is queued, and the one before is completed": (
+        facts(
+            TEN_MINUTES,
+            pending(IN_AN_HOUR | {"queued": DUE}, **EVERY_HOUR, acknowledgement=Acknowledgement(2 * HOUR, 2, "queue")),
+        ),
+        "it fires at once.",
     ),
     "something is in the way": (
         facts(TEN_MINUTES, pending({"paused": True}), tenant=Tenant(name="acme", state=TenantState.PAUSED)),
@@ -269,6 +300,16 @@ def test_what_is_paused_past_its_time_tells_what_the_engine_would_do_if_it_were_
     known, told = PAUSED[case]
     said = outlook([ACCEPTED], known).summary
     assert said == f"It is paused, and does not fire until it is resumed. If it is resumed now, {told}"
+
+
+def test_what_is_paused_and_has_nothing_overdue_tells_when_it_would_fire_and_what_waits_for_its_completion() -> None:
+    waits = {"awaited": (Awaited(DUE, 1, 1, DUE + HOUR // 2, DUE),)}
+    entry = pending(IN_AN_HOUR | waits, **EVERY_HOUR, acknowledgement=Acknowledgement(HOUR // 2, 2))
+    assert outlook([ACCEPTED], facts(TEN_MINUTES, entry)).summary == (
+        f"It is paused, and does not fire until it is resumed. It would fire at {ONE}. Firing 1, attempt 1, was "
+        f"delivered at {MIDNIGHT}, and waits for its completion until 2026-01-01T00:30:00.000Z (in 20m). If it is not "
+        "completed by then and the schedule is resumed, it is delivered again, as attempt 2."
+    )
 
 
 def test_what_is_paused_in_its_window_tells_when_in_it() -> None:

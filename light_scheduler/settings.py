@@ -398,7 +398,11 @@ class Settings:
     )
     max_payload_bytes: int = _setting(1_000_000, read.integer(1, 100_000_000), "Maximum size of a payload.", "BYTES")
     max_id_bytes: int = _setting(
-        512, read.integer(1, 10_000), "Maximum length of a schedule id, in bytes of UTF-8.", "BYTES"
+        512,
+        read.integer(1, 10_000),
+        "Maximum length of the id of a new schedule, in bytes of UTF-8. Pending schedules with longer ids can still be "
+        "changed.",
+        "BYTES",
     )
     max_pending_per_partition: int = _setting(
         0,

@@ -41,6 +41,7 @@ _TOLD_AS = {
 
 def check_bulk(command: BulkCommand, now: int, limits: Limits) -> None:
     """Raise InvalidCommand, naming the field, for a command that could be carried out on no schedule."""
+    limits.check_id(command.id)
     limits.check(command)
     if isinstance(command, RescheduleCommand):
         begin(command, now)

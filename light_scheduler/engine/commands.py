@@ -48,6 +48,8 @@ def decide(command: Command, current: Entry | None, now: int, limits: Limits) ->
 
     Raises InvalidCommand for what must be rejected.
     """
+    if current is None:
+        limits.check_id(command.id)
     limits.check(command)
     if command.expected_version is not None and (conflict := _version_conflict(command, current)):
         return conflict

@@ -33,11 +33,13 @@ class Limits:
         """The topics that no firing may go to."""
         return self.internal_topics | self.answers_only
 
-    def check(self, command: Command) -> None:
-        """Raise InvalidCommand, naming the field, if a command passes a limit."""
-        id = command.id
+    def check_id(self, id: str) -> None:
+        """Raise InvalidCommand if an id is too long. That of a pending schedule may be, if the limit was lowered."""
         if len(id) * 4 > self.max_id_bytes and len(id.encode()) > self.max_id_bytes:
             raise InvalidCommand("schedule-id", f"is longer than {self.max_id_bytes} bytes")
+
+    def check(self, command: Command) -> None:
+        """Raise InvalidCommand, naming the field, if a command passes a limit, whatever its id."""
         if command.reply_to is not None and command.reply_to.topic in self.internal_topics:
             raise InvalidCommand(
                 "schedule-reply-topic",

@@ -75,6 +75,7 @@ def refusal_of(entry: Entry, limits: Limits) -> str | None:
         schedule.tenant, schedule.id, None, Once(0), schedule.target, schedule.payload, [], 0, 0, recorded_at=0
     )
     try:
+        limits.check_id(asked.id)
         limits.check(asked)
     except InvalidCommand as error:
         return str(error)

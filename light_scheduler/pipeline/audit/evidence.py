@@ -132,7 +132,9 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
             origin = MOVED if mark.partitions else b"%d:%d" % (mark.partition, mark.offset)
             record = as_sent(record, mark)
         command = _decoded(dialect, record)
-        limits.check(command)
+        limits.check(command)  # not its id: a longer one may be pending, and dead letters name those that were rejected
+        if len(command.id) > LONGEST_ID:
+            raise InvalidCommand("schedule-id", f"has more than {LONGEST_ID} characters")
         command = with_key_of(record, command)
     except InvalidCommand:
         envelope = dialect.salvage(record)

@@ -108,7 +108,7 @@ def _owners(rows: DataFrame, maker: RecordMaker, *, only_valid: bool = False) ->
 def is_valid(tenant: bytes, id: bytes, key: bytes, limits: Limits) -> bool:
     """Return whether a schedule can have this tenant and id: a cancel of another one would be a dead letter."""
     try:
-        limits.check(NATIVE.decode(Record(key, None, _headers(tenant, id, key), 0, 0, 0)))
+        limits.check_id(NATIVE.decode(Record(key, None, _headers(tenant, id, key), 0, 0, 0)).id)
     except InvalidCommand:
         return False
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -51,6 +52,13 @@ def control(name: ControlName, selection: Selection | None = None) -> ControlCom
 
 def part(selection: Selection, *, after: str = "", tenant: str = "acme", offset: int = OFFSET) -> BulkPart:
     return BulkPart(replace(control("cancel", selection), tenant=tenant, offset=offset), 1, 7, after)
+
+
+def test_a_bulk_command_changes_a_pending_schedule_whose_id_is_longer_than_the_limit() -> None:
+    limits = dataclasses.replace(NO_LIMITS, max_id_bytes=len("order-*"))
+    pending = entry("order-12")
+    check_bulk(control("pause"), AT - 1, limits)
+    assert decide_bulk(control("pause"), pending, AT - 1, limits).outcome is Outcome.PAUSED
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from light_scheduler.model import (
     Awaited,
     Command,
     ControlCommand,
+    ControlName,
     Entry,
     EventType,
     Once,
@@ -321,6 +322,15 @@ def test_ids_are_measured_in_bytes_not_in_characters(id: str) -> None:
         error = refusal(command)
         assert error.field == "schedule-id"
         assert "16 bytes" in error.reason
+
+
+@pytest.mark.parametrize("name", ["cancel", "pause", "resume", "trigger"])
+def test_a_pending_schedule_whose_id_is_longer_than_the_limit_can_still_be_changed(name: ControlName) -> None:
+    id = "x" * 17
+    pending = Entry(msgspec.structs.replace(PENDING.schedule, id=id), PENDING.progress)
+    command = ControlCommand(name, "acme", id, None, 3, 42, AT)
+    assert decided(command, pending).outcome not in (Outcome.REJECTED, Outcome.NOT_FOUND)
+    assert decided(schedule(id=id), pending).outcome is Outcome.UPDATED
 
 
 def test_a_payload_up_to_the_limit_is_taken_and_one_byte_more_refused() -> None:

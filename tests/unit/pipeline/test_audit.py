@@ -368,6 +368,23 @@ def test_a_command_without_a_target_has_that_of_its_tenant_or_is_rejected(ledger
     assert not explained(verdicts(ledger, end=M + 2 * HOUR))
 
 
+def test_a_schedule_whose_id_is_longer_than_a_new_limit_can_be_changed_and_no_other_is_accepted(
+    ledger: Ledger, verdicts: Verdicts
+) -> None:
+    ledger.send("pending", M, ("every", "1h"))
+    ledger.run(M)
+    ledger.limits = replace(ledger.limits, max_id_bytes=4)
+    ledger.send("pending", M + 1, ("command", "pause"))
+    ledger.send("pending", M + 2, ("every", "30m"))
+    ledger.send("pending", M + 3, ("command", "cancel"))
+    ledger.send("pending", M + 4, ("command", "cancel"))
+    ledger.send("other-one", M + 5, ("every", "1h"))
+    ledger.run(M + 6)
+    told = [decode_history(record.value).event for record in ledger.of(ledger.names.history)]
+    assert sorted(told) == ["cancelled", "paused", "rejected", "rejected", "scheduled", "updated"]
+    assert not explained(verdicts(ledger, end=M + HOUR))
+
+
 @pytest.mark.parametrize("is_told", [True, False], ids=["rejected", "passed over"])
 def test_a_rejected_command_for_many_schedules_is_ignored_by_none_of_them(
     is_told: bool, ledger: Ledger, verdicts: Verdicts

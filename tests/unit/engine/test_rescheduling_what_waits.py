@@ -94,6 +94,18 @@ def test_a_series_that_becomes_a_backoff_says_which_firings_it_gives_up() -> Non
     assert life.complete(FIRED, M + 2 * HOUR + 2 * MINUTE) is Outcome.NOT_FOUND
 
 
+@pytest.mark.parametrize(("new", "dues"), [(M + 90 * MINUTE, [FIRED, M + 90 * MINUTE]), (FIRED, [FIRED])])
+def test_a_single_firing_that_was_delivered_late_is_delivered_again_if_its_new_time_is_after_its_old_one(
+    new: int, dues: list[int]
+) -> None:
+    life = Life()
+    life.schedule(Once(FIRED), timeout=HOUR)
+    life.tick(M + 2 * HOUR)
+    life.reschedule(Once(new), M + 2 * HOUR + 1)
+    life.run(M + 2 * HOUR + MINUTE)
+    assert life.dues == dues
+
+
 @pytest.mark.parametrize("old", [Once(FIRED), Backoff((HOUR, HOUR))])
 @pytest.mark.parametrize("new", [Once(M + 4 * HOUR), Backoff((SECOND,))])
 def test_what_is_delivered_again_at_its_new_time_is_not_given_up(old: Timing, new: Timing) -> None:

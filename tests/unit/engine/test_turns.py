@@ -387,6 +387,10 @@ def test_a_consumer_that_never_completes_does_not_make_a_schedule_grow_for_ever(
     life.run(M + (MOST_AWAITED + 50) * SECOND)
     assert len(life.delivered) == MOST_AWAITED
     assert life.events.count("skipped") == 50
+    assert life.entry is not None
+    skipped = life.turn(life.entry.progress.wakes_at).skipped
+    assert skipped is not None
+    assert skipped.reason == "1000 firings before it are not completed"
 
 
 # -- fixed delay ------------------------------------------------------------------------------------------------------

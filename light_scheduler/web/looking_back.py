@@ -1,18 +1,22 @@
 """Looking back through a topic for the newest records of a kind, as far as one request may.
 
-The topic has no index, so its end is read piece by piece, each before the one that was read last. A request ends with
-enough matches, with as many records, bytes or processor time as it may take, or at the instant where the search ends;
-its cursor says where in each partition the next one goes on.
+The topic has no index, so its end is read piece by piece, each before the one that was read last: of each partition as
+much as brings all of them to the same instant. A request ends with enough matches, with as many records, bytes or
+processor time as it may take, or at the instant where the search ends; its cursor says where in each partition the next
+one goes on.
 """
 
 from __future__ import annotations
 
 import base64
 import heapq
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import islice, takewhile
+from math import inf
 from typing import Annotated, Generic, Protocol, TypeVar
 
 import msgspec
@@ -22,6 +26,7 @@ from light_scheduler.kafka.log_reader import Span
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire import CommandRecord
 
+from .piece_sizes import Reached, piece_sizes
 from .problems import RETRY_AFTER_S, ProblemError
 from .slices import LoopTime
 
@@ -152,7 +157,11 @@ async def look_back(
 
 
 class _Search(Generic[T]):
-    """How far a search has come in each partition."""
+    """How far a search has come in each partition. Timestamps are taken to grow with the offsets of a partition.
+
+    A match is held back as long as another partition may have a newer one that was not read. One that is still held
+    back in the end is read again by the next request.
+    """
 
     def __init__(self, extents: Mapping[int, Span], place: SearchPosition, now: int, limit: int) -> None:
         known = place.ends
@@ -163,51 +172,59 @@ class _Search(Generic[T]):
             for partition, span in extents.items()
         }
         self._oldest = dict.fromkeys(extents, now)
+        self._newest = 0
+        self._held: dict[int, deque[Match[T]]] = {partition: deque() for partition in extents}
         self._matches: list[Match[T]] = []
-        self._records = self._bytes = 0
+        self._records: Counter[int] = Counter()
+        self._bytes = 0
 
     def piece(self, size: int) -> dict[int, Span]:
-        """Return the spans to read next, about `size` offsets in all; none: the search, or the request, is over.
-
-        Each partition's part is as large as what is left of it, so all reach the same time at about the same moment.
-        """
-        left = {partition: span for partition, span in self._left.items() if span.start < span.end}
-        if len(self._matches) >= self._limit or self._records >= MOST_RECORDS or self._bytes >= MOST_BYTES:
+        """Return the spans to read next, about `size` offsets in all; none: the search, or the request, is over."""
+        left = self._unread()
+        room = MOST_RECORDS - self._records.total()
+        if not left or len(self._matches) >= self._limit or room <= 0 or self._bytes >= MOST_BYTES:
             return {}
-        total = sum(span.end - span.start for span in left.values())
-        size = min(size, MOST_RECORDS - self._records)
-        return {
-            partition: Span(max(span.start, span.end - max(1, size * (span.end - span.start) // total)), span.end)
+        reached = {
+            partition: Reached(
+                span.end - span.start, self._records[partition], max(0, self._newest - self._oldest[partition])
+            )
             for partition, span in left.items()
         }
+        sizes = piece_sizes(reached, min(size, room))
+        return {partition: Span(left[partition].end - part, left[partition].end) for partition, part in sizes.items()}
 
     def count(self, record: CommandRecord) -> None:
         """Note that a record was read."""
-        self._records += 1
+        self._records[record.partition] += 1
         self._bytes += len(record.value or b"")
         self._oldest[record.partition] = min(self._oldest[record.partition], record.timestamp)
+        self._newest = max(self._newest, record.timestamp)
 
     def add(self, spans: Mapping[int, Span], found: Mapping[int, list[Match[T]]]) -> None:
-        """Take the newest matches of a piece; where there are too many, the next request begins with the first left."""
+        """Take the matches of a piece, and find those that nothing unread can be newer than."""
         for partition, span in spans.items():
             self._left[partition] = self._left[partition]._replace(end=span.start)
-        newest_first = heapq.merge(
-            *(reversed(matches) for matches in found.values()), key=lambda match: match.timestamp, reverse=True
-        )
-        over: set[int] = set()
-        for match in newest_first:
-            if len(self._matches) < self._limit:
-                self._matches.append(match)
-            elif match.partition not in over:
-                over.add(match.partition)
-                self._left[match.partition] = self._left[match.partition]._replace(end=match.offset + 1)
-                self._oldest[match.partition] = match.timestamp
+            self._held[partition].extend(reversed(found[partition]))
+        read_from = max((self._oldest[partition] for partition in self._unread()), default=-inf)
+        certain = (takewhile(lambda match: match.timestamp >= read_from, held) for held in self._held.values())
+        newest_first = heapq.merge(*certain, key=lambda match: match.timestamp, reverse=True)
+        matches = [*islice(newest_first, self._limit - len(self._matches))]
+        for match in matches:
+            self._held[match.partition].popleft()
+        self._matches += matches
 
     def result(self) -> Found[T]:
         """Return what was found."""
-        left = {partition: span for partition, span in self._left.items() if span.start < span.end}
-        if not left:
-            return Found(self._matches, self._place.since, None)
+        oldest = {partition: self._oldest[partition] for partition in self._unread()}
         ends = {partition: span.end for partition, span in self._left.items()}
-        searched_from = max(self._place.since, *(self._oldest[partition] for partition in left))
+        for partition, held in self._held.items():
+            if held:
+                oldest[partition] = held[0].timestamp
+                ends[partition] = held[0].offset + 1
+        if not oldest:
+            return Found(self._matches, self._place.since, None)
+        searched_from = max(self._place.since, *oldest.values())
         return Found(self._matches, searched_from, SearchPosition(self._place.since, ends))
+
+    def _unread(self) -> dict[int, Span]:
+        return {partition: span for partition, span in self._left.items() if span.start < span.end}

@@ -129,6 +129,40 @@ async def test_a_long_history_is_read_in_rounds_and_says_how_far_it_was_read(
     assert [each["event"] for each in document["events"]] == ["scheduled"]
 
 
+async def test_the_last_event_counts_whichever_partition_has_more_records(workers: Any, cluster: Any) -> None:
+    for number in range(1_500):
+        at = NOW - 24 * HOUR + number * 57_000
+        if number in (1_380, 1_381):
+            record(cluster, ("scheduled", "cancelled")[number - 1_380], at)
+        else:
+            record(cluster, "fired", at, id="other")
+    for number in range(100):
+        at = NOW - 600_000 + number * 5_000
+        if number in (10, 20):
+            record(cluster, ("scheduled", "fired")[number // 20], at, partition=1)
+        else:
+            record(cluster, "fired", at, id="other", partition=1)
+    document = await workers[0].json(PATH)
+    assert document["complete"]
+    assert [each["event"] for each in document["events"]] == ["scheduled", "cancelled", "scheduled", "fired"]
+    assert document["state"] == "delivered"
+
+
+async def test_no_state_is_told_from_events_before_those_that_were_not_read(
+    workers: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking_back, "MOST_RECORDS", 10)
+    record(cluster, "scheduled", NOW - 3 * HOUR)
+    record(cluster, "cancelled", NOW - 2 * HOUR)
+    record(cluster, "scheduled", NOW - HOUR, partition=1)
+    for number in range(200):
+        record(cluster, "fired", NOW - 600_000 + number, id="other", partition=1)
+    document = await workers[0].json(PATH)
+    assert (document["complete"], document["events"]) == (False, [])
+    assert document["state"] == "unknown"
+    assert document["searched_from"] > NOW - HOUR
+
+
 def meanwhile(cluster: Any, monkeypatch: pytest.MonkeyPatch, *happen: Callable[[], None]) -> None:
     """Have something happen before each of the next times that a topic is opened."""
     waiting, opened = iter(happen), cluster.topics.Log.extents

@@ -5,6 +5,7 @@
     ├── FieldError              a part of what was asked for is wrong; names the field
     │   ├── InvalidCommand      ... of a command, which cannot be understood or is not allowed
     │   ├── TenantRulesError    ... of rules of a tenant: in `model.tenant_rules`
+    │   │   └── TenantWasDeleted    ... which has to be resumed first
     │   ├── TokenError          ... of a token of the HTTP API: in `access.tokens`
     │   └── QueryError          ... of a query: in `tables.views`
     ├── FormatError             bytes of ours that cannot be read

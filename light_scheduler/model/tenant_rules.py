@@ -45,6 +45,10 @@ class TenantRulesError(FieldError):
     """Rules cannot be as asked."""
 
 
+class TenantWasDeleted(TenantRulesError):
+    """A tenant that was deleted cannot be paused: that would undo its deletion."""
+
+
 class TenantState(StrEnum):
     """PAUSED: nothing fires, commands are carried out. DELETED: commands are rejected, all schedules are removed."""
 

@@ -17,6 +17,7 @@ from light_scheduler.model.tenant_rules import (
     TenantRules,
     TenantRulesError,
     TenantState,
+    TenantWasDeleted,
     check_tenant_name,
     check_tenant_rules,
 )
@@ -78,12 +79,17 @@ class TenantStore:
         return await self._change(name, changed)
 
     async def set_state(self, name: str, state: TenantState, *, by: Requester) -> Tenant:
-        """Pause, resume or delete a tenant, and return it. Raises TenantRulesError, BrokerError."""
+        """Pause, resume or delete a tenant, and return it. Raises TenantRulesError, BrokerError.
+
+        Raises TenantWasDeleted for a pause that would undo a deletion.
+        """
         check_tenant_name(name)
 
         def changed() -> Change:
-            now = self._clock.now()
-            event = change_record(name, state_change(name, self._before(name).state, state), by, now)
+            now, before = self._clock.now(), self._before(name).state
+            if (before, state) == (TenantState.DELETED, TenantState.PAUSED):
+                raise TenantWasDeleted("tenant", f"{name} was deleted, and a pause would undo that: resume it first")
+            event = change_record(name, state_change(name, before, state), by, now)
             return Change([state_record(name, StoredState(state, now, by.by))], event)
 
         return await self._change(name, changed)

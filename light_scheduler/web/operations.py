@@ -143,6 +143,17 @@ def _action_on_many(command: str, summary: str) -> Operation:
     )
 
 
+def _tenant_action(verb: str, summary: str, *problems: HTTPStatus) -> Operation:
+    return Operation(
+        f"/api/v1/tenants/{{tenant}}/{verb}",
+        f"{verb}_tenant",
+        summary,
+        TenantDocument,
+        problems=(HTTPStatus.BAD_REQUEST, *problems, HTTPStatus.SERVICE_UNAVAILABLE),
+        method="post",
+    )
+
+
 OPERATIONS = (
     Operation(
         "/api/v1/tenants/{tenant}/schedules",
@@ -366,22 +377,13 @@ OPERATIONS = (
         body=TenantRules,
         statuses=(HTTPStatus.OK, HTTPStatus.CREATED),
     ),
-    *(
-        Operation(
-            f"/api/v1/tenants/{{tenant}}/{verb}",
-            f"{verb}_tenant",
-            summary,
-            TenantDocument,
-            problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
-            method="post",
-        )
-        for verb, summary in (
-            ("pause", "Pause a tenant: its schedules do not fire until you resume it. Its commands still take effect."),
-            (
-                "resume",
-                "Resume a tenant that is paused, or undo its deletion. Schedules that were removed stay removed.",
-            ),
-        )
+    _tenant_action(
+        "pause",
+        "Pause a tenant: its schedules do not fire until you resume it. Its commands still take effect.",
+        HTTPStatus.CONFLICT,
+    ),
+    _tenant_action(
+        "resume", "Resume a tenant that is paused, or undo its deletion. Schedules that were removed stay removed."
     ),
     Operation(
         "/api/v1/tenants/{tenant}",

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from light_scheduler.errors import BrokerError
-from light_scheduler.model.tenant_rules import TenantRules, TenantRulesError, TenantState
+from light_scheduler.model.tenant_rules import TenantRules, TenantRulesError, TenantState, TenantWasDeleted
 from light_scheduler.tenants import TenantStore
 from light_scheduler.wire.fields import parse_tenant
 
@@ -84,6 +84,8 @@ def _name(request: web.Request) -> str:
 def _problems() -> Iterator[None]:
     try:
         yield
+    except TenantWasDeleted as error:
+        raise ProblemError(HTTPStatus.CONFLICT, str(error)) from None
     except TenantRulesError as error:
         raise ProblemError(
             HTTPStatus.BAD_REQUEST, str(error), parameter=error.field, type=ProblemType.INVALID_TENANT_RULES

@@ -13,7 +13,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.kafka import compacted
 from light_scheduler.kafka.compacted import Change
 from light_scheduler.model import HistoryEvent, Requester
-from light_scheduler.model.tenant_rules import TenantRules, TenantRulesError, TenantState
+from light_scheduler.model.tenant_rules import TenantRules, TenantRulesError, TenantState, TenantWasDeleted
 from light_scheduler.tenants import TenantStore
 from light_scheduler.wire import decode_history, history_key
 
@@ -117,6 +117,16 @@ async def test_the_history_tells_what_a_change_does_to_the_rules_that_somebody_e
     )
     assert (event.event, event.tenant, event.id, event.at) == ("changed", "shop", None, 1_800_000_000_000)
     assert (event.by, event.address) == ("one", "192.0.2.1")
+
+
+async def test_a_pause_does_not_undo_a_deletion_that_somebody_makes_at_the_same_time() -> None:
+    (other, written), (store, topic) = await followed(), await followed()
+    await other.set_state("shop", TenantState.DELETED, by=OTHER)
+    topic.meanwhile = written.entries
+    with pytest.raises(TenantWasDeleted, match="resume it first"):
+        await store.set_state("shop", TenantState.PAUSED, by=ONE)
+    assert topic.entries == written.entries
+    assert topic.told == []
 
 
 async def test_the_history_tells_of_each_state_and_of_rules_that_stay_as_they_are() -> None:

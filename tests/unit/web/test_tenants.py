@@ -47,6 +47,19 @@ async def test_only_a_tenant_that_was_not_there_is_created(workers: Any) -> None
     assert (await workers[1].ask("PUT", "/api/v1/tenants/stopped", 200, {"weight": 4}))["state"] == "paused"
 
 
+async def test_a_pause_does_not_undo_a_deletion(workers: Any) -> None:
+    await workers[0].ask("DELETE", SHOP, 200)
+    problem = await workers[1].ask("POST", f"{SHOP}/pause", 409)
+    assert problem["type"].endswith(":conflict")
+    assert "shop was deleted" in problem["detail"]
+    assert "resume it first" in problem["detail"]
+    assert workers[1].tenants.book.deleted == {"shop"}
+    for verb, state in (("resume", "active"), ("pause", "paused")):
+        assert (await workers[1].ask("POST", f"{SHOP}/{verb}", 200))["state"] == state
+    await workers[0].ask("DELETE", SHOP, 200)
+    assert (await workers[0].ask("DELETE", SHOP, 200))["state"] == "deleted"
+
+
 @pytest.mark.parametrize(
     ("path", "body", "parameter", "kind"),
     [

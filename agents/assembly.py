@@ -81,7 +81,7 @@ class Assembly:
         self.clients = KafkaClients(settings.connection, settings.transaction_timeout)
         self.targets = Targets(
             settings.connection,
-            settings.reserved_topics - settings.answer_topics,
+            settings.reserved_topics - settings.answer_topics - settings.states_topics,
             host.clock,
             Prober(settings.app_id, self.clients.coordinator),
             self.clients.promptness,

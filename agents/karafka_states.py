@@ -17,6 +17,7 @@ from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import started_producer, stop_producer
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.lane_state import LaneState
+from light_scheduler.model.topics import karafka_states_topic
 from light_scheduler.tables.days import days_of
 from light_scheduler.wire.dialects.karafka_state import (
     STATE_HEADERS,
@@ -24,7 +25,6 @@ from light_scheduler.wire.dialects.karafka_state import (
     PartitionState,
     State,
     encode_state,
-    states_topic,
 )
 
 LOOK_S = 1.0
@@ -100,7 +100,7 @@ class KarafkaStates(Service):
             last = _Published(lane, -1, now, "fresh", 0, 0)
         if state == last.state and now < last.again_at:
             return
-        topic = states_topic(lane.tp.topic)
+        topic = karafka_states_topic(lane.tp.topic)
         targets = lane.context.targets
         await targets.resolve({topic})
         if targets[topic].refusal is not None or lane.tp.partition >= targets[topic].partitions:
@@ -125,7 +125,7 @@ class KarafkaStates(Service):
             if self._producer is None:
                 self._producer = await started_producer(self._connection.aiokafka())
             await self._producer.send_and_wait(
-                states_topic(lane.tp.topic),
+                karafka_states_topic(lane.tp.topic),
                 encode_state(partition),
                 STATE_KEY,
                 partition=lane.tp.partition,

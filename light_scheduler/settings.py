@@ -25,7 +25,7 @@ from light_scheduler.durations import format_duration
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.model.delay import DelayRule, RuleError, check_rule
 from light_scheduler.model.tenant import MAX_WEIGHT, Shares
-from light_scheduler.model.topics import TopicNames
+from light_scheduler.model.topics import TopicNames, karafka_states_topic
 
 from . import setting_values as read
 from .setting_values import CommandsTopic
@@ -554,7 +554,13 @@ class Settings:
             {names.history, names.dead_letters, names.forecast, names.tenants, names.delays, names.delay_positions}
             | {names.loads}
             | {names.changelog(source.name) for source in self.inputs}
+            | self.states_topics
         )
+
+    @property
+    def states_topics(self) -> frozenset[str]:
+        """The internal topics that are for Karafka's Web UI: workers do without them."""
+        return frozenset(karafka_states_topic(source.name) for source in self.inputs if source.dialect == "karafka")
 
     @property
     def answers_only(self) -> frozenset[str]:

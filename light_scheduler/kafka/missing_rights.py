@@ -12,8 +12,8 @@ from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import DelayRule
+from light_scheduler.model.topics import karafka_states_topic
 from light_scheduler.settings import Settings
-from light_scheduler.wire.dialects.karafka_state import states_topic
 
 from .compacted import change_id
 from .fencing import ids_of
@@ -95,7 +95,7 @@ def needed_rights(
         needed[source.name] = ["Read", "Write"]
         needed[names.changelog(source.name)] = ["Read", "Write", "DescribeConfigs"]
         if source.dialect == "karafka":
-            needed[states_topic(source.name)] = ["Write"]
+            needed[karafka_states_topic(source.name)] = ["Write"]
     others: list[tuple[str, list[Operation]]] = [(topic, ["Write"]) for topic in targets]
     for rule in rules:
         others += [(rule.source, ["Read", "DescribeConfigs"]), (rule.target, ["Write"])]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from light_scheduler.model import CHANGELOG_LAG_MS
+from light_scheduler.model.topics import karafka_states_topic
 from light_scheduler.setting_values import COMPATIBLE_DIALECTS
 from light_scheduler.settings import Settings
-from light_scheduler.wire.dialects.karafka_state import states_topic
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -131,7 +131,7 @@ def _changelog(settings: Settings, name: str, commands: str, partitions: int, co
 
 def _karafka_states(settings: Settings, commands: str, partitions: int) -> TopicSpec:
     purpose = f"How far {commands} is dispatched, for Karafka's Web UI."
-    return replace(_compacted(settings, states_topic(commands), purpose, partitions), is_of_another=True)
+    return replace(_compacted(settings, karafka_states_topic(commands), purpose, partitions), is_of_another=True)
 
 
 def _kept_for(settings: Settings, name: str, purpose: str, retention_ms: int, reason: str) -> TopicSpec:

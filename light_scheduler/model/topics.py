@@ -8,6 +8,11 @@ CHANGELOG_LAG_MS = 60_000
 """How old a record of a changelog is before compaction removes others for it."""
 
 
+def karafka_states_topic(commands_topic: str) -> str:
+    """Name the topic in which Karafka's Web UI finds how far the scheduler of a commands topic is."""
+    return f"{commands_topic}_states"
+
+
 @dataclass(frozen=True)
 class TopicNames:
     """The topics of one application; `app_id` is their prefix."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from light_scheduler.kafka.rights import Right
+from light_scheduler.model.topics import karafka_states_topic
 from light_scheduler.settings import Settings
-from light_scheduler.wire.dialects.karafka_state import states_topic
 
 
 def worker_rights(settings: Settings, targets: Iterable[str] = ()) -> list[Right]:
@@ -24,7 +24,7 @@ def worker_rights(settings: Settings, targets: Iterable[str] = ()) -> list[Right
         if not source.name.startswith(prefix)
     ]
     rights += [
-        Right("topic", states_topic(source.name), ("Write",))
+        Right("topic", karafka_states_topic(source.name), ("Write",))
         for source in settings.inputs
         if source.dialect == "karafka" and not source.name.startswith(prefix)
     ]

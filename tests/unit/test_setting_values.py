@@ -169,6 +169,14 @@ class TestCommandsTopics:
         assert not settings.internal_topics & {"x-commands", "orders", "x-results", "x-idempotency"}
         assert settings.answers_only == {"x-idempotency"}
 
+    def test_no_schedule_and_no_delay_rule_may_aim_at_a_states_topic_of_karafka(self) -> None:
+        settings = load_settings({"app_id": "x", "commands_topics": "later:karafka,orders"}, environment={})
+        assert settings.states_topics == {"later_states"}
+        assert "later_states" in settings.internal_topics
+        assert "later_states" in settings.reserved_topics
+        with pytest.raises(ConfigurationError, match="later_states cannot be a commands topic: workers write to it"):
+            load_settings({"app_id": "x", "commands_topics": "later:karafka,later_states"}, environment={})
+
     @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
     def test_no_schedule_and_no_delay_rule_may_aim_at_a_topic_of_kafkas_own(self, topic: str) -> None:
         settings = load_settings({"app_id": "x"}, environment={})

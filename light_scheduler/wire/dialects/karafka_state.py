@@ -42,11 +42,6 @@ class PartitionState(NamedTuple):
     reloads: int
 
 
-def states_topic(commands_topic: str) -> str:
-    """Name the states topic of a commands topic."""
-    return f"{commands_topic}_states"
-
-
 def encode_state(state: PartitionState) -> bytes:
     """Return the value of a state's record; today is always among the days."""
     daily = {state.at // DAY_MS: 0, **state.daily}

@@ -3,7 +3,8 @@ from __future__ import annotations
 import json
 import zlib
 
-from light_scheduler.wire.dialects.karafka_state import DAY_MS, PartitionState, encode_state, states_topic
+from light_scheduler.model.topics import karafka_states_topic
+from light_scheduler.wire.dialects.karafka_state import DAY_MS, PartitionState, encode_state
 
 NEW_YEAR = 1_767_225_600_000
 DAY = NEW_YEAR // DAY_MS
@@ -23,4 +24,4 @@ def test_a_state_is_compressed_json_with_today_among_its_days() -> None:
 
 
 def test_a_states_topic_is_named_after_its_commands_topic() -> None:
-    assert states_topic("scheduled_messages") == "scheduled_messages_states"
+    assert karafka_states_topic("scheduled_messages") == "scheduled_messages_states"

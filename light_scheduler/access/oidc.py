@@ -8,6 +8,7 @@ from typing import Any
 import jwt
 
 from light_scheduler.connection.identity_provider import ALL_TENANTS, IdentityProvider
+from light_scheduler.model.tenant import TENANT_NAME
 
 from .identity import Identity, Role
 from .jwks import KeySet
@@ -94,7 +95,7 @@ def identity_of(claims: Mapping[str, Any], provider: IdentityProvider) -> Identi
     if not roles:
         raise TokenError("token", f"has no role: its claim {provider.role_claim} has no value that oidc_roles names")
     tenants = _values(claims, provider.tenant_claim)
-    bound = None if ALL_TENANTS in tenants else frozenset(tenants)
+    bound = None if ALL_TENANTS in tenants else frozenset(filter(TENANT_NAME.fullmatch, tenants))
     return Identity(f"oidc:{subject}", max(roles, key=list(Role).index), bound)
 
 

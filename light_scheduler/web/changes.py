@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
+from light_scheduler.access import Identity
 from light_scheduler.clock import Clock
 from light_scheduler.errors import FormatError
 from light_scheduler.kafka.log_reader import Span
@@ -66,7 +67,7 @@ class ChangeHandlers:
         tenant = None
         if parameters.tenant is not UNSET:
             refuse_hidden(request, tenant := checked("tenant", parse_tenant, parameters.tenant))
-        select = changes_of(tenant, request[IDENTITY].sees)
+        select = changes_of(tenant, request[IDENTITY])
         cursor = self._cursors.opened("changes", parameters.cursor)
         place = place_of(parameters.since, cursor, self._clock.now() - DAY_MS)
         async with self._searches.turn(), opened(self._logs, self._topic) as log:
@@ -79,11 +80,15 @@ class ChangeHandlers:
         return web.Response(body=msgspec.json.encode(page), content_type="application/json")
 
 
-def changes_of(tenant: str | None, sees: Callable[[str], bool]) -> Callable[[CommandRecord], HistoryEvent | None]:
-    """Return what finds changes among the records of the history: of all tenants that are seen, or of one (not None).
+def changes_of(tenant: str | None, identity: Identity) -> Callable[[CommandRecord], HistoryEvent | None]:
+    """Return what finds changes among the records of the history: of all tenants that an identity sees, or of one (not
+    None).
 
     The empty tenant, which stands for none and for several, is seen by who sees all.
     """
+
+    def is_seen(changed: str) -> bool:
+        return identity.tenants is None or (changed != "" and identity.sees(changed))
 
     def select(record: CommandRecord) -> HistoryEvent | None:
         if record.key is None or not record.key.endswith(_OF_NO_ID):
@@ -92,7 +97,7 @@ def changes_of(tenant: str | None, sees: Callable[[str], bool]) -> Callable[[Com
             event = decode_history(record.value)
         except FormatError:
             return None
-        is_asked_for = event.event is EventType.CHANGED and tenant in (None, event.tenant) and sees(event.tenant)
+        is_asked_for = event.event is EventType.CHANGED and tenant in (None, event.tenant) and is_seen(event.tenant)
         return event if is_asked_for else None
 
     return select

@@ -298,6 +298,8 @@ async def test_the_discovery_document_has_to_be_of_the_issuer(provider: Provider
         ({"scope": "clerk", "tenants": ["*", "a"]}, Role.READ, None),
         ({"scope": "clerk", "tenants": {"a": 1}}, Role.READ, frozenset()),
         ({"scope": "clerk", "tenants": ["a", 5, None]}, Role.READ, frozenset({"a"})),
+        ({"scope": "boss", "tenants": ["", " ", "a b", "a/b", "x" * 65, "a"]}, Role.ADMIN, frozenset({"a"})),
+        ({"scope": "boss", "tenants": ""}, Role.ADMIN, frozenset()),
     ],
 )
 def test_claims_are_roles_and_tenants(claims: dict[str, Any], role: Role, tenants: frozenset[str] | None) -> None:

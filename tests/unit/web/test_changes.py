@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from light_scheduler.access import Identity, Role
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Requester
-from light_scheduler.wire import change_record, decode_history, history_key
+from light_scheduler.web.changes import changes_of
+from light_scheduler.wire import UnsentRecord, change_record, decode_history, history_key
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000
@@ -97,6 +99,16 @@ async def test_who_administers_some_tenants_sees_the_changes_of_those_alone(clus
     await workers[0].ask("GET", f"{CHANGES}?tenant=c", 404, headers=some)
     for role in ("write", "read"):
         await workers[0].ask("GET", CHANGES, 403, headers=await bearer(cluster, role))
+
+
+def test_a_tenant_without_a_name_stands_for_all_and_is_seen_by_who_sees_all() -> None:
+    key, value = change_record("", "token x revoked", OPS, NOW)
+    record = UnsentRecord(key, value, [], NOW)
+    some = Identity("oidc:x", Role.ADMIN, frozenset({"", "a"}))
+    assert changes_of(None, some)(record) is None
+    found = changes_of(None, Identity("ops", Role.ADMIN))(record)
+    assert found is not None
+    assert found.reason == "token x revoked"
 
 
 async def test_changes_come_page_by_page_of_a_day_or_since_the_instant_that_is_named(

@@ -122,7 +122,15 @@ class TargetView(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     key: Annotated[str | None, Meta(description="The key as text; null if there is none, or if it is not UTF-8.")]
     key_base64: Annotated[str, Meta(description="The key, only if it is not UTF-8.")] | UnsetType = UNSET
-    partition: Annotated[int | None, Meta(description="Partition of the message; null: chosen by the key.")]
+    partition: Annotated[
+        int | None, Meta(description="Partition of the message; null: chosen by the partition key, else by the key.")
+    ]
+    partition_key: (
+        Annotated[str, Meta(description="Chooses the partition in place of the key, if given.")] | UnsetType
+    ) = UNSET
+    partition_key_base64: (
+        Annotated[str, Meta(description="The partition key, only if it is not UTF-8.")] | UnsetType
+    ) = UNSET
 
 
 class SourceView(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,6 +228,7 @@ def summary(entry: Entry, topic: str) -> ScheduleSummary:
     """Show a schedule of the commands topic `topic` as a row of a list."""
     schedule, progress, target = entry.schedule, entry.progress, entry.schedule.target
     key = None if target.key is None else Content.of(target.key)
+    partition_key = None if target.partition_key is None else Content.of(target.partition_key)
     return ScheduleSummary(
         tenant=schedule.tenant,
         id=schedule.id,
@@ -234,6 +243,8 @@ def summary(entry: Entry, topic: str) -> ScheduleSummary:
             key=None if key is None or key.text is UNSET else key.text,
             key_base64=UNSET if key is None else key.base64,
             partition=target.partition,
+            partition_key=UNSET if partition_key is None else partition_key.text,
+            partition_key_base64=UNSET if partition_key is None else partition_key.base64,
         ),
         labels=schedule.labels or {},
         priority=schedule.priority,

@@ -64,6 +64,10 @@ Deno.test("what was cancelled can be scheduled again as it was", () => {
   const series = againOf(detail({ trigger: { every: 5, mode: "fixed-rate" }, sequence: 7 }));
   assert.deepEqual(series?.trigger, { every: 5, mode: "fixed-rate", start: NOW });
   assert.equal(series && "on_past" in series, false);
+  const cron = { cron: "0 9 * * *", cron_dialect: "unix", timezone: "UTC", jitter: 5 };
+  assert.deepEqual(againOf(detail({ trigger: cron, state: "paused", due: null }))?.trigger, cron);
+  const target = { topic: "t", key: null, partition: null, partition_key: "k" };
+  assert.deepEqual(againOf(detail({ target }))?.target, { topic: "t", key: null, partition_key: "k", headers: {} });
 });
 
 Deno.test("what would come back differently cannot be undone", () => {
@@ -73,6 +77,18 @@ Deno.test("what would come back differently cannot be undone", () => {
   assert.equal(againOf(detail({ headers: [text, text] })), null);
   assert.equal(againOf(detail({ awaiting: [{}] })), null);
   assert.equal(againOf(detail({ trigger: { every: 5, max_firings: 9 }, sequence: 2 })), null);
+  const target = { topic: "t", key: null, partition: null, partition_key_base64: "/w==" };
+  assert.equal(againOf(detail({ target })), null);
+});
+
+Deno.test("a series whose next planned time is not known cannot be undone", () => {
+  for (const mode of ["fixed-rate", "fixed-delay"]) {
+    assert.equal(againOf(detail({ trigger: { every: 5, mode }, state: "paused", due: null })), null);
+    assert.equal(againOf(detail({ trigger: { every: 5, mode, jitter: 2 } })), null);
+  }
+  for (const sequence of [1, 2]) {
+    assert.equal(againOf(detail({ trigger: { backoff: { intervals: [5, 9] } }, sequence })), null);
+  }
 });
 
 Deno.test("only writers and admins may change schedules", () => {

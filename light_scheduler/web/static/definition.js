@@ -44,8 +44,9 @@ export function labelsOf(text) {
 
 /**
  * Return the command that schedules again what was cancelled, or null if that would not be the same: headers that are repeated or are not
- * text, firings that wait for their completion, or a series that counts its firings and has begun. Once its time is over, a one-shot is
- * rejected: it would fire at once.
+ * text, a partition key that is not text, firings that wait for their completion, a series that counts its firings and has begun, a
+ * backoff, and a series of intervals that is paused or has a jitter, whose next planned time is not known here. Once its time is over, a
+ * one-shot is rejected: it would fire at once.
  * @param {ScheduleDetail} found
  */
 export function againOf(found) {
@@ -55,16 +56,19 @@ export function againOf(found) {
     value === null || value.text !== undefined ? [[name, value === null ? null : value.text]] : []
   );
   const isWhole = texts.length === headers.length && new Set(headers.map(({ name }) => name)).size === headers.length;
-  const countsFirings = trigger.max_firings !== undefined || trigger.backoff !== undefined;
-  if (!isWhole || awaiting.length || (countsFirings && sequence > 1)) return null;
+  const hasCounted = trigger.max_firings !== undefined && sequence > 1;
+  const isEvery = trigger.every !== undefined;
+  const isGridUnknown = isEvery && (found.due === null || trigger.jitter !== undefined);
+  if (!isWhole || target.partition_key_base64 !== undefined || awaiting.length) return null;
+  if (hasCounted || trigger.backoff !== undefined || isGridUnknown) return null;
   const { acknowledgement: completion } = found;
-  const isRate = trigger.every !== undefined && found.due !== null;
   return {
-    trigger: isRate ? { ...trigger, start: found.due } : trigger,
+    trigger: isEvery ? { ...trigger, start: found.due } : trigger,
     target: {
       topic: target.topic,
       ...(target.key_base64 === undefined ? { key: target.key } : { key_base64: target.key_base64 }),
       ...(target.partition === null ? {} : { partition: target.partition }),
+      ...(target.partition_key === undefined ? {} : { partition_key: target.partition_key }),
       headers: Object.fromEntries(texts),
     },
     payload: found.payload === null ? null : payload,

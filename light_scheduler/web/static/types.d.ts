@@ -46,7 +46,14 @@ export interface Schedule {
   sequence: number;
   attempt: number;
   trigger: Trigger;
-  target: { topic: string; key: string | null; key_base64?: string; partition: number | null };
+  target: {
+    topic: string;
+    key: string | null;
+    key_base64?: string;
+    partition: number | null;
+    partition_key?: string;
+    partition_key_base64?: string;
+  };
   labels: Record<string, string>;
   priority: number;
   ttl: number | null;

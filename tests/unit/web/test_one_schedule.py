@@ -100,6 +100,17 @@ async def test_keys_lose_nothing(cluster: Any, workers: Any, key: bytes | None, 
     assert (await get(workers[1], "a"))["target"] == {"topic": "out", "partition": None, **shown}
 
 
+@pytest.mark.parametrize(
+    ("key", "shown"), [(b"", {"partition_key": ""}), (b"\xff", {"partition_key_base64": "/w=="}), (None, {})]
+)
+async def test_a_key_that_chooses_the_partition_is_shown(
+    cluster: Any, workers: Any, key: bytes | None, shown: dict[str, Any]
+) -> None:
+    cluster.put("a", target=Target("out", partition_key=key))
+    document = await get(workers[1], "a")
+    assert document["target"] == {"topic": "out", "key": None, "partition": None, **shown}
+
+
 async def test_an_unknown_id_is_not_found(workers: Any) -> None:
     problem = await get(workers[0], "nothing", status=404)
     assert problem["title"] == "Not Found"

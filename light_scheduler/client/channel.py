@@ -21,7 +21,7 @@ from light_scheduler.model import ReplyTo, Result
 from .awaited_results import Answers, Expected
 from .bulk import BulkSender, Failed
 from .commands import CommandToSend
-from .errors import NotDelivered, ResultTimeout
+from .errors import NotAcknowledged, NotDelivered, ResultTimeout
 from .questions import Question
 from .reading import Reader
 from .receipt import Receipt, Unanswered
@@ -124,7 +124,10 @@ class Channel:
             raise NotDelivered([(command.tenant, command.id) for command in left], self._close_timeout)
 
     async def send(self, command: CommandToSend, timeout: float) -> Receipt:
-        """Send a command; return once the broker has it. Raises BrokerError, InvalidCommand if it is too large."""
+        """Send a command; return once the broker has it.
+
+        Raises BrokerError (NotAcknowledged if it may still be sent), InvalidCommand if it is too large.
+        """
         return await self._send(command, self._deadline(timeout))
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
@@ -212,13 +215,20 @@ class Channel:
             if not command.or_by_key:
                 raise BrokerError(f"topic {topic} has no partition {command.partition}")
             command = command._replace(partition=None)
-        with broker_errors(f"cannot send the command for {command.tenant}/{command.id}"):
-            async with asyncio.timeout_at(deadline):
-                acknowledged = await self._producer.send(
-                    topic, command.value, command.key, partition=command.partition, headers=command.headers
-                )
-                self._unacknowledged.add(acknowledged, [command])
-                record = await asyncio.shield(acknowledged)
+        doing = f"cannot send the command for {command.tenant}/{command.id}"
+        acknowledged: asyncio.Future[Any] | None = None
+        with broker_errors(doing):
+            try:
+                async with asyncio.timeout_at(deadline):
+                    acknowledged = await self._producer.send(
+                        topic, command.value, command.key, partition=command.partition, headers=command.headers
+                    )
+                    self._unacknowledged.add(acknowledged, [command])
+                    record = await asyncio.shield(acknowledged)
+            except TimeoutError as error:
+                if acknowledged is None:
+                    raise
+                raise NotAcknowledged(f"{doing}: the broker did not answer in time", acknowledged) from error
         log.debug(
             "command for %s/%s sent to %s, partition %d, offset %d",
             *(command.tenant, command.id, topic, record.partition, record.offset),

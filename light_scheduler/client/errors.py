@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from light_scheduler.errors import BrokerError, ClientError
 from light_scheduler.model import Result
 
@@ -25,6 +28,17 @@ class CommandRefused(ClientError):
         where = f" ({result.field})" if result.field else ""
         super().__init__(f"{result.command} {result.tenant}/{result.id}: {result.outcome}{where}: {result.reason}")
         self.result = result
+
+
+class NotAcknowledged(BrokerError):
+    """The broker has not acknowledged a command in time: it may be in the log, or may still be sent.
+
+    `acknowledged` has its place in the end. It is the producer's: wait for it with a shield or with `asyncio.wait`.
+    """
+
+    def __init__(self, reason: str, acknowledged: asyncio.Future[Any]) -> None:
+        super().__init__(reason)
+        self.acknowledged = acknowledged
 
 
 class NotDelivered(BrokerError):

@@ -52,7 +52,8 @@ class Sender(Protocol):
     """Sends commands, one after another."""
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
-        """Send a command without waiting for its result. Raises BrokerError."""
+        """Send a command without waiting for its result. Raises BrokerError: NotAcknowledged if it may still be
+        sent."""
         ...
 
 

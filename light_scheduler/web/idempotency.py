@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from light_scheduler.client import Receipt
 from light_scheduler.client.channel import no_answer
 from light_scheduler.client.commands import CommandToSend
+from light_scheduler.client.errors import NotAcknowledged
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import ReplyTo, Result
@@ -24,11 +25,15 @@ from light_scheduler.wire.idempotency import ClaimMade, CommandSent, claim_recor
 from .command_channel import MOST_WAITING, Commands, Sender, TooManyWaitingError
 from .idempotency_claims import Claim
 from .idempotency_log import ClaimLog
+from .late_commands import LateCommand, LateCommands
 from .requested import Requested
 from .shares import HOLDER, Shares
 
 BEHIND_S = 1.0
 """How far a worker may be behind in what the others have answered (s), without a request that comes again noticing."""
+
+LATE_TIMEOUT_S = 10.0
+"""How long Kafka may take for a record about a late command, before the next one is thought of."""
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +74,7 @@ class Idempotency:
         self._clock = clock
         self._log = ClaimLog(lambda timeout_s: commands.follow(topic, timeout_s))
         self._waiting = Shares(MOST_WAITING)
+        self._late = LateCommands(self._write_late)
 
     async def known(self, attempt: Attempt, timeout_s: float) -> Claim | None:
         """Return the claim of an earlier request, as far as this worker has read; None: it may have to be claimed.
@@ -88,7 +94,8 @@ class Idempotency:
         return self._commands.place()
 
     async def claim(self, sender: Sender, attempt: Attempt, id: str, timeout_s: float) -> Claim:
-        """Claim a key for a schedule id; return the claim that counts. If its owner is another, that is no error.
+        """Claim a key for a schedule id, in `timeout_s`; return the claim that counts. If its owner is another, that is
+        no error.
 
         Raises KeyReusedError, TooManyKeysError, TooManyWaitingError, BrokerError.
         """
@@ -96,10 +103,11 @@ class Idempotency:
             raise TooManyKeysError
         if not self._waiting.has_room(HOLDER.get()):
             raise TooManyWaitingError
+        deadline = asyncio.get_running_loop().time() + timeout_s
         made = ClaimMade(attempt.fingerprint, id, attempt.tenant)
         offset = (await self._write(sender, attempt, attempt.name, made, timeout_s)).offset
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout_at(deadline):
                 await self._log.until(lambda: self._log.reached >= offset)
         except TimeoutError:
             raise BrokerError("the idempotency topic cannot be read in time") from None
@@ -111,12 +119,19 @@ class Idempotency:
     async def send(
         self, sender: Sender, attempt: Attempt, claim: Claim, command: Requested, timeout_s: float
     ) -> Receipt:
-        """Send the command of a claim that this attempt owns. Raises BrokerError."""
+        """Send the command of a claim that this attempt owns. Raises BrokerError.
+
+        One that may still be sent after that keeps the claim, and is recorded as sent then.
+        """
         reply_to = ReplyTo(self._topic, claim.request_id.encode())
-        receipt = await sender.send(lambda _: command.record(reply_to), timeout_s)
+        try:
+            receipt = await sender.send(lambda _: command.record(reply_to), timeout_s)
+        except NotAcknowledged as error:
+            self._late.follow(LateCommand(attempt.tenant, attempt.name, claim, error.acknowledged))
+            raise
         sent = CommandSent(receipt.partition, receipt.offset)
         try:
-            await self._write(sender, attempt, claim.request_id, sent, timeout_s)
+            await self._write(sender, attempt, claim.request_id, sent, max(timeout_s, BEHIND_S))
         except BrokerError as error:
             # The command's result will say the same, unless that takes longer than a claim is waited for.
             log.warning("cannot record that the command of an idempotency key was sent: %s", error)
@@ -149,14 +164,22 @@ class Idempotency:
 
     async def close(self) -> None:
         """Read no more. Requests that still wait get a BrokerError."""
+        await self._late.close()
         await self._log.close()
 
     async def _write(
         self, sender: Sender, attempt: Attempt, request_id: str, event: ClaimMade | CommandSent, timeout_s: float
     ) -> Receipt:
-        key, value, headers = claim_record(request_id, event)
-        record = CommandToSend(attempt.tenant, request_id, key, value, headers, self._topic, 0)
+        record = self._record(attempt.tenant, request_id, event)
         return await sender.send(lambda _: record, timeout_s)
+
+    async def _write_late(self, tenant: str, request_id: str, event: ClaimMade | CommandSent) -> Receipt:
+        record = self._record(tenant, request_id, event)
+        return await self._commands.send(lambda _: record, LATE_TIMEOUT_S)
+
+    def _record(self, tenant: str, request_id: str, event: ClaimMade | CommandSent) -> CommandToSend:
+        key, value, headers = claim_record(request_id, event)
+        return CommandToSend(tenant, request_id, key, value, headers, self._topic, 0)
 
 
 def _of_same_request(claim: Claim, attempt: Attempt) -> Claim:

@@ -24,7 +24,8 @@ KEPT_MS = 3_600_000
 """How long a key stands for the request that came with it first."""
 
 ABANDONED_MS = 120_000
-"""A claim of this age whose command was not sent never will be: its worker is gone. Longer than a request may last."""
+"""A claim of this age whose command was not sent never will be: its worker is gone. It is longer than the longest wait
+of a request, the look-ups before its command is sent, and the time until its claim is renewed."""
 
 COUNTED_FOR_MS = 1_000
 """How long a count of what has expired is used: it can take some 50 ms."""
@@ -34,7 +35,8 @@ _CHANGED_NOTHING = (Outcome.REJECTED, Outcome.CONFLICT)
 
 @dataclass(slots=True)
 class Claim:
-    """The request that carries a key out. `owner` is the claim that does so: the first, or one that took it over.
+    """The request that carries a key out. `owner` is the claim that does so: the first, or one that took it over. `at`
+    is when it was made, or renewed last.
 
     `request_id` is that of the first claim, so that the result of its command counts, however late. `id` is the
     schedule's. `sent` is None as long as the command may not be in its topic.
@@ -108,7 +110,7 @@ class Claims:
             self._forget(hash)
             self._shares.take(made.tenant)
             self._by_hash[hash] = Claim(request_id, request_id, made.fingerprint, made.id, made.tenant, at)
-        elif claim.is_abandoned(at) and claim.fingerprint == made.fingerprint:
+        elif request_id == claim.owner or (claim.is_abandoned(at) and claim.fingerprint == made.fingerprint):
             claim.owner, claim.at = request_id, at
             self._by_hash.move_to_end(hash)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -21,6 +22,9 @@ from .requested import MakeHeaders, Requested, requested
 from .send_parameters import SendParameters
 
 LONGEST_KEY = 255
+
+LEAST_S = 0.001
+"""What is left to send a command whose key took all the time: it may be acknowledged in time all the same."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +97,16 @@ class Submissions:
         self, attempt: Attempt, submission: Submission, placed: Requested, timeout_s: float
     ) -> tuple[Claim, Receipt | None]:
         """Return the claim that counts, and the receipt of its command; None: another request sends it, or has."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
         with self._idempotency.place() as sender:
             claim = await self._idempotency.claim(sender, attempt, placed.id, timeout_s)
             if claim.owner != attempt.name or claim.sent is not None or claim.result is not None:
                 return claim, None
             if claim.id != placed.id:  # that of a request whose worker is gone
                 placed = submission.under(claim.id)
-            return claim, await self._idempotency.send(sender, attempt, claim, placed, timeout_s)
+            left_s = max(deadline - loop.time(), LEAST_S)
+            return claim, await self._idempotency.send(sender, attempt, claim, placed, left_s)
 
     async def _answer(self, claim: Claim, submission: Submission, parameters: SendParameters) -> web.Response:
         await self._idempotency.settle(claim, parameters.timeout_s, needs_result=parameters.wait)

@@ -6,7 +6,7 @@
     result              header `schedule-correlation-id`: request id; key and value as in the results topic
 
 A request id is `{hash}:{32 hex digits made up by its claim}`. Lanes write results: the topic is the reply topic of the
-command. Claims and marks are outside of any transaction.
+command. Claims and marks are outside of any transaction. The owner of a key renews its claim with the same record.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import pytest
 from light_scheduler.client import NotDelivered, Receipt, SchedulerClient, Unanswered
 from light_scheduler.client.channel import Channel, ChannelTopics
 from light_scheduler.client.commands import CommandToSend, schedule_command
+from light_scheduler.client.errors import NotAcknowledged
 from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.model import ReplyTo
 from light_scheduler.wire import partition_for
@@ -161,6 +162,17 @@ async def test_closing_waits_for_acknowledgements_that_come_after_their_time() -
     with pytest.raises(BrokerError, match="did not answer in time"):
         await channel.send(command("order-1"), 0.01)
     asyncio.get_running_loop().call_soon(producer.sent[0].set_result, SimpleNamespace(partition=0, offset=0))
+    await channel.close()
+
+
+async def test_who_gives_up_waiting_can_learn_where_the_command_went() -> None:
+    producer = Producer(silent={0, 1, 2, 3})
+    channel = channel_over(producer, close_timeout=0.01)
+    with pytest.raises(NotAcknowledged, match="default/order-1: the broker did not answer in time") as caught:
+        await channel.send(command("order-1"), 0.01)
+    producer.sent[0].set_result(SimpleNamespace(partition=3, offset=41))
+    place = await caught.value.acknowledged
+    assert (place.partition, place.offset) == (3, 41)
     await channel.close()
 
 

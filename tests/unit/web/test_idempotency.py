@@ -7,11 +7,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from aiokafka.errors import KafkaError
+from support.waiting import eventually
 
+from light_scheduler.client import Receipt
+from light_scheduler.client.channel import CONNECT_TIMEOUT_S
+from light_scheduler.client.errors import NotAcknowledged
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Outcome, Result
-from light_scheduler.web import idempotency, idempotency_claims
+from light_scheduler.web import idempotency, idempotency_claims, late_commands
 from light_scheduler.web.command_channel import MOST_WAITING
+from light_scheduler.web.send_parameters import LONGEST_WAIT_S
 from light_scheduler.wire import encode_result, result_headers
 from light_scheduler.wire.idempotency import CLAIM, SENT
 
@@ -179,6 +185,75 @@ async def test_a_request_whose_worker_is_gone_is_carried_out_by_the_next_under_t
     monkeypatch.undo()
     assert await send(workers[0], ONCE, 201) == answer
     assert sent(workers) == 1
+
+
+def acknowledge_late(worker: Any, monkeypatch: pytest.MonkeyPatch) -> asyncio.Future[Any]:
+    """Have a worker's requests give up a command that is acknowledged, or fails, as the future says."""
+    write, acknowledged = worker.commands.write, asyncio.get_running_loop().create_future()
+
+    async def gives_up(make: Any, timeout: float) -> Any:
+        if make(None).topic is None:
+            raise NotAcknowledged("the broker did not answer in time", acknowledged)
+        return await write(make, timeout)
+
+    monkeypatch.setattr(worker.commands, "write", gives_up)
+    return acknowledged
+
+
+async def test_a_command_that_may_still_be_sent_keeps_its_key_and_is_recorded_once_it_was(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_commands, "RENEW_S", 0.01)
+    monkeypatch.setattr(idempotency, "BEHIND_S", 60.0)
+    acknowledged = acknowledge_late(workers[0], monkeypatch)
+    await send(workers[0], ONCE, 503)
+    records = cluster.idempotency.records
+    for _ in range(3):
+        cluster.clock.advance(100_000)
+        await eventually(lambda: records[-1].timestamp == cluster.clock.now(), what="a claim that is renewed")
+        assert (await send(workers[1], ONCE, 409, query="?timeout=50ms"))["type"] == IN_USE
+    acknowledged.set_result(Receipt("default", "x", 3, 41))
+    receipt = await send(workers[1], ONCE, 202, query="?wait=false")
+    assert (receipt["partition"], receipt["offset"]) == (3, 41)
+    cluster.clock.advance(120_001)
+    assert await send(workers[0], ONCE, 202, query="?wait=false") == receipt
+    assert sent(workers) == 0
+
+
+async def test_a_command_that_the_producer_gives_up_frees_its_key(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    acknowledged = acknowledge_late(workers[0], monkeypatch)
+    await send(workers[0], ONCE, 503)
+    acknowledged.set_exception(KafkaError("the record is too old"))
+    await eventually(lambda: "was not sent: KafkaError: the record is too old" in caplog.text)
+    cluster.clock.advance(120_000)
+    assert (await send(workers[1], ONCE, 409, query="?timeout=50ms"))["type"] == IN_USE
+    cluster.clock.advance(1)
+    await send(workers[1], ONCE, 201)
+    assert sent(workers) == 1
+
+
+async def test_a_key_and_its_command_have_the_time_of_one_request_together(
+    workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, given = workers[0].commands.write, list[float]()
+
+    async def noted(make: Any, timeout: float) -> Any:
+        given.append(timeout)
+        return await write(make, timeout)
+
+    monkeypatch.setattr(workers[0].commands, "write", noted)
+    await send(workers[0], ONCE, 201, query="?timeout=40s")
+    claim_s, command_s, _ = given
+    assert claim_s == 40
+    assert 0 < command_s < 40
+
+
+def test_a_request_and_its_claims_renewal_are_over_before_the_claim_is_taken_for_abandoned() -> None:
+    look_ups_s = 4 * CONNECT_TIMEOUT_S  # of the topic, and of a partition that it may have got since
+    longest_s = LONGEST_WAIT_S + look_ups_s + late_commands.RENEW_S
+    assert longest_s * 1_000 < idempotency_claims.ABANDONED_MS
 
 
 async def test_a_mark_that_cannot_be_written_costs_nobody_the_answer(

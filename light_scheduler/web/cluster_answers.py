@@ -35,7 +35,7 @@ TOTAL_TIMEOUT_S = 3.0
 """A worker that is slower than this counts as absent, so that it does not hold up the answer for long."""
 
 GRACE_S = 0.1
-"""How long a schedule that was found waits for workers that have not answered yet: a frozen one holds nothing up."""
+"""How long a schedule that was found waits for workers that have not answered yet: a frozen one delays no reader."""
 
 
 class HasLanes(Protocol):
@@ -117,9 +117,11 @@ class ClusterAnswers:
             shares, failures = _collected(asked)
         return Whole(shares, _claims(owners, shares)), _missing(owners, shares, failures)
 
-    async def find(self, own: Coroutine[Any, Any, OwnMatches], path: str) -> ScheduleDetail | None:
+    async def find(
+        self, own: Coroutine[Any, Any, OwnMatches], path: str, *, to_change: bool = False
+    ) -> ScheduleDetail | None:
         """Return the schedule that a path names, or None. Several of one id: the one that was accepted last, of those
-        that come within `GRACE_S` of the first.
+        that come within `GRACE_S` of the first; `to_change` one of them, of those of all workers that answer at all.
 
         Raises ProblemError naming the partitions that are missing, if it was not found in the others.
         """
@@ -128,9 +130,8 @@ class ClusterAnswers:
             waiting: set[asyncio.Task[OwnMatches | str]] = set(asked.values())
             found: list[ScheduleDetail] = []
             while waiting:
-                done, waiting = await asyncio.wait(
-                    waiting, timeout=GRACE_S if found else None, return_when=asyncio.FIRST_COMPLETED
-                )
+                grace_s = GRACE_S if found and not to_change else None
+                done, waiting = await asyncio.wait(waiting, timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
                 if not done:
                     break
                 answers = [task.result() for task in done]

@@ -316,7 +316,8 @@ class Handlers:
         return await own_matches(await caught_up(self._worker.lanes), tenant, id)
 
     async def _find(self, request: web.Request, tenant: str, id: str) -> ScheduleDetail | None:
-        return await self._cluster(request).find(self._own_matches(tenant, id), schedule_path(tenant, id))
+        own = self._own_matches(tenant, id)
+        return await self._cluster(request).find(own, schedule_path(tenant, id), to_change=True)
 
     def _cluster(self, request: web.Request) -> ClusterAnswers:
         return ClusterAnswers(self._worker.peers, self._worker.topics, request.app[PEER_CLIENT])

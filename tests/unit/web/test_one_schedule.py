@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -9,6 +10,8 @@ import pytest
 from yarl import URL
 
 from light_scheduler.model import Target
+from light_scheduler.web import cluster_answers, handlers
+from light_scheduler.web.own_answers import own_matches
 
 ONE = "/api/v1/tenants/default/schedules/"
 NOW = 1_800_000_000_000
@@ -130,6 +133,36 @@ async def test_of_several_keys_with_one_id_the_last_accepted_is_shown(cluster: A
     for partition, accepted_at in ((0, NOW), (1, NOW + 9), (2, NOW + 5)):
         cluster.put("a", partition=partition, accepted_at=accepted_at)
     assert (await get(workers[0], "a"))["source"]["partition"] == 1
+
+
+@pytest.mark.parametrize(("method", "action"), [("DELETE", ""), ("POST", "/pause")])
+async def test_a_change_waits_for_slower_workers_to_act_on_the_last_accepted(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch, method: str, action: str
+) -> None:
+    monkeypatch.setattr(cluster_answers, "GRACE_S", 0.0)
+    cluster.put("a", partition=0, accepted_at=NOW)
+    cluster.put("a", partition=1, accepted_at=NOW + 9)
+    asked, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def slow_in_one(lanes: Any, tenant: str, id: str) -> Any:
+        if (TOPIC, 1) in lanes.tables():
+            asked.set()
+            await goes_on.wait()
+        return await own_matches(lanes, tenant, id)
+
+    monkeypatch.setattr(handlers, "own_matches", slow_in_one)
+    changed = asyncio.create_task(workers[0].ask(method, f"{ONE}a{action}", 200))
+    await asked.wait()
+    assert (await get(workers[0], "a"))["source"]["partition"] == 0, "a reader does not wait so long"
+    assert not changed.done()
+    goes_on.set()
+    assert (await changed)["partition"] == 1
+
+
+async def test_a_change_of_what_is_found_waits_for_no_worker_that_is_down(cluster: Any, workers: Any) -> None:
+    cluster.put("a", partition=0)
+    await workers[1].stop()
+    assert (await workers[0].ask("DELETE", f"{ONE}a", 200))["outcome"] == "cancelled"
 
 
 async def test_what_is_not_found_is_unknown_while_a_worker_is_down(cluster: Any, workers: Any) -> None:

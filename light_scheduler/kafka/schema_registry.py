@@ -31,10 +31,11 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Question:
-    """A schema that is being looked up: who waits for it, and why there is no answer yet."""
+    """A schema that is being looked up: who waits for it, who for trouble, and why there is no answer yet."""
 
     asking: asyncio.Task[None]
     callbacks: set[Callable[[], None]] = field(default_factory=set)
+    on_trouble: set[Callable[[], None]] = field(default_factory=set)
     trouble: str | None = None
 
 
@@ -55,11 +56,17 @@ class SchemaRegistry:
         self._open: dict[int, _Question] = {}
         self._warned_at: float | None = None  # of trouble, if there is any (monotonic, s)
 
-    def ask_for(self, id: int, callback: Callable[[], None]) -> None:
-        """Look a schema up; call `callback` when it is known whether there is one."""
+    def ask_for(self, id: int, callback: Callable[[], None], on_trouble: Callable[[], None] | None = None) -> None:
+        """Look a schema up; call `callback` when it is known whether there is one.
+
+        Call `on_trouble` when the first attempt fails, from when on `trouble_with` says why.
+        """
         if id not in self._open:
             self._open[id] = _Question(asyncio.create_task(self._look_up(id), name=f"schema {id}", context=Context()))
-        self._open[id].callbacks.add(callback)
+        question = self._open[id]
+        question.callbacks.add(callback)
+        if on_trouble is not None:
+            question.on_trouble.add(on_trouble)
 
     async def trouble_getting(self, id: int, timeout_s: float) -> str | None:
         """Look a schema up and wait for the answer; return why there is none in time, or None."""
@@ -83,6 +90,7 @@ class SchemaRegistry:
         """Do not call `callback` any more, and stop asking for schemas that nobody else waits for."""
         for id, question in list(self._open.items()):
             question.callbacks.discard(callback)
+            question.on_trouble.discard(callback)
             if not question.callbacks:
                 question.asking.cancel()
                 del self._open[id]
@@ -126,8 +134,12 @@ class SchemaRegistry:
 
     def _warn(self, id: int, reason: str) -> None:
         trouble = f"the schema registry at {self._address} cannot be asked for schema {id}: {reason}"
-        self._open[id].trouble = trouble
+        question = self._open[id]
+        is_first, question.trouble = question.trouble is None, trouble
         now = time.monotonic()
         if self._warned_at is None or now - self._warned_at >= WARN_AGAIN_S:
             log.warning("%s; %s", trouble, self._effect)
             self._warned_at = now
+        if is_first:
+            for callback in question.on_trouble:
+                callback()

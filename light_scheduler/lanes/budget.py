@@ -13,7 +13,6 @@ from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 
 from .context import LaneContext
-from .intake import Intake
 from .pace import MOST, Pace
 from .refused_record_search import RefusedRecordSearch
 
@@ -41,13 +40,11 @@ class Budget:
     def __init__(
         self,
         context: LaneContext,
-        intake: Intake,
         record_search: RefusedRecordSearch,
         waits: Callable[[], Waits | None],
     ) -> None:
         self.next_due: int | None = None
         self._context = context
-        self._intake = intake
         self._record_search = record_search
         self._waits = waits
         self._fair = FairQueue(context.shares.weights)
@@ -93,8 +90,6 @@ class Budget:
 
     def take_due(self, overlay: Overlay, now: int, turns: TurnBudget) -> DueScan:
         """Return what is due now, as far as a cycle may hold it."""
-        if not self._intake.backlog_taken:  # a command that waited in the log may cancel what is due
-            return NOTHING_DUE
         firing_rates, stopped = self._firing_rates, self._tenants.stopped
         due = overlay.due(
             now,

@@ -100,7 +100,7 @@ class LaneCycles:
             failures.work_search,
             failures.holding,
         )
-        self._budget = Budget(context, self._intake, failures.record_search, failures.waits)
+        self._budget = Budget(context, failures.record_search, failures.waits)
         self._is_closing = is_closing
         self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
         self._gathering = Gathering(services.processor_waits, lambda: asyncio.get_running_loop().time())
@@ -161,7 +161,7 @@ class LaneCycles:
         if made.due.next_due is not None and made.due.next_due <= made.now:
             self._work_search.succeeded([])  # it came no further than to what waits for its target
             return True
-        return self._work_search.rested(is_caught_up=self._intake.backlog_taken)
+        return self._work_search.rested(is_caught_up=not self._incoming.is_behind)
 
     async def _let_gather(self) -> None:
         """Wait for firings to become due where transactions had better be larger, unless somebody rings.
@@ -187,7 +187,7 @@ class LaneCycles:
         work_search, left_alone = self._work_search, self.failures.left_alone(now)
         restrictions = Restrictions(work_search.condemned, can_read, left_alone, work_search.silenced)
         cycle = Cycle(self._context, overlay, batches, now, restrictions)
-        is_behind = not self._intake.backlog_taken
+        is_behind = self._incoming.is_behind
         most, kinds = self._work_search.share(budget.most(table), is_behind=is_behind)
         max_bytes = self._work_search.bytes_of(MAX_FIRING_BYTES)
         self._growth.follow_rules(cycle)
@@ -196,8 +196,8 @@ class LaneCycles:
         if Kind.DELAYED in kinds and not is_behind:
             self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
         commands = self._take_commands(most) if Kind.COMMAND in kinds else []  # 1.
-        if is_behind and self._intake.backlog_taken:
-            self._alarm.ring()  # what is delayed goes on
+        if is_behind and not self._incoming.is_behind:
+            self._alarm.ring()  # what is delayed goes on, and what is due is fired
         read, position = len(commands), commands[-1].offset + 1 if commands else None
         commands.reverse()
         cycle.take_all(commands, most if is_behind and not self._work_search.is_active else 0, max_bytes)  # 2.
@@ -209,7 +209,7 @@ class LaneCycles:
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, most_bulk, max_bytes)  # 2.
         turns = budget.turns(now, most, max_bytes)
-        due = budget.take_due(overlay, now, turns) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
+        due = NOTHING_DUE if is_behind or Kind.FIRING not in kinds else budget.take_due(overlay, now, turns)  # 1.
         cycle.rate_lending.hold_firings(budget.held(due))
         cycle.rate_lending.ask()
         topics = overlay.due_topics | cycle.reply_topics

@@ -18,6 +18,19 @@ class Incoming(NamedTuple):
     readable: Readable
     position: InputPosition
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the lane is to read its backlog before it fires: a command there may cancel what is due.
+
+        A schema registry that cannot be asked may hold up commands for hours, but nothing that is pending.
+        """
+        return not (self.intake.backlog_taken or self.readable.is_stuck)
+
+    def open(self, position: int, backlog_end: int) -> None:
+        """Read commands from an offset on; the backlog ends before another."""
+        self.readable.begin()
+        self.intake.open(position, backlog_end)
+
     def take(self, most: int) -> list[CommandRecord]:
         """Take the next commands that can be read, at most `most`. Raises LaneError if the log has lost some."""
         return self.intake.take(self.readable.count(self.intake.waiting(), most))

@@ -93,10 +93,11 @@ class Lane:
         self._alarm = Alarm(services.new_timer)
         self.intake = Intake(self._alarm.ring, services.make_room)
         self.readable = Readable(context.dialect, services.schema_registry, self._alarm.ring)
+        self._incoming = Incoming(self.intake, self.readable, self.input)
         self._cycles = LaneCycles(
             context,
             services,
-            incoming=Incoming(self.intake, self.readable, self.input),
+            incoming=self._incoming,
             alarm=self._alarm,
             is_closing=self.is_closing,
         )
@@ -184,7 +185,7 @@ class Lane:
         except WorkFailedError as failed:
             self._cycles.failures.condemn(failed)
             if self.copy.table is not None and not self.is_closing():  # what the cycle took is read again
-                self.intake.open(self.copy.table.checkpoint.position, self._backlog_end)
+                self._incoming.open(self.copy.table.checkpoint.position, self._backlog_end)
 
     async def _failed(self, error: Exception) -> bool:
         """5. Drop what was begun, and make sure that the partition is still ours; False: the lane does not go on."""
@@ -277,7 +278,7 @@ class Lane:
         self._move(LaneState.RUNNING)
         self.reason = None
         self._backlog_end = restored.backlog_end
-        self.intake.open(position, restored.backlog_end)
+        self._incoming.open(position, restored.backlog_end)
         self._alarm.ring()
 
     async def _know_tenants(self) -> None:

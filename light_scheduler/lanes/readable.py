@@ -18,7 +18,10 @@ def all_can_be_read(_: CommandRecord) -> bool:
 
 
 class Readable:
-    """Of one lane; without a registry or schemas every command can be read. `wake` is called when more of them can."""
+    """Of one lane; without a registry or schemas every command can be read.
+
+    `wake` is called when more of them can be read, and when the registry cannot be asked.
+    """
 
     def __init__(self, dialect: Dialect, registry: SchemaRegistry | None, wake: Callable[[], None]) -> None:
         self._schema_ids, self._needs_schemas = dialect.schema_ids, dialect.needs_schemas
@@ -32,11 +35,20 @@ class Readable:
         return self._awaited is not None
 
     @property
+    def is_stuck(self) -> bool:
+        """Whether the next command waits for a schema, and the registry cannot be asked for it."""
+        return self._trouble is not None
+
+    @property
     def reason(self) -> str | None:
         """Why commands wait."""
-        if self._awaited is None or self._registry is None:
+        if self._awaited is None:
             return None
-        return self._registry.trouble_with(self._awaited) or "the next command waits for the schema registry"
+        return self._trouble or "the next command waits for the schema registry"
+
+    def begin(self) -> None:
+        """Expect other commands: the lane reads from another offset on."""
+        self._awaited = None
 
     def close(self) -> None:
         """Wait for no schema any more."""
@@ -72,5 +84,9 @@ class Readable:
         """Ask for those schemas that are not known; return them."""
         unknown = [id for id in needed if id not in registry.schemas]
         for id in unknown:
-            registry.ask_for(id, self._wake)
+            registry.ask_for(id, self._wake, self._wake)
         return unknown
+
+    @property
+    def _trouble(self) -> str | None:
+        return None if self._awaited is None or self._registry is None else self._registry.trouble_with(self._awaited)

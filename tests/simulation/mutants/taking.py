@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from light_scheduler.lanes.budget import Budget, TurnBudget
+from light_scheduler.lanes.incoming import Incoming
 from light_scheduler.lanes.intake import Intake
-from light_scheduler.tables import Overlay
 
 from .planting import mutant, replaced
 
 
 @mutant(1, "What is due is fired before the commands that waited were read.")
 def _fire_before_the_backlog() -> Iterator[Any]:
-    take_due = Budget.take_due
+    def never(_: Incoming) -> bool:
+        return False
 
-    def hasty(self: Budget, overlay: Overlay, now: int, turns: TurnBudget) -> Any:
-        self._intake.backlog_taken = True
-        return take_due(self, overlay, now, turns)
-
-    with replaced(Budget, "take_due", hasty):
+    with replaced(Incoming, "is_behind", property(never)):
         yield None
 
 

@@ -79,6 +79,30 @@ async def test_a_registry_that_is_down_is_asked_until_it_is_back() -> None:
         assert 7 in registry.schemas
 
 
+async def test_who_asks_is_told_once_that_the_registry_cannot_be_asked() -> None:
+    server = FakeRegistry({7: SKYUK_SCHEMA})
+    server.failing = 503
+    troubled: list[str | None] = []
+    async with server.serve(free_port()) as address, asking(address) as registry:
+        registry.ask_for(7, lambda: None, lambda: troubled.append(registry.trouble_with(7)))
+        assert troubled == []
+        await eventually(lambda: len(server.asked) >= 3)
+    assert [reason is not None and "503" in reason for reason in troubled] == [True]
+
+
+async def test_who_is_forgotten_is_told_of_no_trouble() -> None:
+    server = FakeRegistry({7: SKYUK_SCHEMA})
+    server.failing = 503
+    forgotten, stays = asyncio.Event(), asyncio.Event()
+    async with server.serve(free_port()) as address, asking(address) as registry:
+        registry.ask_for(7, forgotten.set, forgotten.set)
+        registry.ask_for(7, stays.set, stays.set)
+        registry.forget(forgotten.set)
+        async with asyncio.timeout(60):
+            await stays.wait()
+    assert not forgotten.is_set()
+
+
 async def trouble_of(registry: SchemaRegistry, id: int) -> str:
     return await eventually(lambda: registry.trouble_with(id))
 

@@ -41,7 +41,7 @@ def partition(request: pytest.FixtureRequest) -> Partition:
 def test_a_cap_of_firings_is_shared_among_the_partitions_that_keys_belong_to(partition: Partition) -> None:
     no_part: Any = None
     context = dataclasses.replace(partition.context, shares=Shares({}, 400.0, {"*": 200.0}))
-    budget = Budget(context, no_part, no_part, lambda: None)
+    budget = Budget(context, no_part, lambda: None)
     budget.follow_tenants(AT)
     turns = budget.turns(AT, 1_000, 1 << 20)
     assert turns == TurnBudget(400 // USED // 4, 1 << 20, is_capped=True), "a quarter of a second's"

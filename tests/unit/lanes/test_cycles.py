@@ -9,6 +9,7 @@ from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from support.foreign import SKYUK_SCHEMA, skyuk_avro, skyuk_json
 from support.outages import Topics
 from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
@@ -396,13 +397,14 @@ class Unknown:
     """A schema registry that knows no schema yet."""
 
     def __init__(self) -> None:
-        self.schemas: dict[int, Any] = {}
+        self.schemas = Schemas()
+        self.trouble: str | None = "it does not answer"
 
-    def ask_for(self, id: int, wake: Any) -> None:
+    def ask_for(self, id: int, wake: Any, on_trouble: Any) -> None:
         """It takes long."""
 
     def trouble_with(self, id: int) -> str | None:
-        return "it does not answer"
+        return self.trouble
 
 
 def task(tenant: str, offset: int, at: int, *, framed: bool = False) -> Any:
@@ -445,6 +447,74 @@ async def test_while_the_next_command_waits_for_its_schema_tenants_of_no_command
     for _ in range(3):
         clock.at += 10_000
         assert (await lent("waits"), await lent("other")) == (0, lent_first["other"])
+
+
+BEHIND = 7
+"""The offset of a command that needs a schema of the registry, and that the backlog ends with."""
+
+
+async def held_up(registry: Unknown) -> tuple[Partition, LaneCycles]:
+    """Return a partition with a schedule that is due, and the cycles of a lane that takes it over with a backlog."""
+    partition = Partition(FakeProducer(), dialect="skyuk", schemas=registry.schemas)
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    await partition.run(command(key=b"pending", value=skyuk_json(AT + HOUR), offset=0))
+    clock = Clock()
+    clock.at = AT + HOUR
+    cycles = cycles_on(partition, [], clock)
+    readable = Readable(partition.dialect, cast(Any, registry), cycles._alarm.ring)
+    cycles._incoming = cycles._incoming._replace(readable=readable)
+    cycles._incoming.open(BEHIND, BEHIND + 1)
+    arrive(cycles)
+    return partition, cycles
+
+
+def arrive(cycles: LaneCycles) -> None:
+    framed = command(key=b"framed", value=skyuk_avro(AT + HOUR, id=7), offset=BEHIND)
+    cycles._intake.offer(cycles._intake.epoch, BEHIND, [framed])
+
+
+async def test_a_backlog_that_waits_for_a_registry_which_cannot_be_asked_holds_up_no_pending_schedule() -> None:
+    partition, cycles = await held_up(Unknown())
+    cycles._alarm.reset()
+    made = await cycles._make(partition.table)
+    assert made.is_empty, "whether the backlog can be read is known after a look at it"
+    assert cycles._alarm._rung.is_set()
+    made = await cycles._make(partition.table)
+    assert [entry.schedule.id for entry in made.due.entries] == ["pending"]
+    assert made.read == 0
+
+
+async def test_a_backlog_that_waits_for_the_answer_of_a_registry_is_read_before_anything_is_fired() -> None:
+    registry = Unknown()
+    registry.trouble = None
+    partition, cycles = await held_up(registry)
+    for _ in range(3):
+        assert (await cycles._make(partition.table)).is_empty
+    registry.trouble = "it does not answer"
+    assert (await cycles._make(partition.table)).due.entries
+
+
+async def test_a_backlog_is_read_on_before_anything_more_is_fired_once_its_schema_is_known() -> None:
+    partition, cycles = await held_up(registry := Unknown())
+    await cycles._make(partition.table)
+    registry.schemas.note(7, SKYUK_SCHEMA)
+    registry.trouble = None
+    made = await cycles._make(partition.table)
+    assert (made.read, made.due.entries) == (1, [])
+
+
+async def test_a_lane_that_starts_again_does_not_take_another_command_for_the_one_that_waited() -> None:
+    partition, cycles = await held_up(Unknown())
+    await cycles._make(partition.table)
+    cycles._incoming.open(BEHIND - 1, BEHIND + 1)
+    assert (await cycles._make(partition.table)).is_empty
+    first = command(key=b"pending", value=None, offset=BEHIND - 1)
+    cycles._intake.offer(cycles._intake.epoch, BEHIND - 1, [first])
+    arrive(cycles)
+    made = await cycles._make(partition.table)
+    assert (made.read, made.due.entries) == (1, [])
+    await cycles._commit(made, partition.table, cast(Any, TakesAll(partition)))
+    assert partition.table.pending == 0, "it was cancelled before it could fire"
 
 
 async def test_work_that_is_to_blame_is_refused_with_the_error_of_its_last_transaction(partition: Partition) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -193,9 +192,8 @@ async def test_a_probe_waits_for_the_cap_of_all_firings_and_its_lane_sleeps_unti
     overlay = Overlay(partition.table)
     entry = overlay.get(identity("default", "a"))
     assert entry is not None
-    intake: Any = SimpleNamespace(backlog_taken=True)
     context = dataclasses.replace(partition.context, shares=Shares({}, 1.0, {}))
-    budget = Budget(context, intake, cast(Any, None), lambda: None)
+    budget = Budget(context, cast(Any, None), lambda: None)
     while (turns := budget.turns(DUE, 10, 1_000)).most > 0:
         budget.charge([entry] * turns.most, DUE)
     due = budget.take_due(overlay, DUE, turns)

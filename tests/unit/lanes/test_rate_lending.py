@@ -189,7 +189,7 @@ async def test_firings_over_a_cap_have_others_asked(tenant: str) -> None:
     contexts: list[LaneContext] = []
     for each in (busy, idle):
         context = dataclasses.replace(each.context, shares=shares)
-        Budget(context, no_part, no_part, lambda: None).follow_tenants(AT)
+        Budget(context, no_part, lambda: None).follow_tenants(AT)
         contexts.append(context)
     name = RateName(RateKind.FIRINGS, tenant)
     throttle = contexts[0].firing_rates

@@ -26,4 +26,4 @@ def attach_command_agents(app: App, settings: Settings) -> None:
 async def hand_to_lanes(batches: StreamT[CommandBatch]) -> None:
     """Put each batch into the intake of its lane. Awaiting the lane here would hold up the other partitions."""
     async for batch in batches:
-        batch.lane.intake.offer(batch.epoch, batch.first, batch.records)
+        batch.lane.intake.offer(batch.epoch, batch.first, batch.records, batch.size)

@@ -36,7 +36,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage
 
 from light_scheduler.kafka.connection import end_fetches
-from light_scheduler.kafka.fetching import fetched_commands
+from light_scheduler.kafka.fetching import Commands, fetched_commands
 from light_scheduler.kafka.heartbeats import bound_heartbeats, check_coordination, is_member
 from light_scheduler.kafka.promptness import ANSWER_S, Promptness
 from light_scheduler.lanes.assigned_lanes import Lanes
@@ -64,12 +64,16 @@ log = logging.getLogger(__name__)
 
 
 class CommandBatch(NamedTuple):
-    """One event of an agent: consecutive commands of one partition, fetched from offset `first` on."""
+    """One event of an agent: consecutive commands of one partition, fetched from offset `first` on.
+
+    `size` is what those of compressed batches take, in bytes.
+    """
 
     lane: Lane
     epoch: int
     first: int
     records: list[CommandRecord]
+    size: int = 0
 
 
 @dataclass
@@ -261,7 +265,7 @@ class LaneConsumer(driver.Consumer):
             for tp, records in fetched.items():
                 is_stale = self._thread.assigned is not assignment
                 if tp.topic in self._command_topics:
-                    await self._hand_on(tp, records, epochs.get(tp), is_stale)
+                    await self._hand_on(tp, cast(Commands, records), epochs.get(tp), is_stale)
                 elif self.flow_active and not is_stale:
                     for record in records:
                         await self.callback(self._to_message(tp, record))
@@ -299,7 +303,7 @@ class LaneConsumer(driver.Consumer):
                     continue
                 feed.assignment, feed.fetched_to, intake.needs_seek = assignment, offset, intake.next_offset != offset
 
-    async def _hand_on(self, tp: TP, records: list[Any], epoch: int | None, is_stale: bool) -> None:
+    async def _hand_on(self, tp: TP, records: Commands, epoch: int | None, is_stale: bool) -> None:
         lane = self.lanes.get(tp)
         if lane is None:
             return  # the lane that comes next seeks before it reads
@@ -307,10 +311,11 @@ class LaneConsumer(driver.Consumer):
             lane.intake.needs_seek = True
             return
         feed, last = self._feeds[lane.tp], records[-1]
-        batch = CommandBatch(lane, epoch, feed.fetched_to, records)
+        plain: list[Any] = records[:]  # not of a type of its own, which each access to an item would take longer for
+        batch = CommandBatch(lane, epoch, feed.fetched_to, plain, records.size)
         feed.fetched_to, feed.handed_at = last.offset + 1, time.monotonic()
         if not self.flow_active:  # agents stand still until the rebalance is over
-            lane.intake.offer(batch.epoch, batch.first, batch.records)
+            lane.intake.offer(batch.epoch, batch.first, batch.records, batch.size)
             return
         await self.callback(
             ConsumerMessage(

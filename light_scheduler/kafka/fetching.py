@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,8 +19,17 @@ from light_scheduler.kafka.connection import end_fetches
 
 from .decompression import BatchTooLargeError
 
-MAX_AT_ONCE_BYTES = 32 << 20
-"""Keys and values of compressed batches that are taken of a fetch at a time, give or take a batch."""
+PART = 500
+"""Commands of a batch that are read at a time. What is left of it takes the bytes that it was unpacked to."""
+
+MAX_AT_ONCE = 10_000
+"""Commands that are taken of a fetch at a time, give or take a part."""
+
+MAX_AT_ONCE_BYTES = 4 << 20
+"""What the commands of compressed batches may take of them, give or take a part: keys, values and headers."""
+
+HEADER_BYTES = 100
+"""What a header takes in memory, however few bytes it has in a batch."""
 
 
 class Unreadable(list[tuple[str, bytes | None]]):
@@ -48,11 +57,17 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     headers: Any
 
 
+class Commands(list[Command]):
+    """Consecutive commands of a partition. `size` is what those of compressed batches take, in bytes."""
+
+    size = 0
+
+
 class BatchReader:
     """The records of one fetch, in the place of aiokafka's own iterator over them.
 
     aiokafka checks batch by batch (checksum, aborted transactions, markers) and then goes from record to record. Its
-    checks are kept; the records of a batch are taken at once, by `read`.
+    checks are kept; the records of a batch are taken many at a time, by `read`.
 
     Nothing that is put into aiokafka's object may lead back to it: what a fetch brought would stay in memory until the
     garbage collector comes by, and that is seldom.
@@ -89,24 +104,28 @@ class CommandReader(BatchReader):
         super().__init__(records, partial(_read_commands, self._partition, self._unpacked))
 
     def __iter__(self) -> Iterator[Command]:
-        """Yield all commands, or the first ones if what they were compressed from is large: `is_done` tells."""
-        commands: list[Command] = []
+        return iter(self.take())
+
+    def take(self) -> Commands:
+        """Return all commands, or the first ones if they are many or large: `is_done` tells."""
+        commands = Commands()
         self._unpacked.size = 0
         self.is_done = True
         try:
-            for of_a_batch in self._records._records_iterator:
-                commands += of_a_batch
+            for part in self._records._records_iterator:
+                commands += part
                 if self._end is not None and self._records.next_fetch_offset >= self._end:
                     self._records._records_iterator.close()  # else it and what was fetched keep each other in memory
                     break
-                if self._unpacked.size >= MAX_AT_ONCE_BYTES:
+                if len(commands) >= MAX_AT_ONCE or self._unpacked.size >= MAX_AT_ONCE_BYTES:
                     self.is_done = False
                     break
         except UnicodeDecodeError:
             offset = self._records.next_fetch_offset
             self._records.next_fetch_offset = offset + 1
             commands.append(Command(self._partition, offset, 0, None, None, UNREADABLE))
-        return iter(commands)
+        commands.size = self._unpacked.size
+        return commands
 
 
 class StateReader(BatchReader):
@@ -117,7 +136,7 @@ class StateReader(BatchReader):
 
 
 def _wanted(of: weakref.ref[PartitionRecords], _tp: TopicPartition, batch: Taken) -> Sequence[Any]:
-    """Return the records of a batch from the position on: a fetch may begin within a batch."""
+    """Return those of some records of a batch from the position on: a fetch may begin within a batch."""
     records = of()
     assert records is not None, "they are read from it"
     position = records.next_fetch_offset
@@ -128,32 +147,44 @@ def _wanted(of: weakref.ref[PartitionRecords], _tp: TopicPartition, batch: Taken
 
 @dataclass
 class _Unpacked:
-    """Bytes of keys and values that compressed batches had."""
+    """Bytes that commands of compressed batches take."""
 
     size: int = 0
 
 
 def _read_commands(partition: int, unpacked: _Unpacked, batch: Any) -> Iterator[Taken]:
-    commands: list[Command] = []
-    unreadable = None
-    try:
-        for record in batch:
-            commands.append(  # one by one: what was read before an error is kept
-                Command(partition, record.offset, record.timestamp, record.key, record.value, record.headers)
-            )
-    except UnicodeDecodeError as error:
-        unreadable = error
-    except BatchTooLargeError as error:  # one record stands for all: what there is cannot be told apart
-        first, last = batch.base_offset, batch.next_offset - 1
-        reason = f"offsets {first} to {last}: {error}"
-        log.error("the commands of a partition lack %s", reason)
-        commands.append(Command(partition, last, batch.max_timestamp, None, None, Unreadable(reason)))
-    if batch.compression_type:
-        unpacked.size += sum(len(command.key or b"") + len(command.value or b"") for command in commands)
-    if commands:
-        yield Taken(commands[-1].offset, commands)
-    if unreadable is not None:
-        raise unreadable
+    records, is_last = chain(batch), False  # a batch itself can be iterated over only once
+    while not is_last:
+        commands: list[Command] = []
+        unreadable = None
+        try:
+            for record in islice(records, PART):
+                commands.append(  # one by one: what was read before an error is kept
+                    Command(partition, record.offset, record.timestamp, record.key, record.value, record.headers)
+                )
+        except UnicodeDecodeError as error:
+            unreadable = error
+        except BatchTooLargeError as error:
+            commands.append(_refused(partition, batch, error))
+        is_last = len(commands) < PART
+        if batch.compression_type:
+            unpacked.size += _size(commands)
+        if commands:
+            yield Taken(commands[-1].offset, commands)
+        if unreadable is not None:
+            raise unreadable
+
+
+def _refused(partition: int, batch: Any, error: BatchTooLargeError) -> Command:
+    """Return a record that stands for all of a batch: what there is cannot be told apart."""
+    first, last = batch.base_offset, batch.next_offset - 1
+    reason = f"offsets {first} to {last}: {error}"
+    log.error("the commands of a partition lack %s", reason)
+    return Command(partition, last, batch.max_timestamp, None, None, Unreadable(reason))
+
+
+def _size(commands: list[Command]) -> int:
+    return sum([len(each.key or b"") + len(each.value or b"") + HEADER_BYTES * len(each.headers) for each in commands])
 
 
 def _read_state(batch: Any) -> Iterator[Taken]:
@@ -162,14 +193,14 @@ def _read_state(batch: Any) -> Iterator[Taken]:
 
 
 class Taken(NamedTuple):
-    """The records of a batch, as aiokafka sees them: one record, whose offset is the last one's."""
+    """Consecutive records of a batch, as aiokafka sees them: one record, whose offset is the last one's."""
 
     offset: int
     records: Sequence[Any]
 
 
 class _Batches:
-    """Stands in for aiokafka's MemoryRecords: its batches yield all of their records in one step."""
+    """Stands in for aiokafka's MemoryRecords: its batches yield many of their records in one step."""
 
     def __init__(self, records: Any, read: Callable[[Any], Iterator[Taken]]) -> None:
         self.has_next = records.has_next
@@ -284,7 +315,7 @@ def _all_of(result: FetchResult) -> list[Any]:
         return taken
     if not result.check_assignment(result._topic_partition):
         return []
-    commands = list(reader)
+    commands = reader.take()
     result._update_position()
     if reader.is_done:
         result._partition_records = None

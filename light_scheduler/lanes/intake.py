@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import NamedTuple
 
 from light_scheduler.errors import LaneError
 from light_scheduler.wire.record import CommandRecord
 
 MAX_WAITING_BATCHES = 8
-"""Maximum number of batches that wait, each at most one fetch; further commands stay in the broker."""
+MAX_WAITING = 20_000
+MAX_WAITING_BYTES = 16 << 20
+"""Of a lane: fetched batches that wait, the commands in them, and what those take that were compressed, each give or
+take a batch. Further commands stay in the broker."""
+
+
+class _Batch(NamedTuple):
+    """Commands that wait; `size` is what they took in all when they arrived, in bytes."""
+
+    records: list[CommandRecord]
+    size: int
 
 
 class Intake:
@@ -24,7 +35,8 @@ class Intake:
     def __init__(self, wake: Callable[[], None], make_room: Callable[[], None]) -> None:
         self._wake = wake
         self._make_room = make_room
-        self._waiting: deque[list[CommandRecord]] = deque()
+        self._waiting: deque[_Batch] = deque()
+        self._count = self._size = 0  # of what waits
         self._backlog_end = 0
         self._reached = self._taken = 0
         self.epoch = 0
@@ -37,8 +49,7 @@ class Intake:
 
     def open(self, position: int, backlog_end: int) -> None:
         """Take batches from an offset on; the backlog ends before another."""
-        self.epoch += 1
-        self._waiting.clear()
+        self._drop()
         self._lost = None
         self._backlog_end = backlog_end
         self.next_offset = self._reached = self._taken = position
@@ -48,25 +59,30 @@ class Intake:
 
     def close(self) -> None:
         """Take nothing more, and drop what waits."""
-        self.epoch += 1
-        self._waiting.clear()
+        self._drop()
         self.is_open = self.backlog_taken = False
 
     @property
     def is_full(self) -> bool:
-        return len(self._waiting) >= MAX_WAITING_BATCHES
+        is_much = self._count >= MAX_WAITING or self._size >= MAX_WAITING_BYTES
+        return is_much or len(self._waiting) >= MAX_WAITING_BATCHES
 
     @property
     def has_all(self) -> bool:
         """Whether no command is known to be in the log that has not arrived."""
         return not self.is_full and self._reached >= self._backlog_end
 
-    def offer(self, epoch: int, first: int, records: list[CommandRecord]) -> None:
-        """Take a batch that was fetched from offset `first` on, if it fits."""
+    def offer(self, epoch: int, first: int, records: list[CommandRecord], size: int = 0) -> None:
+        """Take a batch that was fetched from offset `first` on, if it fits.
+
+        `size` is what commands of compressed batches take, in bytes: it may be many times what was fetched.
+        """
         if not self.is_open or epoch != self.epoch or first != self.next_offset or records[0].offset < first:
             self.needs_seek = True
             return
-        self._waiting.append(records)
+        self._waiting.append(_Batch(records, size))
+        self._count += len(records)
+        self._size += size
         self.next_offset = self._reached = records[-1].offset + 1
         self._wake()
 
@@ -92,7 +108,7 @@ class Intake:
 
     def waiting(self) -> Iterator[CommandRecord]:
         """Yield the commands that wait, in order; they stay."""
-        return chain.from_iterable(self._waiting)
+        return chain.from_iterable(batch.records for batch in self._waiting)
 
     def take(self, limit: int) -> list[CommandRecord]:
         """Take waiting commands, at most `limit`, in order. Raises LaneError after `lose`."""
@@ -101,17 +117,26 @@ class Intake:
         taken: list[CommandRecord] = []
         was_full = self.is_full
         while self._waiting and len(taken) < limit:
-            batch = self._waiting.popleft()
+            records, size = self._waiting.popleft()
             room = limit - len(taken)
-            if len(batch) > room:
-                self._waiting.appendleft(batch[room:])
-                batch = batch[:room]
-            taken = taken + batch if taken else batch
+            if len(records) > room:
+                self._waiting.appendleft(_Batch(records[room:], size))
+                records = records[:room]
+            else:
+                self._size -= size
+            taken = taken + records if taken else records
         if taken:
+            self._count -= len(taken)
             self._taken = taken[-1].offset + 1
-            if was_full:
+            if was_full and not self.is_full:
                 self._make_room()
         if not self.backlog_taken and self.is_open:
             arrived = self._reached if not self._waiting else self._taken
             self.backlog_taken = arrived >= self._backlog_end
         return taken
+
+    def _drop(self) -> None:
+        """Make void what waits, and what was fetched and has not arrived."""
+        self.epoch += 1
+        self._waiting.clear()
+        self._count = self._size = 0

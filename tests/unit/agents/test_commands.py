@@ -8,7 +8,7 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.agents.commands import hand_to_lanes
 from light_scheduler.agents.transport import CommandBatch
-from light_scheduler.lanes.intake import Intake
+from light_scheduler.lanes.intake import MAX_WAITING_BYTES, Intake
 
 
 @dataclass
@@ -44,6 +44,13 @@ async def test_each_batch_arrives_whole_at_its_own_lane() -> None:
     )
     assert [record.offset for record in one.intake.take(10)] == [0, 1, 2]
     assert [record.offset for record in other.intake.take(10)] == [7]
+
+
+async def test_a_lane_learns_how_large_the_commands_of_a_batch_are() -> None:
+    one = opened(0)
+    batch = CommandBatch(one, one.intake.epoch, 0, records(0), MAX_WAITING_BYTES)
+    await hand_to_lanes(stream(batch))  # type: ignore[arg-type]
+    assert one.intake.is_full
 
 
 async def test_a_batch_that_its_lane_cannot_take_does_not_stop_the_others() -> None:

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from aiokafka import TopicPartition
@@ -17,9 +18,13 @@ from aiokafka.record.util import calc_crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from light_scheduler.kafka import fetching
 from light_scheduler.kafka.decompression import MAX_UNPACKED_BYTES
 from light_scheduler.kafka.fetching import (
+    HEADER_BYTES,
+    MAX_AT_ONCE,
     MAX_AT_ONCE_BYTES,
+    PART,
     UNREADABLE,
     BatchReader,
     CommandReader,
@@ -63,10 +68,11 @@ content = st.tuples(
 kinds = st.sampled_from(["plain", "transactional", "abort", "commit"])
 
 
-@given(st.lists(st.tuples(kinds, st.integers(1, 2), st.lists(content, min_size=1, max_size=4)), max_size=6), st.data())
-def test_commands_are_what_aiokafka_reads_less_what_it_leaves_out(
-    log: list[tuple[str, int, list[tuple[bytes | None, bytes | None, Headers]]]], data: st.DataObject
-) -> None:
+logs = st.lists(st.tuples(kinds, st.integers(1, 2), st.lists(content, min_size=1, max_size=4)), max_size=6)
+Log = list[tuple[str, int, list[tuple[bytes | None, bytes | None, Headers]]]]
+
+
+def written_and_end(log: Log) -> tuple[bytes, int]:
     written, end = b"", 0
     for kind, producer, records in log:
         if kind in ("abort", "commit"):
@@ -77,6 +83,12 @@ def test_commands_are_what_aiokafka_reads_less_what_it_leaves_out(
             flags = TRANSACTIONAL if kind == "transactional" else 0
             written += batch(end, *records, producer=producer, flags=flags)
             end += len(records)
+    return written, end
+
+
+@given(logs, st.data())
+def test_commands_are_what_aiokafka_reads_less_what_it_leaves_out(log: Log, data: st.DataObject) -> None:
+    written, end = written_and_end(log)
     position = data.draw(st.integers(0, end))
     aborted = data.draw(st.lists(st.tuples(st.integers(1, 2), st.integers(0, end)), max_size=2))
     theirs, reader = fetched(written, position, aborted), CommandReader(fetched(written, position, aborted))
@@ -91,6 +103,27 @@ def test_commands_are_what_aiokafka_reads_less_what_it_leaves_out(
     assert ending <= before.next_fetch_offset <= max(theirs.next_fetch_offset, ending)
 
 
+@given(logs, st.integers(1, 3), st.integers(1, 4), st.data())
+def test_commands_that_are_taken_in_parts_are_the_same_as_all_at_once(
+    log: Log, part: int, most: int, data: st.DataObject
+) -> None:
+    written, end = written_and_end(log)
+    position = data.draw(st.integers(0, end))
+    aborted = data.draw(st.lists(st.tuples(st.integers(1, 2), st.integers(0, end)), max_size=2))
+    theirs, reader = fetched(written, position, aborted), CommandReader(fetched(written, position, aborted))
+    expected = [fields(record) for record in theirs]
+    commands: list[tuple[Any, ...]] = []
+    with patch.object(fetching, "PART", part), patch.object(fetching, "MAX_AT_ONCE", most):
+        while not reader.is_done:
+            taken = reader.take()
+            assert len(taken) < most + part
+            if not reader.is_done:
+                assert reader.next_fetch_offset == taken[-1].offset + 1
+            commands += map(fields, taken)
+    assert commands == expected
+    assert reader.next_fetch_offset == theirs.next_fetch_offset
+
+
 def test_no_batch_is_read_that_begins_at_the_end_or_after_it() -> None:
     data = b"".join(batch(2 * number, (b"a", b"", []), (b"b", b"", [])) for number in range(3))
     reader = CommandReader(fetched(data, 1, []), 3)
@@ -99,7 +132,11 @@ def test_no_batch_is_read_that_begins_at_the_end_or_after_it() -> None:
     assert reader.is_done
 
 
-def test_a_header_name_that_is_not_utf_8_hides_its_record_and_nothing_before_it() -> None:
+@pytest.mark.parametrize("part", [1, 2, PART])
+def test_a_header_name_that_is_not_utf_8_hides_its_record_and_nothing_before_it(
+    monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    monkeypatch.setattr(fetching, "PART", part)
     bad = batch(4, (b"a", b"1", []), (b"b", b"2", [("name", b"")]), (b"c", b"3", []))
     data = batch(3, (b"z", b"0", [])) + resealed(bad, lambda content: content.replace(b"name", b"\xff\xffme"))
     reader = CommandReader(fetched(data, 3, []))
@@ -191,3 +228,32 @@ def test_no_more_of_a_fetch_is_unpacked_at_a_time_than_memory_is_for() -> None:
     reader = CommandReader(fetched(data, 0, []))
     assert [[command.offset for command in reader] for _ in range(4)] == [[0, 1], [2, 3], [4], []]
     assert reader.next_fetch_offset == 5
+
+
+def test_no_more_commands_are_taken_at_a_time_than_memory_is_for_though_one_batch_has_them_all() -> None:
+    """A command takes hundreds of bytes, however few it was compressed to."""
+    count = 2 * MAX_AT_ONCE + PART // 2
+    data = packed(5, "zstd", *[b""] * count) + packed(5 + count, "zstd", b"after")
+    reader = CommandReader(fetched(data, 7, []))
+    offsets: list[int] = []
+    while not reader.is_done:
+        taken = reader.take()
+        assert len(taken) < MAX_AT_ONCE + PART
+        offsets += [command.offset for command in taken]
+        assert reader.next_fetch_offset == offsets[-1] + 1
+    assert offsets == list(range(7, 5 + count + 1))
+
+
+def test_headers_count_for_what_they_take_in_memory_not_for_their_few_bytes() -> None:
+    builder = DefaultRecordBatchBuilder(2, CODECS["zstd"], 0, -1, -1, 0, 1 << 30)
+    most = MAX_AT_ONCE_BYTES // HEADER_BYTES // PART + 1
+    for number in range(2 * PART + 1):
+        builder.append(number, AT, None, None, [("", None)] * most)
+    reader = CommandReader(fetched(bytes(builder.build()), 0, []))
+    taken = [reader.take() for _ in range(3)]
+    assert [len(commands) for commands in taken] == [PART, PART, 1]
+    assert [commands.size for commands in taken] == [
+        PART * most * HEADER_BYTES,
+        PART * most * HEADER_BYTES,
+        most * HEADER_BYTES,
+    ]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from light_scheduler.errors import LaneError
-from light_scheduler.lanes.intake import MAX_WAITING_BATCHES, Intake
+from light_scheduler.lanes.intake import MAX_WAITING, MAX_WAITING_BATCHES, MAX_WAITING_BYTES, Intake
 
 
 @dataclass
@@ -140,6 +140,43 @@ def test_an_intake_is_full_at_its_bound_until_something_is_taken() -> None:
         intake.offer(intake.epoch, offset, records(offset))
     assert intake.is_full
     intake.take(1)
+    assert not intake.is_full
+
+
+def test_an_intake_is_full_with_many_commands_however_few_batches_they_came_in() -> None:
+    intake = opened(0, 0)
+    intake.offer(intake.epoch, 0, records(*range(MAX_WAITING - 1)))
+    assert not intake.is_full
+    intake.offer(intake.epoch, MAX_WAITING - 1, records(MAX_WAITING - 1))
+    assert intake.is_full
+    intake.take(1)
+    assert not intake.is_full
+
+
+def test_an_intake_is_full_with_large_commands_until_their_batch_is_taken() -> None:
+    calls = Calls()
+    intake = calls.intake
+    intake.open(10, 10)
+    intake.offer(intake.epoch, 10, records(10, 11), MAX_WAITING_BYTES - 1)
+    assert not intake.is_full
+    intake.offer(intake.epoch, 12, records(12), 1)
+    assert intake.is_full
+    intake.take(1)
+    assert intake.is_full
+    assert calls.room == 1, "there is none"
+    intake.take(1)
+    assert not intake.is_full
+    assert calls.room == 2
+
+
+@pytest.mark.parametrize("how", ["opened again", "closed"])
+def test_an_intake_that_has_dropped_what_waited_is_not_full(how: str) -> None:
+    intake = opened(0, 0)
+    intake.offer(intake.epoch, 0, records(*range(MAX_WAITING)), MAX_WAITING_BYTES)
+    if how == "closed":
+        intake.close()
+    else:
+        intake.open(0, 0)
     assert not intake.is_full
 
 

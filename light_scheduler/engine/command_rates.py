@@ -58,6 +58,22 @@ class CommandRates:
         self._begun[tenant][0].spend(1)
         return True
 
+    def catch_up(self, tenant: str, rate: float, now: int) -> bool:
+        """Go on to when one more command of a tenant could have been taken; return whether that was not after `now`.
+
+        So commands that waited while nobody looked at the bucket have all that it could have given out meanwhile, not
+        only what it holds at once. Of a tenant that is not known here, nobody knows since when that was.
+        """
+        known = self._begun.get(tenant) or self._committed.get(tenant)
+        if known is None or known[0].rate != rate or self.is_new:
+            return False
+        at = known[1]
+        while at <= now:
+            if self.allows(tenant, rate, at, now):
+                return True
+            at = self.ready_at(tenant)
+        return False
+
     def ready_at(self, tenant: str) -> int:
         """Return when commands of a tenant may be taken, of which one was just not allowed."""
         return self._begun[tenant][0].ready_at()

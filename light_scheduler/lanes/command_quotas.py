@@ -55,11 +55,14 @@ class CommandQuotas:
         """
         return tenant.rules.over_rate is not OverRate.DELAY and not self._rates.is_new
 
-    def goes_on_at(self, tenant: Tenant | None) -> int | None:
-        """Return when (UTC epoch ms) delayed commands of a tenant go on; None: now."""
-        if tenant is None or not self.is_over(tenant, self._transaction.now):
+    def goes_on_at(self, tenant: Tenant | None, *, catches_up: bool = False) -> int | None:
+        """Return when (UTC epoch ms) delayed commands of a tenant go on; None: now.
+
+        If the lane `catches_up`, the next one goes on now if its turn came since the last one of the tenant.
+        """
+        if tenant is None or (catches_up and self._catches_up(tenant)):
             return None
-        return self._rates.ready_at(tenant.name)
+        return self._rates.ready_at(tenant.name) if self.is_over(tenant, self._transaction.now) else None
 
     def is_over(self, tenant: Tenant, recorded_at: int) -> bool:
         """Return whether a tenant has sent too many commands for one more, recorded at an instant (UTC epoch ms)."""
@@ -82,3 +85,7 @@ class CommandQuotas:
             f"tenant {tenant.name} may have {most} pending schedules, {share} of them in this partition, and has "
             "reached that: cancel some, or wait until some have fired",
         )
+
+    def _catches_up(self, tenant: Tenant) -> bool:
+        rate = tenant.rules.commands_per_second
+        return rate is not None and self._rates.catch_up(tenant.name, rate, self._transaction.now)

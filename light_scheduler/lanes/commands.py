@@ -100,17 +100,20 @@ class Commands:
                     self._refuse(record, reason)
                 records.pop()
 
-    def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue) -> list[Work]:
+    def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue, *, catches_up: bool = False) -> list[Work]:
         """Carry out at most `limit` delayed commands, or `max_bytes` of them, as far as rates allow; return them.
 
-        One that turns out to wait on is among them. Raises WorkFailedError as `take_all` does.
+        If the lane `catches_up`, those go on too whose turn came before. One that turns out to wait on is among them.
+        Raises WorkFailedError as `take_all` does.
         """
         delaying = self._delaying
         works: list[Work] = []
 
         def serve(tenant: str, most: float) -> float:
             done = 0
-            while done < most and delaying.taken_bytes <= max_bytes and (record := delaying.first(tenant)) is not None:
+            while done < most and delaying.taken_bytes <= max_bytes:
+                if (record := delaying.first(tenant, catches_up=catches_up)) is None:
+                    break
                 works.append(self._take_waiting(record))
                 done += 1
                 if not delaying.drop_first(tenant):

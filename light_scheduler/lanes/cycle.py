@@ -121,9 +121,11 @@ class Cycle:
         if records:
             self._commands.take_all(records, limit, max_bytes)
 
-    def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue) -> list[Work]:
+    def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue, *, catches_up: bool = False) -> list[Work]:
         """Carry out commands that were delayed: see `Commands.take_delayed`."""
-        return self._commands.take_delayed(limit, max_bytes, fair) if self.delaying.tenants else []
+        if not self.delaying.tenants:
+            return []
+        return self._commands.take_delayed(limit, max_bytes, fair, catches_up=catches_up)
 
     def take(self, record: CommandRecord) -> None:
         """Carry out one command record."""

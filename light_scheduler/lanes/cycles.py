@@ -53,7 +53,10 @@ CHECKPOINT_MS = 3_600_000
 
 
 class _Made(NamedTuple):
-    """A cycle before it is sent: what it holds, of which kinds of work; `position` is behind the commands it read."""
+    """A cycle before it is sent: what it holds, of which kinds of work; `position` is behind the commands it read.
+
+    It `is_caught_up` if no delayed command is left that can go on.
+    """
 
     now: int
     kinds: frozenset[Kind]
@@ -66,6 +69,7 @@ class _Made(NamedTuple):
     is_bulk_at_work: bool
     lost_results: int
     slice: Slice | None
+    is_caught_up: bool
 
     @property
     def is_empty(self) -> bool:
@@ -105,6 +109,7 @@ class LaneCycles:
         self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
         self._gathering = Gathering(services.processor_waits, lambda: asyncio.get_running_loop().time())
         self._delayed_turns = FairQueue()
+        self._is_catching_up = False  # since a backlog, with delayed commands whose turn came before it was read
         self._bulk_turn = 0
         self._removal = Removal()
         self._growth = GrowthProgress(context)
@@ -141,6 +146,7 @@ class LaneCycles:
         if made.is_empty:
             made.overlay.settle_floors()
             self._budget.commit()  # what waits for its target stays passed over
+            self._is_catching_up &= not made.is_caught_up
             self._growth.settle(made.cycle, made.slice, made.now)
             if made.slice is not None:  # what it looked at stays; there is more
                 await asyncio.sleep(0)
@@ -193,8 +199,9 @@ class LaneCycles:
         self._growth.follow_rules(cycle)
         cycle.moving.note_waits()
         cycle.rate_lending.receive()
-        if Kind.DELAYED in kinds and not is_behind:
-            self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
+        self._is_catching_up |= is_behind
+        may_delay = Kind.DELAYED in kinds
+        is_caught_up = may_delay and not is_behind and self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
         commands = self._take_commands(most) if Kind.COMMAND in kinds else []  # 1.
         if is_behind and not self._incoming.is_behind:
             self._alarm.ring()  # what is delayed goes on, and what is due is fired
@@ -209,7 +216,8 @@ class LaneCycles:
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, most_bulk, max_bytes)  # 2.
         turns = budget.turns(now, most, max_bytes)
-        due = NOTHING_DUE if is_behind or Kind.FIRING not in kinds else budget.take_due(overlay, now, turns)  # 1.
+        is_held_up = is_behind or (self._is_catching_up and may_delay and not is_caught_up)
+        due = NOTHING_DUE if is_held_up or Kind.FIRING not in kinds else budget.take_due(overlay, now, turns)  # 1.
         cycle.rate_lending.hold_firings(budget.held(due))
         cycle.rate_lending.ask()
         topics = overlay.due_topics | cycle.reply_topics
@@ -219,12 +227,16 @@ class LaneCycles:
         lost_results = cycle.answer(record_search.refusals, self._holding)
         is_to_move = self._intake.backlog_taken and not is_traced  # a command that waits may be for what would move
         slice = self._growth.hand_over(cycle, overlay, most, now) if is_to_move else None  # 2.
-        return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice)
+        return _Made(
+            now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice, is_caught_up
+        )
 
-    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> None:
-        works = cycle.take_delayed(most, max_bytes, self._delayed_turns)
+    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> bool:
+        """Carry out delayed commands; return whether no more of them can go on."""
+        works = cycle.take_delayed(most, max_bytes, self._delayed_turns, catches_up=self._is_catching_up)
         if self._work_search.is_active:
             self.failures.attempt.works += works
+        return len(works) < most and cycle.delaying.taken_bytes <= max_bytes
 
     def _take_commands(self, most: int) -> list[CommandRecord]:
         commands = self._incoming.take(most)
@@ -260,6 +272,7 @@ class LaneCycles:
 
     def _charge(self, made: _Made) -> None:
         """Charge what a transaction that counts has done to rates of commands, and to shares of tenants."""
+        self._is_catching_up &= not made.is_caught_up
         self._delayed_turns.commit()
         self._budget.commit()
         self._bulk_turn += made.is_bulk_at_work

@@ -6,7 +6,8 @@
     2. A cycle first carries out what waits, as far as rates and room allow, in order and as if it were read just then;
        the command leaves the queue in the same transaction.
     3. While a lane reads a backlog, rates count by when commands were recorded. So what waits goes on when a command is
-       read that was recorded when there was room again, and just before it.
+       read that was recorded when there was room again, and just before it. Once the backlog is read, the lane catches
+       up: before anything is fired, what waits goes on if its turn has come since its tenant's last command.
 
 Other tenants do not wait, and nothing of a queue is in memory but its ends. Reports of consumers are never delayed:
 they say what has happened to a firing, and change no schedule but the one that waits for them.
@@ -137,9 +138,12 @@ class Delaying:
         else:
             self._add(record, name)
 
-    def first(self, name: str) -> DelayedCommand | None:
-        """2. Return the first command of a tenant's queue; None: none waits, or it has to wait on."""
-        if name not in self._queues or self._waits_on(name):
+    def first(self, name: str, *, catches_up: bool = False) -> DelayedCommand | None:
+        """2. Return the first command of a tenant's queue; None: none waits, or it has to wait on.
+
+        3. If the lane `catches_up`, it goes on if its turn came before.
+        """
+        if name not in self._queues or self._waits_on(name, catches_up=catches_up):
             return None
         return self._first(name)
 
@@ -178,9 +182,9 @@ class Delaying:
         command = decode_delayed(self._overlay.others.get(delayed_key(name, self._queues[name].first)) or b"")
         return command if self._can_read(command) else None
 
-    def _waits_on(self, name: str) -> bool:
+    def _waits_on(self, name: str, *, catches_up: bool = False) -> bool:
         tenant = self._transaction.tenants.get(name)
-        at = self._quotas.goes_on_at(tenant)
+        at = self._quotas.goes_on_at(tenant, catches_up=catches_up)
         if at is None:
             return tenant is not None and self._waits_for_room(tenant)
         self._look_again(at)

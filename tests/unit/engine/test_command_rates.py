@@ -76,6 +76,46 @@ def test_one_key_has_the_part_of_its_partition(rate: float, partitions: int) -> 
     assert share * 20 - 1 <= taken <= share * 20 + max(1, share)
 
 
+def caught_up(rates: CommandRates, recorded: int, now: int, rate: float = 10) -> int:
+    """Return how many commands that wait go on at once."""
+    rates.begin()
+    count = 0
+    while rates.catch_up("a", rate, now) and rates.take("a", rate, recorded, now):
+        count += 1
+    rates.commit()
+    return count
+
+
+def test_what_waits_catches_up_with_all_that_was_earned_since_the_last_command_and_with_no_more() -> None:
+    rates, now = CommandRates(), AT + 5_000
+    assert carried_out(rates, [AT] * 20, AT) == 10
+    assert caught_up(rates, AT, now) == 50
+    assert carried_out(rates, [now] * 20, now) == 0
+    assert caught_up(rates, AT, now + 250) == 2
+
+
+@given(rate=st.floats(0.5, 200), seconds=st.integers(0, 60))
+def test_who_catches_up_has_the_rate_for_the_time_in_which_nobody_looked(rate: float, seconds: int) -> None:
+    rates = CommandRates()
+    carried_out(rates, [AT] * 300, AT, rate)
+    assert abs(caught_up(rates, AT, AT + 1_000 * seconds, rate) - rate * seconds) <= 1 + rate / 10
+
+
+def test_of_a_tenant_that_was_not_met_nobody_knows_since_when_it_waits() -> None:
+    rates = CommandRates()
+    assert not rates.catch_up("a", 10, AT)
+    assert carried_out(rates, [AT] * 20, AT) == 10
+    assert not rates.catch_up("a", 11, AT + 5_000), "the rule was changed"
+
+
+def test_nobody_catches_up_with_a_clock_that_is_set_back_or_where_a_partition_was_added() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT] * 20, AT) == 10
+    assert not rates.catch_up("a", 10, AT - 1_000)
+    rates.earn(RatePart(0.25, is_new=True), AT)
+    assert not rates.catch_up("a", 10, AT + 5_000)
+
+
 def test_timestamps_that_are_made_up_gain_nothing() -> None:
     rates = CommandRates()
     assert carried_out(rates, [AT + 60_000 * number for number in range(100)], AT) == 10

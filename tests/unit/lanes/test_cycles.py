@@ -35,7 +35,7 @@ from light_scheduler.lanes.unresponsive_partitions import FIRST_PAUSE_MS
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.model.room_lending import RoomAsk, RoomGrant
-from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState
+from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.dialects.light4j import task_record
@@ -447,6 +447,54 @@ async def test_while_the_next_command_waits_for_its_schema_tenants_of_no_command
     for _ in range(3):
         clock.at += 10_000
         assert (await lent("waits"), await lent("other")) == (0, lent_first["other"])
+
+
+def cancel(key: bytes, offset: int) -> Any:
+    return command(("schedule-command", b"cancel"), key=key, offset=offset, timestamp=AT)
+
+
+@pytest.mark.parametrize("most", [3, 5_000])
+async def test_delayed_commands_whose_turn_came_while_no_worker_ran_are_carried_out_before_anything_is_fired(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    partition = Partition(FakeProducer())
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=2)
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    soon = due_at(AT + HOUR // 2)
+    await partition.run(*(command(soon, *TO_REMINDERS, key=key, offset=at) for at, key in enumerate((b"a", b"b"))))
+    clock = Clock()
+    clock.at = AT + HOUR
+    cycles = cycles_on(partition, [], clock)
+    monkeypatch.setattr(cycles._budget, "most", lambda _: most)
+    backlog = [*(cancel(b"none-%d" % number, number) for number in range(2, 11)), cancel(b"a", 11)]
+    cycles._incoming.open(2, 12)
+    cycles._intake.offer(cycles._intake.epoch, 2, backlog)
+    fired: list[str] = []
+    delayed = 0
+    while not (made := await cycles._make(partition.table)).is_empty:
+        delayed += made.cycle.transaction.delayed
+        fired += [entry.schedule.id for entry in made.due.entries]
+        await cycles._commit(made, partition.table, cast(Any, TakesAll(partition)))
+    assert delayed == 10
+    assert fired == ["b"]
+    assert partition.table.pending == 0
+
+
+async def test_commands_that_are_delayed_while_a_worker_runs_hold_up_no_firing_and_keep_to_the_rate() -> None:
+    partition = Partition(FakeProducer())
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=2)
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    await partition.run(command(due_at(AT + HOUR), *TO_REMINDERS, key=b"a", offset=0))
+    clock = Clock()
+    cycles = cycles_on(partition, [cancel(b"none-%d" % number, number) for number in range(1, 11)], clock)
+    made = await cycles._make(partition.table)
+    await cycles._commit(made, partition.table, cast(Any, TakesAll(partition)))
+    clock.at = AT + HOUR
+    made = await cycles._make(partition.table)
+    assert made.cycle.delaying.taken == 2
+    assert [entry.schedule.id for entry in made.due.entries] == ["a"]
 
 
 BEHIND = 7

@@ -131,7 +131,7 @@ class Standby:
                 check_fresh(table, facts, clock.now())
                 await replaying.finish(at, looked_at)
                 end = None
-            if end is None and clock.now() - looked_at > CHECKPOINT_MS:
+            if end is None and not 0 <= clock.now() - looked_at <= CHECKPOINT_MS:  # or the clock was set back
                 looked_at = clock.now()
                 end = (await reader.end_offsets([self._changelog]))[self._changelog]
             self._end = reader.last_stable_offset(self._changelog)

@@ -17,6 +17,9 @@ from light_scheduler.errors import FormatError, FormatTooOld, StateCorrupt, Stat
 from .store import Stores
 from .table import ScheduleTable
 
+MAX_AHEAD_MS = 60_000
+"""How long after now a copy may have been complete last: clocks are set back a little where they are kept in step."""
+
 log = logging.getLogger(__name__)
 
 
@@ -33,10 +36,10 @@ def open_table(
     """Open a partition's local copy; delete it first, and begin an empty one, if it may not be used.
 
     It may not if cancelled schedules could return: its changelog was deleted and created again, or it is older than
-    the changelog keeps tombstones, so cancels and firings since then may have been compacted away. Nor may it if it is
-    damaged, if an older version wrote it in another layout, or if its process ended before it was complete.
-    `discarded` is called if a copy is deleted. Raises FormatTooNew, with the copy untouched, if a newer version wrote
-    it, and FormatError.
+    the changelog keeps tombstones, so cancels and firings since then may have been compacted away. If it is of a time
+    that is still to come, a clock was wrong, and nobody knows how old it is. Nor may it be used if it is damaged, if an
+    older version wrote it in another layout, or if its process ended before it was complete. `discarded` is called if a
+    copy is deleted. Raises FormatTooNew, with the copy untouched, if a newer version wrote it, and FormatError.
     """
     table, flaw = _opened(stores, path, facts, now)
     if flaw is not None:
@@ -78,7 +81,10 @@ def flaw_of(table: ScheduleTable, facts: ChangelogFacts, now: int) -> str | None
         return None  # nothing was written yet
     if checkpoint.changelog_id != facts.id:
         return "its changelog was made anew"
-    return "it is too old" if now - checkpoint.complete_at > facts.delete_retention_ms else None
+    age = now - checkpoint.complete_at
+    if age < -MAX_AHEAD_MS:
+        return f"the clock was {-age:,} ms ahead of this one when it was written, so its age is not known"
+    return "it is too old" if age > facts.delete_retention_ms else None
 
 
 def check_fresh(table: ScheduleTable, facts: ChangelogFacts, now: int) -> None:

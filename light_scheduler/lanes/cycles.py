@@ -155,7 +155,8 @@ class LaneCycles:
                 return  # what was due waits for its target, as became known just now
             if made.kinds and self._work_search.is_active and self._has_searched_on(made):
                 return
-            if made.kinds and made.now - table.checkpoint.complete_at < CHECKPOINT_MS and not self._input.has_jumped:
+            idle_ms = made.now - table.checkpoint.complete_at  # negative if the clock was set back
+            if made.kinds and 0 <= idle_ms < CHECKPOINT_MS and not self._input.has_jumped:
                 cycle = made.cycle
                 turns = self._budget.next_turn(made.due, made.now), cycle.delaying.goes_on_at, cycle.rate_lending.ask_at
                 await self._rest(made.now, min(filter(None, turns), default=None), table, producer)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
+import msgspec
 import pytest
 from support.foreign import SKYUK_SCHEMA, skyuk_avro, skyuk_json
 from support.outages import Topics
@@ -20,7 +21,7 @@ from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes import bulk, gathering
 from light_scheduler.lanes.alarm import Alarm
 from light_scheduler.lanes.attempt import Attempt
-from light_scheduler.lanes.cycles import LaneCycles
+from light_scheduler.lanes.cycles import CHECKPOINT_MS, LaneCycles
 from light_scheduler.lanes.failing_work_search import STRIKES, Kind, Work, WorkFailedError
 from light_scheduler.lanes.gathering import Gathering
 from light_scheduler.lanes.incoming import Incoming
@@ -787,6 +788,25 @@ async def test_what_waits_for_its_target_stays_passed_over_though_a_cycle_holds_
     assert passed_over
     cycles._budget.begin()
     assert fair._served == passed_over
+
+
+@pytest.mark.parametrize(
+    ("complete_at", "rests"),
+    [(AT, True), (AT - CHECKPOINT_MS + 1, True), (AT - CHECKPOINT_MS, False), (AT + 1, False)],
+)
+async def test_a_lane_with_nothing_to_do_commits_once_an_hour_and_when_its_clock_was_set_back(
+    monkeypatch: pytest.MonkeyPatch, complete_at: int, rests: bool
+) -> None:
+    partition = Partition(FakeProducer())
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    checkpoint = partition.table.checkpoint
+    partition.table.checkpoint = msgspec.structs.replace(checkpoint, complete_at=complete_at)
+    cycles, rest, commit = cycles_on(partition, [], Clock()), AsyncMock(), AsyncMock()
+    monkeypatch.setattr(cycles, "_rest", rest)
+    monkeypatch.setattr(cycles, "_commit", commit)
+    monkeypatch.setattr(cycles, "_check_own_topics", Mock())
+    await cycles.cycle(partition.table, cast(Any, TakesAll(partition)))
+    assert (rest.await_count, commit.await_count) == ((1, 0) if rests else (0, 1))
 
 
 async def test_a_search_goes_on_behind_what_waits_for_its_target(partition: Partition) -> None:

@@ -11,17 +11,20 @@ from typing import Any, NamedTuple, cast
 import pytest
 from aiokafka import TopicPartition
 from support.counting import as_of_format_8, check_counts, old_rows
+from support.waiting import eventually
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerError, StateError
 from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, Overlay, ScheduleTable, changelog, local_copy
+from light_scheduler.tables import standby as standby_module
 from light_scheduler.tables.changelog import PartitionLogs
 from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.recovery import Following
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.services import LaneServices
+from light_scheduler.tables.standby import Standby
 from light_scheduler.tables.store import Changes
 from light_scheduler.tables.usable_copy import ChangelogFacts
 from light_scheduler.wire.delayed_state import DelayedQueue, encode_queue, queue_key
@@ -156,9 +159,12 @@ async def test_what_a_standby_has_open_is_gone_on_with(desk: Desk) -> None:
     assert desk.copy.rebuilds == 0
 
 
-async def test_what_was_open_for_longer_than_tombstones_are_kept_is_thrown_away(desk: Desk) -> None:
+@pytest.mark.parametrize("ms", [DAY + 1, -DAY])
+async def test_what_was_open_for_longer_than_tombstones_are_kept_or_for_nobody_knows_how_long_is_thrown_away(
+    desk: Desk, ms: int
+) -> None:
     desk.copy.adopt(desk.warm)
-    desk.clock.advance(DAY + 1)
+    desk.clock.advance(ms)
 
     table, _ = await desk.copy.bring_up()
 
@@ -249,6 +255,31 @@ async def test_a_standby_waits_for_nobody(desk: Desk) -> None:
     desk.standby.adopt(desk.warm)
     table, _ = await desk.standby.bring_up()
     assert table.checkpoint.changelog_offset == REACHED
+
+
+class Quiet(NothingNew):
+    """A changelog that nothing is written to."""
+
+    async def getmany(self, *, timeout_ms: int) -> dict[TopicPartition, list[Change]]:
+        return {}
+
+    def last_stable_offset(self, _partition: TopicPartition) -> int:
+        return REACHED
+
+
+async def test_a_standby_notes_at_once_that_it_is_complete_when_its_clock_was_set_back(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its copy would count as younger than it is until the clock is again where it was."""
+    monkeypatch.setattr(standby_module, "PACE_S", 0)
+    desk.clock.set(AT - 30_000)
+    standby = Standby(COMMANDS, CHANGELOG, desk.standby._services, tmp_path / "lane")
+    standby._copy.adopt(desk.warm)
+    standby._copy.facts = await desk._facts(CHANGELOG.topic)
+    following = asyncio.create_task(standby._keep_up(desk.warm, cast(Any, Quiet())))
+    await eventually(lambda: desk.warm.checkpoint.complete_at == AT - 30_000)
+    await standby.close()
+    await following
 
 
 class Schedules(NothingNew):

@@ -11,7 +11,7 @@ from light_scheduler.errors import FormatTooNew
 from light_scheduler.tables import Checkpoint, layout
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.table import CHECKPOINT_VERSION
-from light_scheduler.tables.usable_copy import ChangelogFacts, open_table
+from light_scheduler.tables.usable_copy import MAX_AHEAD_MS, ChangelogFacts, open_table
 
 AT = 1_767_225_600_000
 DAY = 86_400_000
@@ -40,8 +40,9 @@ def opened(folder: Path) -> tuple[Checkpoint, bool]:
         table.close()
 
 
-def test_a_copy_of_this_changelog_that_is_fresh_enough_is_used(folder: Path) -> None:
-    checkpoint = Checkpoint(7, 8, 1, "topic-1", AT - DAY)
+@pytest.mark.parametrize("complete_at", [AT - DAY, AT, AT + MAX_AHEAD_MS])
+def test_a_copy_of_this_changelog_that_is_fresh_enough_is_used(folder: Path, complete_at: int) -> None:
+    checkpoint = Checkpoint(7, 8, 1, "topic-1", complete_at)
     left_behind(folder, 3, checkpoint)
     assert opened(folder) == (checkpoint, True)
 
@@ -51,6 +52,7 @@ def test_a_copy_of_this_changelog_that_is_fresh_enough_is_used(folder: Path) -> 
     [
         pytest.param(3, [7, 8, 1, "topic-0", AT], id="of a changelog that was deleted and made again"),
         pytest.param(3, [7, 8, 1, "topic-1", AT - DAY - 1], id="older than tombstones are kept"),
+        pytest.param(3, [7, 8, 1, "topic-1", AT + MAX_AHEAD_MS + 1], id="of a time to come, so of nobody knows when"),
         pytest.param(1, [7, 8, b"t", 1, "topic-1", AT], id="laid out in another way by an older version"),
         pytest.param(2, [7, 8, 1, "topic-1", AT], id="of the version before, whose index has no negative arrivals"),
     ],

@@ -61,6 +61,9 @@ SETTLE_POLL_S, UNSETTLED_S = 0.05, 30.0
 MAX_OPEN_FILES = 256
 """Of one partition."""
 
+_LOCKED = ("While lock file", "lock hold by current process")
+"""RocksDB's words for a store that another process, or this one, has open."""
+
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 
 log = logging.getLogger(__name__)
@@ -253,10 +256,11 @@ class RocksStore:
 def _translated(error: Exception, path: Path) -> StateError:
     """Return what an error of RocksDB means; rocksdict raises plain exceptions with RocksDB's text."""
     text = str(error)
+    words = text.replace(str(path), "")  # a path can have any words in it
     if text.startswith("Corruption"):
         return StateCorrupt(f"{path} is damaged: {text}")
-    if any(reason in text for reason in _NO_ROOM):
+    if any(reason in words for reason in _NO_ROOM):
         return StateFull(f"there is no room for local state in {path}: free some space, or move data_dir ({text})")
-    if "lock" in text.lower():
-        return StateLocked(f"{path} is held by another process")
+    if any(reason in words for reason in _LOCKED):
+        return StateLocked(f"{path} is held by another process ({text})")
     return StateError(f"cannot use {path}: {text}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from light_scheduler.errors import StateCorrupt, StateError, StateFull, StateLocked
-from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.rocks import RocksStore, _translated
 
 
 def test_a_store_that_is_open_already_is_locked(tmp_path: Path) -> None:
@@ -19,6 +19,32 @@ def test_a_store_that_is_open_already_is_locked(tmp_path: Path) -> None:
         RocksStore(tmp_path)
     store.close()
     RocksStore(tmp_path).close()
+
+
+def test_a_store_in_a_folder_with_lock_in_its_name_is_not_taken_for_locked(tmp_path: Path) -> None:
+    folder = tmp_path / "block-storage"
+    RocksStore(folder).close()
+    (folder / "LOCK").unlink()
+    (folder / "LOCK").mkdir()
+    with pytest.raises(StateError, match="Is a directory") as raised:
+        RocksStore(folder)
+    assert not isinstance(raised.value, StateLocked)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("IO error: While lock file: {path}/LOCK: Resource temporarily unavailable", StateLocked),
+        ("IO error: lock hold by current process, acquire time 1: {path}/LOCK: No locks available", StateLocked),
+        ("IO error: While open a file for random read: {path}/7.sst: Permission denied", StateError),
+        ("IO error: No space left on deviceWhile appending to file: {path}/7.log", StateFull),
+    ],
+)
+def test_what_an_error_means_is_told_by_its_words_and_not_by_the_path_in_it(text: str, kind: type[StateError]) -> None:
+    path = Path("/mnt/While lock file/File too large")
+    error = _translated(Exception(text.format(path=path)), path)
+    assert type(error) is kind
+    assert text.format(path=path) in str(error)
 
 
 def test_a_folder_that_cannot_be_made_is_a_state_error(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerError, StateError
 from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
-from light_scheduler.tables import Checkpoint, Overlay, ScheduleTable, changelog, local_copy
+from light_scheduler.tables import Checkpoint, Overlay, ScheduleTable, changelog, local_copy, recovery
 from light_scheduler.tables import standby as standby_module
 from light_scheduler.tables.changelog import PartitionLogs
 from light_scheduler.tables.local_copy import LocalCopy
-from light_scheduler.tables.recovery import Following
+from light_scheduler.tables.recovery import Following, Replaying
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.services import LaneServices
 from light_scheduler.tables.standby import Standby
@@ -248,6 +248,50 @@ async def test_a_lane_takes_nothing_that_was_written_since_it_looked_where_its_c
     assert list(Overlay(table).others.delayed()) == ["a"]
     assert (restored.records, table.checkpoint.changelog_offset) == (1, REACHED + 1)
     desk.copy.close()
+
+
+class Stalling(More):
+    """The same; it notes whether a time-out runs while it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stalls: list[asyncio.Timeout] = []
+        self.asked: list[bool] = []
+
+    @property
+    def is_running(self) -> bool:
+        return self.stalls[0].when() is not None
+
+    async def position(self, partition: TopicPartition) -> int:
+        self.asked.append(self.is_running)
+        return await super().position(partition)
+
+
+async def test_the_time_in_which_the_broker_has_to_answer_does_not_run_while_records_are_applied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka, seconds = Stalling(), 12_345.0
+    timeout, take = asyncio.timeout, Replaying.take
+    applying: list[bool] = []
+
+    def watched(delay: float | None) -> asyncio.Timeout:
+        stall = timeout(delay)
+        if delay == seconds:
+            kafka.stalls.append(stall)
+        return stall
+
+    async def taking(self: Replaying, records: Any) -> None:
+        applying.append(kafka.is_running)
+        await take(self, records)
+
+    monkeypatch.setattr(recovery, "STALL_TIMEOUT_S", seconds)
+    monkeypatch.setattr(asyncio, "timeout", watched)
+    monkeypatch.setattr(Replaying, "take", taking)
+    desk = Desk(tmp_path / "lane", kafka)
+    desk.copy.adopt(desk.warm)
+    await desk.copy.bring_up()
+    desk.copy.close()
+    assert (applying, kafka.asked) == ([False], [True, True])
 
 
 async def test_a_standby_waits_for_nobody(desk: Desk) -> None:

@@ -168,5 +168,5 @@ def test_a_file_that_is_not_there_is_wrong_use_also_if_rows_of_it_were_refused_b
         (tmp_path / "rows.csv.refused.jsonl").touch()
     ran = CliRunner().invoke(cli, ["schedule", "--from-file", str(file)])
     assert ran.exit_code == 2
-    assert "'--from-file'" in ran.stderr
+    assert "Invalid value for --from-file" in ran.stderr
     assert "rows.csv: No such file or directory" in "".join(ran.stderr.splitlines())

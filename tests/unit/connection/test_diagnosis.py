@@ -70,7 +70,7 @@ async def test_one_that_lets_us_in_is_enough_and_no_other_is_waited_for(monkeypa
     assert servers.open == set(), "what was begun has ended"
 
 
-@pytest.mark.parametrize("order", permutations(range(3)), ids=str)
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
 async def test_a_refusal_says_more_than_a_connection_that_is_closed_and_that_more_than_nobody(
     order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

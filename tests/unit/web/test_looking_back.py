@@ -71,9 +71,9 @@ def test_pages_have_each_match_once_the_newest_first_wherever_the_newest_are(
     for age, steps in described:
         at = NOW - age
         partitions.append([])
-        for step, matches in steps:
+        for step, is_match in steps:
             at -= step
-            partitions[-1].insert(0, (at, matches))
+            partitions[-1].insert(0, (at, is_match))
     _, log = topic_of(partitions)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(looking_back, "MOST_RECORDS", most_records)

@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -51,6 +54,8 @@ MAX_BYTES = 4 << 20
 READ_WAIT_S = 0.5
 BLOCKED_WAIT_S = 1.0
 FAR_AHEAD_MS = 60_000
+LOOK_AT_SOURCE_S = 10.0
+"""How often a lane that waits asks whether its source is still the same topic."""
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +94,7 @@ class DelayLane:
         self._writes = Writes(rule, tp, services.names, services.targets)
         self._read: deque[Command] = deque()
         self._position: int | None = None
+        self._looked_at = -math.inf  # at the source's id (monotonic, s)
         self._size = BatchSize(services.clients.transaction_timeout_ms)
         self._unexplained = -1, 0  # the offset of a record that was refused without a reason, and how often
         self._forwarded = self._dead_letters = self._expired = self._transactions = self._restarts = 0
@@ -226,6 +232,7 @@ class DelayLane:
         wait_ms = due_of(head.timestamp, self.rule.delay) - now
         if wait_ms > 0:  # 1.
             self._warn_of_future_timestamp(head.timestamp - now)
+            await self._look_at_source()
             await self._supervision.pause(min(wait_ms, self._services.longest_wait_ms) / 1_000)
             return
         if await self._is_blocked():
@@ -234,7 +241,7 @@ class DelayLane:
         count = due_head(self._read, self.rule.delay, now, self._size.most, MAX_BYTES)
         records = list(islice(self._read, count))
         is_all = count == len(self._read)  # then the markers of transactions behind the last one are passed, too
-        position = source.position if is_all else records[-1].offset + 1
+        position = source.position if is_all else self._read[count].offset
         batches, dead_letters = self._writes.forwarding(records, position, now)
         try:
             await producer.commit(batches, self._services.names.app_id, {}, checks=[self._check_source])  # 2.
@@ -245,6 +252,16 @@ class DelayLane:
             raise
         self._done(records, dead_letters, now)
         self._position = position
+
+    async def _look_at_source(self) -> None:
+        """Raise InputInDoubt if the source is known to be another topic: its records may be due before what waits."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_AT_SOURCE_S:
+            return
+        self._looked_at = now
+        with suppress(BrokerError):
+            if await self._services.topic_ids.fresh(self.tp.topic) != self._writes.topic_id:
+                raise InputInDoubt(f"topic {self.tp.topic} was deleted and created again")
 
     async def _check_source(self) -> None:
         """Raise InputInDoubt unless what was read comes from the topic that the position is of."""

@@ -7,6 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.kafka.fetching import passes
+from light_scheduler.pipeline.kafka.leaders import LEADERLESS
 
 from .marks import Marks
 
@@ -27,7 +28,7 @@ class JobMarks(Marks):
         except TimeoutError as error:
             raise MarksAwayError(f"topic {self.topic} cannot be read: {error}") from error
         except KafkaException as error:
-            failure = MarksAwayError if passes(error.args[0]) else JobError
+            failure = MarksAwayError if _is_away(error.args[0]) else JobError
             raise failure(f"topic {self.topic} cannot be read: {_reason(error.args[0])}") from error
 
     def write(self, key: bytes, mark: msgspec.Struct) -> None:
@@ -38,6 +39,10 @@ class JobMarks(Marks):
             raise JobError(f"topic {self.topic} cannot be written: {error}") from error
         except KafkaException as error:
             raise JobError(f"topic {self.topic} cannot be written: {_reason(error.args[0])}") from error
+
+
+def _is_away(error: KafkaError) -> bool:
+    return passes(error) or error.code() in (*LEADERLESS, KafkaError.REQUEST_TIMED_OUT)
 
 
 def _reason(error: KafkaError) -> str:

@@ -77,7 +77,8 @@ async def test_what_is_deleted_before_a_lane_has_forwarded_anything_is_counted(m
 class CreatedAgain(Restored):
     """A source of some records that takes the place of an empty one while a lane waits for that one's records.
 
-    The last `early` records are not due yet. Behind all records there are `markers` of transactions.
+    The last `early` records are not due yet, with a `gap` of markers before them. Behind all records there are
+    `markers` of transactions.
     """
 
     def __init__(self, position: int, records: int) -> None:
@@ -85,7 +86,7 @@ class CreatedAgain(Restored):
         self.kept = [DelayPosition(position, "old")]
         self.forwarded: list[bytes | None] = []
         self.refusals: list[RecordsRefusedError] = []
-        self.early = self.markers = 0
+        self.early = self.markers = self.gap = 0
         self._records = records
         self._source = SimpleNamespace()
         self._id = "old"
@@ -105,7 +106,9 @@ class CreatedAgain(Restored):
         first, self._source.position = self._source.position, self._records + self.markers
         due = self._records - self.early
         return [
-            Command(0, offset, 0 if offset < due else NOW, b"k", b"%d" % offset, [])
+            Command(0, offset, 0, b"k", b"%d" % offset, [])
+            if offset < due
+            else Command(0, offset + self.gap, NOW, b"k", b"%d" % offset, [])
             for offset in range(first, self._records)
         ]
 
@@ -172,3 +175,24 @@ async def test_a_record_that_is_not_due_yet_is_not_passed(monkeypatch: pytest.Mo
     await broker.run_to(2)
 
     assert (broker.forwarded, broker.kept[-1]) == ([b"0", b"1"], DelayPosition(2, "new"))
+
+
+async def test_a_source_that_is_created_again_while_a_record_waits_is_read_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = CreatedAgain(3, 6)
+    broker.early, broker.gap = 3, 1
+    use(broker, monkeypatch)
+    monkeypatch.setattr("light_scheduler.delays.lane.LOOK_AT_SOURCE_S", 0.0)
+    await broker.run_to(4)
+
+    assert (broker.forwarded, broker.kept[-1]) == ([b"0", b"1", b"2"], DelayPosition(4, "new"))
+
+
+async def test_a_marker_before_a_record_that_waits_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = CreatedAgain(0, 3)
+    broker.early, broker.gap = 1, 1
+    use(broker, monkeypatch)
+    await broker.run_to(3)
+
+    assert (broker.forwarded, broker.kept[-1]) == ([b"0", b"1"], DelayPosition(3, "new"))

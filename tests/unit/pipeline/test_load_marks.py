@@ -19,6 +19,8 @@ AWAY = [
     KafkaException(KafkaError(KafkaError._TRANSPORT)),
     KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN)),
     KafkaException(KafkaError(KafkaError._TIMED_OUT)),
+    KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE)),
+    KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT)),
     TimeoutError("no record arrived within 120000 ms"),
 ]
 

@@ -119,16 +119,17 @@ class Standby:
     async def _keep_up(self, table: ScheduleTable, reader: AIOKafkaConsumer) -> None:
         clock, replaying, facts = self._services.clock, Replaying(table), self._copy.facts
         assert facts is not None, "the table is open"
-        looked_at = table.checkpoint.complete_at
+        looked_at = latest = table.checkpoint.complete_at  # the clock may be set back: this says nothing of the copy
         end: int | None = None  # where the changelog ended then, until that is reached
         while not self._supervision.is_stopping():
             records = (await reader.getmany(timeout_ms=POLL_MS)).get(self._changelog)
+            latest = max(latest, clock.now())
             if records:
-                check_fresh(table, facts, clock.now())
+                check_fresh(table, facts, latest)
                 await replaying.take(records)
             at = await reader.position(self._changelog)
             if end is not None and at >= end:
-                check_fresh(table, facts, clock.now())
+                check_fresh(table, facts, max(latest, clock.now()))
                 await replaying.finish(at, looked_at)
                 end = None
             if end is None and not 0 <= clock.now() - looked_at <= CHECKPOINT_MS:  # or the clock was set back

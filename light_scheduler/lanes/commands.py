@@ -262,9 +262,12 @@ class Commands:
         origin: Origin | None,
         read: CommandRecord | None,
     ) -> None:
-        decision = decide(command, current, self._now, self._limits)
+        decision = None
+        if isinstance(command, ScheduleCommand):  # is rejected where it arrives, others where they would be carried out
+            decision = decide(command, current, self._now, self._limits)
         if origin is None and self._routing.pass_on(record, command, name, current):
             return
+        decision = decision or decide(command, current, self._now, self._limits)
         if current is None and decision.entry is not None:
             self._limits.check_room(self._overlay.pending)
         limited = None

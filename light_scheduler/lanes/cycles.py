@@ -195,12 +195,14 @@ class LaneCycles:
         restrictions = Restrictions(work_search.condemned, can_read, left_alone, work_search.silenced)
         cycle = Cycle(self._context, overlay, batches, now, restrictions)
         is_behind = self._incoming.is_behind
-        most, kinds = self._work_search.share(budget.most(table), is_behind=is_behind)
+        self._is_catching_up |= is_behind
+        most, kinds = self._work_search.share(
+            budget.most(table), is_behind=is_behind, is_catching_up=self._is_catching_up
+        )
         max_bytes = self._work_search.bytes_of(MAX_FIRING_BYTES)
         self._growth.follow_rules(cycle)
         cycle.moving.note_waits()
         cycle.rate_lending.receive()
-        self._is_catching_up |= is_behind
         may_delay = Kind.DELAYED in kinds
         is_caught_up = may_delay and not is_behind and self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
         commands = self._take_commands(most) if Kind.COMMAND in kinds else []  # 1.
@@ -217,7 +219,7 @@ class LaneCycles:
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, most_bulk, max_bytes)  # 2.
         turns = budget.turns(now, most, max_bytes)
-        is_held_up = is_behind or (self._is_catching_up and may_delay and not is_caught_up)
+        is_held_up = is_behind or (self._is_catching_up and not is_caught_up)
         due = NOTHING_DUE if is_held_up or Kind.FIRING not in kinds else budget.take_due(overlay, now, turns)  # 1.
         cycle.rate_lending.hold_firings(budget.held(due))
         cycle.rate_lending.ask()

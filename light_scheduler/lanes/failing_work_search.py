@@ -81,16 +81,18 @@ class FailingWorkSearch:
         """Whether any kind of work has a limit."""
         return bool(self._limits)
 
-    def share(self, limit: int, *, is_behind: bool = False) -> Share:
+    def share(self, limit: int, *, is_behind: bool = False, is_catching_up: bool = False) -> Share:
         """Return what the next cycle may hold, of a `limit` at most.
 
-        A lane that `is_behind` reads commands before anything else: then what is due can have its turn, whatever fails.
+        A lane that `is_behind` reads commands before anything else, and while it `is_catching_up` then carries out what
+        was delayed: then what is due can have its turn, whatever fails.
         """
         if not self._limits:
             return Share(limit, EVERYTHING)
         if self._is_control_due:
             return Share(1, NOTHING)
-        self._kind = Kind.COMMAND if is_behind else self._turns[0]
+        first = Kind.COMMAND if is_behind else Kind.DELAYED if is_catching_up else None
+        self._kind = first or self._turns[0]
         return Share(min(limit, self._limit), frozenset({self._kind}))
 
     def bytes_of(self, most: int) -> int:

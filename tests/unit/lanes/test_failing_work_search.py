@@ -409,3 +409,23 @@ def test_whatever_fails_in_work_that_never_runs_dry_is_blamed_soon_and_nothing_e
         assert all(flood.cycles - went_on_at[kind] <= most for kind, most in patience.items())
     assert set(flood.blamed) == flood.failing
     assert flood.cycles <= 100 + 100 * len(failing)
+
+
+@pytest.mark.parametrize(
+    ("states", "kind"),
+    [({"is_behind": True, "is_catching_up": True}, Kind.COMMAND), ({"is_catching_up": True}, Kind.DELAYED)],
+)
+def test_what_comes_before_firings_has_every_turn_until_it_is_done(states: dict[str, bool], kind: Kind) -> None:
+    search = FailingWorkSearch()
+    search.failed(4_000, [])
+    for _ in range(2 * len(Kind)):
+        assert search.share(MOST, **states) == Share(1_000, frozenset({kind}))
+        search._end_turn()
+    assert {next(iter(turn(search))) for _ in Kind} == set(Kind)
+
+
+def turn(search: FailingWorkSearch) -> frozenset[Kind]:
+    """Return what one cycle may hold, and end it."""
+    kinds = search.share(MOST).kinds
+    search._end_turn()
+    return kinds

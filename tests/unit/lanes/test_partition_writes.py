@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -128,6 +129,17 @@ async def test_a_schedule_that_was_stored_here_is_replaced_and_found_here(partit
 
     assert (replacing.forwarded, replacing.outcomes) == (0, {Outcome.UPDATED: 1})
     assert (cancelling.forwarded, cancelling.outcomes) == (0, {Outcome.CANCELLED: 1})
+
+
+async def test_a_command_for_an_id_over_a_lowered_limit_is_passed_on_to_where_the_schedule_may_be(
+    partition: Partition,
+) -> None:
+    partition.limits = replace(partition.limits, max_id_bytes=len(THEIRS) - 1)
+    there = await partition.run(command(key=THEIRS, value=None))
+    here = await partition.run(command(("schedule-id", THEIRS), key=MINE, value=None, offset=43))
+
+    assert (there.forwarded, there.outcomes) == (1, {})
+    assert (here.forwarded, here.outcomes) == (0, {Outcome.REJECTED: 1})
 
 
 async def test_a_schedule_that_is_rejected_is_rejected_where_it_arrives(partition: Partition) -> None:

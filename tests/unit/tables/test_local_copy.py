@@ -311,17 +311,18 @@ class Quiet(NothingNew):
         return REACHED
 
 
+@pytest.mark.parametrize("back_ms", [30_000, 120_000])
 async def test_a_standby_notes_at_once_that_it_is_complete_when_its_clock_was_set_back(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back_ms: int
 ) -> None:
     """Else its copy would count as younger than it is until the clock is again where it was."""
     monkeypatch.setattr(standby_module, "PACE_S", 0)
-    desk.clock.set(AT - 30_000)
+    desk.clock.set(AT - back_ms)
     standby = Standby(COMMANDS, CHANGELOG, desk.standby._services, tmp_path / "lane")
     standby._copy.adopt(desk.warm)
     standby._copy.facts = await desk._facts(CHANGELOG.topic)
     following = asyncio.create_task(standby._keep_up(desk.warm, cast(Any, Quiet())))
-    await eventually(lambda: desk.warm.checkpoint.complete_at == AT - 30_000)
+    await eventually(lambda: desk.warm.checkpoint.complete_at == AT - back_ms)
     await standby.close()
     await following
 

@@ -32,7 +32,11 @@ before it fetches, which one without partitions never does."""
 
 MAX_REQUEST_BYTES = 1_048_576
 _BATCH_BYTES = 262_144
-_OF_PRODUCERS = ("acks", "enable_idempotence", "max_batch_size", "partitioner", "transactional_id")
+_SIZES = ("max_request_size", "message.max.bytes")
+_OF_PRODUCERS = (
+    *("acks", "request.required.acks", "partitioner", "max_batch_size"),
+    *("enable_idempotence", "enable.idempotence", "transactional_id", "transactional.id"),
+)
 _CLOSE_TIMEOUT_S = 5.0
 _DENIED = (
     ClusterAuthorizationFailedError,
@@ -51,11 +55,11 @@ def connection_of(servers: str | Sequence[str] | Connection, security: KafkaSecu
 
 
 def refuse_set_options(options: Mapping[str, Any]) -> None:
-    """Raise InvalidCommand for an option of aiokafka that `started_producer` sets."""
-    if "max_request_size" in options:
-        raise InvalidCommand("kafka_options", "max_request_size is set by the argument max_request_bytes")
-    for name in _OF_PRODUCERS:
-        if name in options:
+    """Raise InvalidCommand for an option that the clients' producers set, as aiokafka or librdkafka has it."""
+    for name in options:
+        if name in _SIZES:
+            raise InvalidCommand("kafka_options", f"{name} is set by the argument max_request_bytes")
+        if name in _OF_PRODUCERS:
             raise InvalidCommand("kafka_options", f"{name} cannot be changed: exactly-once delivery depends on it")
 
 

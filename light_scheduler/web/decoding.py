@@ -21,7 +21,7 @@ from light_scheduler.wire.schemas import FRAME, Schemas, schema_id
 
 from .cluster_answers import is_local
 from .dead_letter_documents import DeadLetterDetail
-from .documents import Content, DecodedView, HeaderView, ScheduleDetail
+from .documents import Content, DecodedView, HeaderView, ScheduleDetail, TargetView
 from .guard import IDENTITY
 from .problems import ProblemError
 from .turns import Turns
@@ -68,6 +68,8 @@ class Decoding:
         is_whole = may_see_masked(identity)
         if decoded and not is_whole:
             decoded = _without_details(decoded)
+        if not is_whole and isinstance(found, ScheduleDetail):
+            found = msgspec.structs.replace(found, target=_without_partition_key(found.target))
         return msgspec.structs.replace(
             found,
             decoded=decoded,
@@ -140,6 +142,11 @@ def _view(decoded: Decoded | None) -> DecodedView | None:
         return None
     given = {name: value for name, value in msgspec.structs.asdict(decoded).items() if value is not None}
     return DecodedView(**given)
+
+
+def _without_partition_key(target: TargetView) -> TargetView:
+    """Leave out what may be the value of a header: that of a tenant's distribution."""
+    return msgspec.structs.replace(target, partition_key=UNSET, partition_key_base64=UNSET)
 
 
 def _without_details(decoded: DecodedView) -> DecodedView:

@@ -126,7 +126,7 @@ class TargetView(msgspec.Struct, frozen=True, kw_only=True):
         int | None, Meta(description="Partition of the message; null: chosen by the partition key, else by the key.")
     ]
     partition_key: (
-        Annotated[str, Meta(description="Chooses the partition in place of the key, if given.")] | UnsetType
+        Annotated[str, Meta(description="Chooses the partition in place of the key. Not in lists.")] | UnsetType
     ) = UNSET
     partition_key_base64: (
         Annotated[str, Meta(description="The partition key, only if it is not UTF-8.")] | UnsetType
@@ -217,6 +217,13 @@ class ScheduleDetail(ScheduleSummary, frozen=True, kw_only=True):
         ),
     ] = None
     decoded: Decoding = UNSET
+    triggered: (
+        Annotated[
+            list[int],
+            Meta(description="Due times of firings by `trigger` that are not delivered yet, only if there are some."),
+        ]
+        | UnsetType
+    ) = UNSET
 
     @property
     def place(self) -> tuple[str, int]:
@@ -228,7 +235,6 @@ def summary(entry: Entry, topic: str) -> ScheduleSummary:
     """Show a schedule of the commands topic `topic` as a row of a list."""
     schedule, progress, target = entry.schedule, entry.progress, entry.schedule.target
     key = None if target.key is None else Content.of(target.key)
-    partition_key = None if target.partition_key is None else Content.of(target.partition_key)
     return ScheduleSummary(
         tenant=schedule.tenant,
         id=schedule.id,
@@ -243,8 +249,6 @@ def summary(entry: Entry, topic: str) -> ScheduleSummary:
             key=None if key is None or key.text is UNSET else key.text,
             key_base64=UNSET if key is None else key.base64,
             partition=target.partition,
-            partition_key=UNSET if partition_key is None else partition_key.text,
-            partition_key_base64=UNSET if partition_key is None else partition_key.base64,
         ),
         labels=schedule.labels or {},
         priority=schedule.priority,
@@ -315,12 +319,22 @@ def _awaited(id: str, each: Awaited) -> AwaitedView:
 def detail(entry: Entry, topic: str, partition: int) -> ScheduleDetail:
     """Show a schedule that is pending in a partition of the commands topic `topic` in full."""
     schedule = entry.schedule
+    shown = summary(entry, topic)
     return ScheduleDetail(
-        **msgspec.structs.asdict(summary(entry, topic)),
+        **{**msgspec.structs.asdict(shown), "target": _with_partition_key(shown.target, schedule.target.partition_key)},
         headers=[HeaderView(name, None if value is None else Content.of(value)) for name, value in schedule.headers],
         payload=None if schedule.payload is None else Content.of(schedule.payload),
         partition=partition,
+        triggered=[*entry.progress.triggered] or UNSET,
     )
+
+
+def _with_partition_key(target: TargetView, key: bytes | None) -> TargetView:
+    """Add the key that chooses the partition. It may be the value of a header, which not everybody may see."""
+    if key is None:
+        return target
+    shown = Content.of(key)
+    return msgspec.structs.replace(target, partition_key=shown.text, partition_key_base64=shown.base64)
 
 
 class SchedulePage(msgspec.Struct, frozen=True, kw_only=True):

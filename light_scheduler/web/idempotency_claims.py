@@ -30,6 +30,9 @@ of a request, the look-ups before its command is sent, and the time until its cl
 COUNTED_FOR_MS = 1_000
 """How long a count of what has expired is used: it can take some 50 ms."""
 
+MOST_REFUSED = 10_000
+"""So many requests of claims that were forgotten for their result are remembered: a renewal may come after it."""
+
 _CHANGED_NOTHING = (Outcome.REJECTED, Outcome.CONFLICT)
 
 
@@ -70,6 +73,7 @@ class Claims:
         self._by_hash: OrderedDict[str, Claim] = OrderedDict()
         self._shares = Shares(MOST_KEYS)
         self._expired: _Expired | None = None
+        self._refused: OrderedDict[str, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._by_hash)
@@ -104,8 +108,11 @@ class Claims:
             claim.result = event
             if event.outcome in _CHANGED_NOTHING:
                 self._forget(hash)  # the same request may be right another time
+                self._note_refused(claim.owner)
 
     def _claim(self, hash: str, claim: Claim | None, request_id: str, made: ClaimMade, at: int) -> None:
+        if request_id in self._refused:
+            return  # a renewal that was under way
         if claim is None:
             self._forget(hash)
             self._shares.take(made.tenant)
@@ -113,6 +120,11 @@ class Claims:
         elif request_id == claim.owner or (claim.is_abandoned(at) and claim.fingerprint == made.fingerprint):
             claim.owner, claim.at = request_id, at
             self._by_hash.move_to_end(hash)
+
+    def _note_refused(self, request_id: str) -> None:
+        self._refused[request_id] = None
+        if len(self._refused) > MOST_REFUSED:
+            self._refused.popitem(last=False)
 
     def _forget_before(self, oldest: int) -> None:
         while self._by_hash:

@@ -86,6 +86,7 @@ Deno.test("a series whose next planned time is not known cannot be undone", () =
     assert.equal(againOf(detail({ trigger: { every: 5, mode }, state: "paused", due: null })), null);
     assert.equal(againOf(detail({ trigger: { every: 5, mode, jitter: 2 } })), null);
   }
+  assert.equal(againOf(detail({ trigger: { every: 5, mode: "fixed-rate" }, triggered: [NOW] })), null);
   for (const sequence of [1, 2]) {
     assert.equal(againOf(detail({ trigger: { backoff: { intervals: [5, 9] } }, sequence })), null);
   }

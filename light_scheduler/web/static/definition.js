@@ -44,8 +44,8 @@ export function labelsOf(text) {
 
 /**
  * Return the command that schedules again what was cancelled, or null if that would not be the same: headers that are repeated or are not
- * text, a partition key that is not text, firings that wait for their completion, a series that counts its firings and has begun, a
- * backoff, and a series of intervals that is paused or has a jitter, whose next planned time is not known here. Once its time is over, a
+ * text, a partition key that is not text, firings that wait for their completion or by a trigger for their delivery, a series that counts its
+ * firings and has begun, a backoff, and a series of intervals that is paused or has a jitter, whose next planned time is not known here. Once its time is over, a
  * one-shot is rejected: it would fire at once.
  * @param {ScheduleDetail} found
  */
@@ -60,7 +60,7 @@ export function againOf(found) {
   const isEvery = trigger.every !== undefined;
   const isGridUnknown = isEvery && (found.due === null || trigger.jitter !== undefined);
   if (!isWhole || target.partition_key_base64 !== undefined || awaiting.length) return null;
-  if (hasCounted || trigger.backoff !== undefined || isGridUnknown) return null;
+  if (hasCounted || trigger.backoff !== undefined || isGridUnknown || found.triggered !== undefined) return null;
   const { acknowledgement: completion } = found;
   return {
     trigger: isEvery ? { ...trigger, start: found.due } : trigger,

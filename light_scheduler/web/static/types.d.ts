@@ -76,6 +76,7 @@ export interface ScheduleDetail extends Schedule {
   payload: Content | null;
   partition: number | null;
   decoded?: Decoded | null;
+  triggered?: number[];
 }
 
 export interface SchedulePage {

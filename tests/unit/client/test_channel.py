@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.client import NotDelivered, Receipt, SchedulerClient, Unanswered
+from light_scheduler.client import BlockingSchedulerClient, NotDelivered, Receipt, SchedulerClient, Unanswered
 from light_scheduler.client.channel import Channel, ChannelTopics
 from light_scheduler.client.commands import CommandToSend, schedule_command
 from light_scheduler.client.errors import NotAcknowledged
@@ -187,8 +187,14 @@ async def test_a_failure_in_the_block_is_not_hidden_by_what_was_not_acknowledged
 
 
 @pytest.mark.parametrize(
-    ("option", "remedy"), [("max_request_size", "argument max_request_bytes"), ("acks", "cannot be changed")]
+    ("make", "option", "remedy"),
+    [
+        (SchedulerClient, "max_request_size", "argument max_request_bytes"),
+        (SchedulerClient, "acks", "cannot be changed"),
+        (BlockingSchedulerClient, "message.max.bytes", "argument max_request_bytes"),
+        (BlockingSchedulerClient, "enable.idempotence", "cannot be changed"),
+    ],
 )
-def test_an_option_that_the_client_sets_itself_is_refused(option: str, remedy: str) -> None:
+def test_an_option_that_the_client_sets_itself_is_refused(make: Callable[..., Any], option: str, remedy: str) -> None:
     with pytest.raises(InvalidCommand, match=f"kafka_options: {option} .*{remedy}"):
-        SchedulerClient(kafka_options={option: 1})
+        make(kafka_options={option: 1})

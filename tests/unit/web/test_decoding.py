@@ -16,6 +16,7 @@ from support.web_cluster.cluster import MemoryCluster, MemoryWorker
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.host.ports import free_port
+from light_scheduler.model import Target
 from light_scheduler.settings import load_settings
 from light_scheduler.web import decoding
 from light_scheduler.web.rights import OF_RAW_PAYLOADS
@@ -61,10 +62,12 @@ async def test_nothing_is_decoded_unless_it_is_asked_for_and_there_is_something(
 
 async def test_a_reader_gets_masked_fields_and_nothing_as_it_was_sent() -> None:
     async with running(masked_fields="card,auth*") as (cluster, workers):
-        cluster.put("a", partition=1, payload=SENT.encode(), headers=HEADERS)
+        target = Target("out", partition_key=b"secret")
+        cluster.put("a", partition=1, payload=SENT.encode(), headers=HEADERS, target=target)
         for worker in workers:
             found = await shown(cluster, worker, "read", decoded="true")
             assert found["payload"] == {"masked": True}
+            assert found["target"] == {"topic": "out", "key": None, "partition": None}
             assert found["decoded"] == {"by": "json", "json": SENT.replace('"4111"', '"********"')}
             assert found["headers"] == [
                 {"name": "authorization", "value": {"masked": True}},

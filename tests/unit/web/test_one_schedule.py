@@ -112,6 +112,15 @@ async def test_a_key_that_chooses_the_partition_is_shown(
     cluster.put("a", target=Target("out", partition_key=key))
     document = await get(workers[1], "a")
     assert document["target"] == {"topic": "out", "key": None, "partition": None, **shown}
+    (listed,) = (await workers[0].json("/api/v1/tenants/default/schedules"))["schedules"]
+    assert listed["target"] == {"topic": "out", "key": None, "partition": None}
+
+
+async def test_firings_by_trigger_that_are_not_delivered_yet_are_shown(cluster: Any, workers: Any) -> None:
+    cluster.put("a", due=NOW + 9, progress={"triggered": (NOW,)})
+    cluster.put("b", due=NOW + 9)
+    assert (await get(workers[0], "a"))["triggered"] == [NOW]
+    assert "triggered" not in await get(workers[0], "b")
 
 
 async def test_an_unknown_id_is_not_found(workers: Any) -> None:
@@ -140,6 +149,7 @@ async def test_a_change_waits_for_slower_workers_to_act_on_the_last_accepted(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch, method: str, action: str
 ) -> None:
     monkeypatch.setattr(cluster_answers, "GRACE_S", 0.0)
+    monkeypatch.setattr(cluster_answers, "TOTAL_TIMEOUT_S", 60.0)
     cluster.put("a", partition=0, accepted_at=NOW)
     cluster.put("a", partition=1, accepted_at=NOW + 9)
     asked, goes_on = asyncio.Event(), asyncio.Event()
@@ -152,7 +162,7 @@ async def test_a_change_waits_for_slower_workers_to_act_on_the_last_accepted(
 
     monkeypatch.setattr(handlers, "own_matches", slow_in_one)
     changed = asyncio.create_task(workers[0].ask(method, f"{ONE}a{action}", 200))
-    await asked.wait()
+    await asyncio.wait_for(asked.wait(), 30)
     assert (await get(workers[0], "a"))["source"]["partition"] == 0, "a reader does not wait so long"
     assert not changed.done()
     goes_on.set()

@@ -15,6 +15,7 @@ from support.holders import request_of
 from support.waiting import eventually
 
 from light_scheduler.access import ANYONE, Identity, Role
+from light_scheduler.model import Outcome, Result
 from light_scheduler.settings import Settings
 from light_scheduler.web import bodies, command_channel, events, idempotency, idempotency_claims, request_limits
 from light_scheduler.web.command_channel import CommandChannel, TooManyWaitingError
@@ -352,3 +353,15 @@ async def test_bodies_of_one_tenant_that_do_not_end_leave_room_for_those_of_othe
     at_once.set()
     async with worker.client.post(schedules("b"), data=body(at_once)) as response:
         assert response.status == 201
+
+
+def test_a_renewal_that_comes_after_a_rejection_claims_nothing() -> None:
+    claims = idempotency_claims.Claims()
+    made = ClaimMade("f", "id", "a")
+    claims.apply("key:1", made, NOW)
+    claims.apply("key:1", Result("schedule", "a", "id", Outcome.REJECTED), NOW + 1)
+    claims.apply("key:1", made, NOW + 2)
+    assert claims.get("key", NOW + 3) is None
+    claims.apply("key:2", made, NOW + 4)
+    assert (found := claims.get("key", NOW + 5)) is not None
+    assert found.owner == "key:2"

@@ -99,7 +99,8 @@ class Budget:
             lambda tenant: 0 if tenant in stopped else firing_rates.allowed(tenant, now),
             self._waits(),
         )
-        self.next_due = min(filter(None, (due.next_due, *due.held.values())), default=None)
+        waiting = (at for tenant, at in due.held.items() if tenant not in stopped)  # what is paused is not late
+        self.next_due = min(filter(None, (due.next_due, *waiting)), default=None)
         ready = [at for at in (due.next_due, due.probe_due) if at is not None and at <= now]
         if ready and turns.is_capped:
             next_due = None if due.next_due in ready else due.next_due

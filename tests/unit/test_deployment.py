@@ -85,6 +85,7 @@ class TestChart:
         assert DATA_DIR in [mount["mountPath"] for mount in worker["volumeMounts"]]
         assert manifests("secured")["StatefulSet"]["spec"]["volumeClaimTemplates"][0]["metadata"]["name"] == "data"
         assert "scheduler-light-scheduler.prod.svc" in settings.web_allowed_hosts
+        assert "scheduler-light-scheduler.prod.svc.cluster.local" in settings.web_allowed_hosts
         # A Service called light-scheduler would add variables that are unknown settings.
         assert pod["enableServiceLinks"] is False
 

@@ -7,13 +7,14 @@ from itertools import count
 from typing import Any
 
 import pytest
-from support.partition import ANSWER, AT, NAMES, Partition, command, topic
+from support.partition import ANSWER, AT, NAMES, Partition, command, due_at, topic
 from support.producing import FakeProducer
 
 from light_scheduler.lanes.budget import Budget, TurnBudget
 from light_scheduler.model import Shares
 from light_scheduler.model.partitioning import Partitioning
-from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
+from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState
+from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
 
 USED = 4
@@ -53,3 +54,15 @@ async def test_a_rate_of_commands_is_shared_among_the_partitions_that_keys_belon
     cancels = [command(("schedule-command", b"cancel"), *ANSWER, key=KEY, offset=at, partition=1) for at in range(5)]
     await partition.run(*cancels)
     assert [result.outcome.value for result in partition.results] == 3 * ["not_found"] + 2 * ["rejected"]
+
+
+async def test_what_a_paused_tenant_has_due_is_not_late() -> None:
+    partition = Partition(FakeProducer())
+    await partition.run(command(due_at(AT + 1), ("schedule-target-topic", b"reminders"), key=KEY))
+    partition.tenants.book = TenantBook([Tenant(name="default", state=TenantState.PAUSED)])
+    no_part: Any = None
+    budget = Budget(partition.context, no_part, lambda: None)
+    budget.follow_tenants(AT + 5)
+    due = budget.take_due(Overlay(partition.table), AT + 5, TurnBudget(10, 1 << 20))
+    assert (due.entries, due.held) == ([], {"default": AT + 1})
+    assert budget.next_due is None

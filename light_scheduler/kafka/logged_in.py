@@ -1,7 +1,8 @@
-"""Connections that know when their login ends.
+"""Connections that know when their login ends, and on which no question creates a topic.
 
 A broker with `connections.max.reauth.ms` says at the login how long that lasts (KIP-368). It closes the connection on
-the first request after that.
+the first request after that. One with `auto.create.topics.enable`, Kafka's default, creates a topic that is asked about
+unless the question says not to; aiokafka's does not say so.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Session(NamedTuple):
 
 
 class LoggedIn(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typed
-    """A connection that knows when its login ends; without a session, never."""
+    """A connection that knows when its login ends, without a session never, and creates no topics."""
 
     session: Session | None = None
     is_retired = False
@@ -64,7 +65,7 @@ class LoggedIn(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typ
     """Asks a question over another connection; None: one that is lost to an expired login is not asked again."""
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
-        answer = super().send(request, expect_response)
+        answer = super().send(_creating_nothing(request), expect_response)
         if isinstance(request, SaslAuthenticateRequest):
             return self._noted(answer)
         if not expect_response:
@@ -76,7 +77,7 @@ class LoggedIn(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typ
 
     def send_once(self, request: Any) -> Awaitable[Any]:
         """Send a request that is not to be sent again, whatever becomes of this connection."""
-        return self._in_time(super().send(request))
+        return self._in_time(super().send(_creating_nothing(request)))
 
     def left_s(self) -> float:
         """Return for how much longer the login lasts."""
@@ -110,6 +111,12 @@ class LoggedIn(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typ
         lasts_ms = getattr(answered, "session_lifetime_ms", 0)  # a broker before Kafka 2.2 says nothing
         self.session = Session(begun_at, lasts_ms / 1_000) if lasts_ms > 0 else None
         return answered
+
+
+def _creating_nothing(request: Any) -> Any:
+    if isinstance(request, MetadataRequest):
+        request._allow_auto_topic_creation = False
+    return request
 
 
 async def connect(client: AIOKafkaClient, host: str, port: int) -> LoggedIn:

@@ -66,6 +66,9 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
         "_subscriptions": "its fetch context, and whether a partition is still assigned",
         "_wait_consume_future": "is notified when a fetch was taken",
     },
+    "aiokafka.protocol.metadata:MetadataRequest": {
+        "_allow_auto_topic_creation": "a question about a topic creates none",
+    },
     "aiokafka.consumer.fetcher:FetchResult": {
         "_partition_records": "replaced by a reader that makes commands, or state records",
         "_topic_partition": "whether it is still assigned",

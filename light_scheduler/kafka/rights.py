@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -38,4 +39,6 @@ def _acl_command(right: Right, principal: str, servers: str) -> str:
 
 
 def _quoted(word: str) -> str:
-    return f"'{word}'" if set(word) & set(" ,~/*$&;()") else word
+    """Quote a name for a shell: those of principals may have any character."""
+    quoted = shlex.quote(word)
+    return f"'{word}'" if quoted == word and set(word) & set(",/") else quoted

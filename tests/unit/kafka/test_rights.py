@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+
+import pytest
 from support.least_rights import worker_rights
 
 from light_scheduler.kafka.missing_rights import needed_rights
@@ -43,3 +46,12 @@ def test_a_worker_only_writes_to_the_states_topic_of_karafka() -> None:
     settings = load_settings({"app_id": "app", "commands_topics": "later:karafka"}, environment={})
     assert needed_rights(settings, ())["later_states"] == ["Write"]
     assert Right("topic", "later_states", ("Write",)) in worker_rights(settings)
+
+
+@pytest.mark.parametrize(
+    "name", ["CORP\\scheduler", "CN=O'Brien,O=X", "a`b`", "a b", "CN=w,O=x", "plain", "~", "a|b", "*"]
+)
+def test_a_shell_reads_a_principal_as_it_is(name: str) -> None:
+    (command,) = acl_commands([Right("topic", "t", ("Read",))], f"User:{name}", "127.0.0.1:9092")
+    words = shlex.split(command)
+    assert words[words.index("--allow-principal") + 1] == f"User:{name}"

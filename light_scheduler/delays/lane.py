@@ -256,22 +256,22 @@ class DelayLane:
     async def _look_at_source(self) -> None:
         """Raise InputInDoubt if the source is known to be another topic: its records may be due before what waits."""
         now = time.monotonic()
-        if now - self._looked_at < LOOK_AT_SOURCE_S:
-            return
-        self._looked_at = now
-        with suppress(BrokerError):
-            if await self._services.topic_ids.fresh(self.tp.topic) != self._writes.topic_id:
-                raise InputInDoubt(f"topic {self.tp.topic} was deleted and created again")
+        if now - self._looked_at >= LOOK_AT_SOURCE_S:
+            self._looked_at = now
+            with suppress(BrokerError):
+                await self._ask_for_source()
 
     async def _check_source(self) -> None:
         """Raise InputInDoubt unless what was read comes from the topic that the position is of."""
-        topic = self.tp.topic
         try:
-            topic_id = await self._services.topic_ids.fresh(topic)
+            await self._ask_for_source()
         except BrokerError as error:
-            raise InputInDoubt(f"cannot check that topic {topic} was not replaced: {error}") from error
-        if topic_id != self._writes.topic_id:
-            raise InputInDoubt(f"topic {topic} was deleted and created again")
+            raise InputInDoubt(f"cannot check that topic {self.tp.topic} was not replaced: {error}") from error
+
+    async def _ask_for_source(self) -> None:
+        """Raise InputInDoubt if the source is another topic than the position is of, BrokerError if nobody says."""
+        if await self._services.topic_ids.fresh(self.tp.topic) != self._writes.topic_id:
+            raise InputInDoubt(f"topic {self.tp.topic} was deleted and created again")
 
     async def _is_blocked(self) -> bool:
         """Return whether the target cannot be written now; said once, until it can."""

@@ -131,7 +131,7 @@ class Standby:
             if end is not None and at >= end:
                 check_fresh(table, facts, max(latest, clock.now()))
                 await replaying.finish(at, looked_at)
-                end = None
+                latest, end = looked_at, None
             if end is None and not 0 <= clock.now() - looked_at <= CHECKPOINT_MS:  # or the clock was set back
                 looked_at = clock.now()
                 end = (await reader.end_offsets([self._changelog]))[self._changelog]

@@ -14,10 +14,13 @@ from .renewed_files import Renewed
 from .security import KafkaSecurity
 from .tls import given, key_password, own_certificate, tls_context
 
+NO_TOPIC_CREATION = {"allow.auto.create.topics": False}
+"""By default, a producer's or an administrator's question about a topic creates it, where brokers allow that."""
+
 
 def configuration(bootstrap_servers: str, security: KafkaSecurity) -> dict[str, Any]:
     """Return the configuration of a client. Raises ConfigurationError naming the setting at fault."""
-    found: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
+    found: dict[str, Any] = {"bootstrap.servers": bootstrap_servers, **NO_TOPIC_CREATION}
     if security.is_secured:
         found |= _secured(security)
     return found

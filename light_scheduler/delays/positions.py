@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaError
 from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import BrokerError, FormatError
 from light_scheduler.kafka.connection import stop_consumer
+from light_scheduler.kafka.lasting_logins import keep_logged_in
 from light_scheduler.wire.delays import DelayPosition, decode_position
 
 STALL_TIMEOUT_S = 30.0
@@ -56,6 +57,7 @@ class Positions:
             enable_auto_commit=False,
             max_partition_fetch_bytes=FETCH_BYTES,
         )
+        keep_logged_in(consumer._client)
         found: dict[bytes, DelayPosition] = {}
         try:
             async with asyncio.timeout(STALL_TIMEOUT_S):
@@ -78,6 +80,7 @@ class Positions:
     async def _end(self) -> int:
         """Return the offset after the last record, committed or not."""
         consumer = AIOKafkaConsumer(**self._connection.aiokafka(), isolation_level="read_uncommitted")
+        keep_logged_in(consumer._client)
         try:
             await consumer.start()
             end: int = (await consumer.end_offsets([self._place]))[self._place]

@@ -90,8 +90,7 @@ class PartitionLeaders:
     async def _ask_leader(self, place: Place, request: Request[Any]) -> Any:
         topic, partition = place
         client = await self._client.connected()
-        # Metadata that the client asks for by itself could create the topic.
-        metadata = await client.send(client.get_random_node(), MetadataRequest([topic], False))
+        metadata = await client.send(client.get_random_node(), MetadataRequest([topic]))
         (error_code, _, _, partitions), *_ = metadata.topics
         check(error_code, topic)
         leader = next((each[2] for each in partitions if each[1] == partition), -1)

@@ -219,7 +219,7 @@ class LaneCycles:
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, most_bulk, max_bytes)  # 2.
         turns = budget.turns(now, most, max_bytes)
-        is_held_up = is_behind or (self._is_catching_up and not is_caught_up)
+        is_held_up = self._is_catching_up and not is_caught_up  # as it is while the lane is behind
         due = NOTHING_DUE if is_held_up or Kind.FIRING not in kinds else budget.take_due(overlay, now, turns)  # 1.
         cycle.rate_lending.hold_firings(budget.held(due))
         cycle.rate_lending.ask()

@@ -19,6 +19,8 @@ from typing import Any, ClassVar, Protocol
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from light_scheduler.connection.librdkafka import NO_TOPIC_CREATION
+
 
 class Summary(Protocol):
     """The result of a job; its fields are the JSON document that `--json` prints."""
@@ -70,7 +72,7 @@ class Cluster:
 
     def configuration(self) -> dict[str, str | int | float | bool]:
         """Return the cluster as the configuration of a confluent-kafka client."""
-        return {"bootstrap.servers": self.bootstrap_servers, **self.client}
+        return {"bootstrap.servers": self.bootstrap_servers, **NO_TOPIC_CREATION, **self.client}
 
 
 def parallelism(spark: SparkSession) -> int | None:

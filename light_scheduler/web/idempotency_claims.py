@@ -108,7 +108,7 @@ class Claims:
             claim.result = event
             if event.outcome in _CHANGED_NOTHING:
                 self._forget(hash)  # the same request may be right another time
-                self._note_refused(claim.owner)
+                self._note_refused(claim.request_id, claim.owner)
 
     def _claim(self, hash: str, claim: Claim | None, request_id: str, made: ClaimMade, at: int) -> None:
         if request_id in self._refused:
@@ -121,9 +121,9 @@ class Claims:
             claim.owner, claim.at = request_id, at
             self._by_hash.move_to_end(hash)
 
-    def _note_refused(self, request_id: str) -> None:
-        self._refused[request_id] = None
-        if len(self._refused) > MOST_REFUSED:
+    def _note_refused(self, *request_ids: str) -> None:
+        self._refused.update(dict.fromkeys(request_ids))
+        while len(self._refused) > MOST_REFUSED:
             self._refused.popitem(last=False)
 
     def _forget_before(self, oldest: int) -> None:

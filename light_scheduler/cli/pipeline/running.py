@@ -21,6 +21,7 @@ from light_scheduler.cli.options import settings_options
 from light_scheduler.cli.output import Output, output_option
 from light_scheduler.cli.secret_options import no_secret_property
 from light_scheduler.cli.verbosity import error_console, note
+from light_scheduler.connection.librdkafka import NO_TOPIC_CREATION
 from light_scheduler.errors import JobError
 from light_scheduler.host.foreground import StopRequested, stop_signals
 from light_scheduler.settings import Settings
@@ -282,7 +283,8 @@ def cluster_of(settings: Settings, client: Mapping[str, str]) -> Cluster:
     from light_scheduler.pipeline.kafka.options import CLIENT_PREFIX
     from light_scheduler.pipeline.kafka.security import for_librdkafka
 
-    login = {name: value for name, value in settings.connection.librdkafka().items() if name != "bootstrap.servers"}
+    of_a_cluster = {"bootstrap.servers", *NO_TOPIC_CREATION}
+    login = {name: value for name, value in settings.connection.librdkafka().items() if name not in of_a_cluster}
     try:
         own = {name.removeprefix(CLIENT_PREFIX): value for name, value in client.items()}
         return Cluster(settings.bootstrap_servers, {**login, **for_librdkafka(own)})

@@ -118,6 +118,7 @@ def test_librdkafka_takes_the_same_settings() -> None:
     scope = {**OAUTH, "sasl_oauth_scope": "kafka", "ssl_check_hostname": "false"}
     assert load(scope).connection.librdkafka() == {
         "bootstrap.servers": "127.0.0.1:9092",
+        "allow.auto.create.topics": False,
         "security.protocol": "SASL_SSL",
         "ssl.endpoint.identification.algorithm": "none",
         "sasl.mechanism": "OAUTHBEARER",

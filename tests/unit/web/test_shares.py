@@ -365,3 +365,13 @@ def test_a_renewal_that_comes_after_a_rejection_claims_nothing() -> None:
     claims.apply("key:2", made, NOW + 4)
     assert (found := claims.get("key", NOW + 5)) is not None
     assert found.owner == "key:2"
+
+
+def test_a_renewal_of_a_claim_that_was_taken_over_and_rejected_claims_nothing_either() -> None:
+    claims, made = idempotency_claims.Claims(), ClaimMade("f", "id", "a")
+    claims.apply("key:1", made, NOW)
+    claims.apply("key:2", made, later := NOW + idempotency_claims.ABANDONED_MS + 1)
+    claims.apply("key:1", Result("schedule", "a", "id", Outcome.REJECTED), later)
+    for owner in ("key:1", "key:2"):
+        claims.apply(owner, made, later + 1)
+        assert claims.get("key", later + 1) is None

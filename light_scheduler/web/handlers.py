@@ -136,7 +136,12 @@ class Handlers:
         self.busy = BusyConnections(most_connections())
         self._tenants = TenantCollector(worker.lanes)
         self._registry = registry_of(
-            worker.lanes, self._tenants, worker.delays, app_id=worker.settings.app_id, version=VERSION
+            worker.lanes,
+            self._tenants,
+            worker.delays,
+            [source.name for source in worker.settings.inputs],
+            app_id=worker.settings.app_id,
+            version=VERSION,
         )
         self._registry.register(ConnectionCollector(self.busy))
         if self._etf1.topics:

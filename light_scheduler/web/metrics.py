@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -112,11 +112,11 @@ _FAMILIES = LaneFamilies[LaneStatus](_LANE, lambda lane: [lane.topic, str(lane.p
 
 
 def registry_of(
-    lanes: Lanes, tenants: TenantCollector, delays: Delays, *, app_id: str, version: str
+    lanes: Lanes, tenants: TenantCollector, delays: Delays, topics: Collection[str], *, app_id: str, version: str
 ) -> CollectorRegistry:
-    """Return a registry of this worker's lanes, their tenants, its delays and its process."""
+    """Return a registry of this worker's lanes, their tenants, its delays, its commands topics and its process."""
     registry = CollectorRegistry()
-    registry.register(LaneCollector(lanes, app_id=app_id, version=version))
+    registry.register(LaneCollector(lanes, topics, app_id=app_id, version=version))
     registry.register(tenants)
     registry.register(DelayCollector(delays))
     ProcessCollector(registry=registry)
@@ -124,10 +124,16 @@ def registry_of(
 
 
 class LaneCollector(Collector):
-    """Metrics of this worker's lanes. Labels are the commands topic and the partition."""
+    """Metrics of this worker's lanes. Labels are the commands topic and the partition.
 
-    def __init__(self, lanes: Lanes, *, app_id: str, version: str, clock: Clock | None = None) -> None:
+    The commands topics are those of its settings: one that was deleted has no lane anywhere, and still is one of them.
+    """
+
+    def __init__(
+        self, lanes: Lanes, topics: Collection[str], *, app_id: str, version: str, clock: Clock | None = None
+    ) -> None:
         self._lanes = lanes
+        self._topics = topics
         self._now = (clock or SystemClock()).now
         self._info = {"app_id": app_id, "version": version}
 
@@ -139,6 +145,7 @@ class LaneCollector(Collector):
         """Yield all metrics."""
         lanes = self._lanes.status()
         yield InfoMetricFamily(PREFIX + "worker", "What this worker is.", value=self._info)
+        yield _commands_topics(self._topics)
         yield _states(lanes)
         yield from _FAMILIES.of(lanes)
         yield _commands(lanes)
@@ -148,6 +155,15 @@ class LaneCollector(Collector):
         yield _FAMILIES.lateness(
             "lateness_seconds", "Commit of a firing minus its due.", lanes, lambda lane: lane.lateness
         )
+
+
+def _commands_topics(topics: Collection[str]) -> Metric:
+    metric = InfoMetricFamily(
+        PREFIX + "commands_topic", "A commands topic that this worker is set to read.", labels=("topic",)
+    )
+    for topic in topics:
+        metric.add_metric([topic], {})
+    return metric
 
 
 def _states(lanes: list[LaneStatus]) -> Metric:

@@ -165,6 +165,9 @@ async def test_a_topic_that_is_away_for_longer_is_read_soon_after_it_is_created_
     await until(worker, lambda lane: lane["firings"] == 1)
     await admin.delete_topics([application.settings.topics.commands])
     await worker.shows(lambda info: not info["lanes"])  # nothing is left to read that could fail
+    metrics = await metrics_of(worker)
+    assert f'light_scheduler_commands_topic_info{{topic="{application.settings.topics.commands}"}} 1.0' in metrics
+    assert "light_scheduler_lane_state{" not in metrics
     await asyncio.to_thread(create_topics, application.settings)
 
     await schedule(application, "b")

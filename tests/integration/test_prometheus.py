@@ -48,6 +48,7 @@ class Patient:
 
     def __init__(self) -> None:
         self.is_well = True
+        self.topics = ["c"]
         self.is_gone = False
         self._faults = 0
 
@@ -103,7 +104,7 @@ class Patient:
 async def patient() -> AsyncIterator[tuple[Patient, str]]:
     """A worker to be, and where it can be scraped."""
     patient = Patient()
-    registry = registry_of(patient, TenantCollector(patient), patient, app_id="app", version="1")  # type: ignore[arg-type]  # needs no more of it
+    registry = registry_of(patient, TenantCollector(patient), patient, patient.topics, app_id="app", version="1")  # type: ignore[arg-type]  # needs no more of it
 
     async def metrics(request: web.Request) -> web.Response:
         del request
@@ -128,8 +129,10 @@ async def test_every_alert_fires_and_is_resolved(patient: tuple[Patient, str], t
 
         await firing(set())
         worker.is_well = False
+        worker.topics.append("deleted")
         await firing(OTHERS)
         worker.is_well = True
+        worker.topics.remove("deleted")
         await firing(set())
         worker.is_gone = True
         await firing(OF_GONE_WORKERS)

@@ -45,7 +45,7 @@ class NoLanes:
 def exposed_metrics() -> set[str]:
     """Return the names of all metrics that there are."""
     collectors = (
-        LaneCollector(NoLanes(), app_id="app", version="1"),
+        LaneCollector(NoLanes(), (), app_id="app", version="1"),
         TenantCollector(NoLanes()),
         DelayCollector(Delays(Settings(), SystemClock())),
         ConnectionCollector(BusyConnections(1)),

@@ -89,7 +89,7 @@ class Shown:
 def sampled(targets: list[TargetStatus]) -> dict[str, dict[str, float]]:
     """Return the metrics of targets by name and topic, ten seconds after `AT`."""
     clock: Any = SimpleNamespace(now=lambda: AT + 10_000)
-    collector = LaneCollector(Shown(targets), app_id="app", version="1", clock=clock)
+    collector = LaneCollector(Shown(targets), (), app_id="app", version="1", clock=clock)
     return {
         metric.name: {sample.labels["topic"]: sample.value for sample in metric.samples}
         for metric in collector.collect()

@@ -16,7 +16,7 @@ import msgspec
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.lanes.pace import MOST
-from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, Firing, Headers, Outcome
+from light_scheduler.model import DEFAULT_TENANT, FAILURES, DeadLetter, DeadLetterCause, Firing, Headers, Outcome
 from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
 from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_result, json_command, parse_firing
@@ -52,7 +52,7 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def is_refused(self) -> bool:
         """Whether the command would have no effect: it is invalid, conflicts, or its schedule is not pending."""
-        return self.outcome in (Outcome.REJECTED, Outcome.CONFLICT, Outcome.NOT_FOUND)
+        return self.outcome in FAILURES
 
 
 class Delivery(msgspec.Struct, frozen=True):

@@ -31,7 +31,8 @@ MOST_PORT = 65_535
 AUTO = "auto"
 
 COMPATIBLE_DIALECTS = ("karafka", "etf1", "skyuk", "light4j")
-DIALECTS = ("native", "json", *COMPATIBLE_DIALECTS)
+OWN_DIALECTS = ("native", "json")
+DIALECTS = (*OWN_DIALECTS, *COMPATIBLE_DIALECTS)
 """The forms that commands may come in; the compatible ones are those of other schedulers."""
 
 

@@ -28,7 +28,7 @@ from light_scheduler.model.tenant import MAX_WEIGHT, Shares
 from light_scheduler.model.topics import TopicNames, karafka_states_topic
 
 from . import setting_values as read
-from .setting_values import CommandsTopic
+from .setting_values import OWN_DIALECTS, CommandsTopic
 
 ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
 
@@ -540,6 +540,16 @@ class Settings:
     def inputs(self) -> tuple[CommandsTopic, ...]:
         """The topics that commands come in on."""
         return self.commands_topics or (CommandsTopic(self.topics.commands, "native"),)
+
+    @property
+    def own_inputs(self) -> tuple[CommandsTopic, ...]:
+        """The topics that commands come in on in our own dialects: those that take bulk commands."""
+        return tuple(source for source in self.inputs if source.dialect in OWN_DIALECTS)
+
+    @property
+    def first_input(self) -> CommandsTopic:
+        """The topic that a command goes to whose schedule is pending nowhere: every dialect reads the JSON form."""
+        return (self.own_inputs or self.inputs)[0]
 
     @property
     def shares(self) -> Shares:

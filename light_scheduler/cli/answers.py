@@ -15,12 +15,15 @@ import click
 from msgspec import UNSET
 
 from light_scheduler.client import Receipt
+from light_scheduler.client.bulk_results import of_all_topics
 from light_scheduler.client.channel import Channel, ChannelTopics, MakeCommand
+from light_scheduler.client.commands import CommandToSend
 from light_scheduler.errors import ConfigurationError, InvalidCommand
-from light_scheduler.model import Outcome, Result
+from light_scheduler.model import FAILURES, ReplyTo, Result
 from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
 from light_scheduler.wire.durations import MAX_SHOWN, shown
+from light_scheduler.wire.json_form import in_json_form
 
 from .command_check import check_command
 from .durations import Duration
@@ -34,8 +37,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CONNECT_TIMEOUT_S = 4.0
 """A person waits: a broker that does not answer until then is reported as not there."""
-
-_FAILURES = (Outcome.REJECTED, Outcome.CONFLICT, Outcome.NOT_FOUND)
 
 
 class Sender:
@@ -51,36 +52,46 @@ class Sender:
         self.output = output
         self._url = url or settings.web_url
 
-    def send(self, make: MakeCommand, *, find: str | None = None) -> None:
+    def send(self, make: MakeCommand, *, find: str | None = None, to_all: bool = False) -> None:
         """Send a command and print the result or receipt; exit with 1 if it was refused or found nothing.
 
         `find` is the id of a schedule whose key was not given: the command goes to the partition in which a worker
-        finds it. Raises click.UsageError if the command cannot be right, BrokerError, ResultTimeout, and ClientError
-        if a worker cannot tell where the schedule is.
+        finds it. A bulk command goes `to_all` commands topics that take some. Raises click.UsageError if the command
+        cannot be right, BrokerError, ResultTimeout, and ClientError if a worker cannot tell where the schedule is.
         """
         quiet_kafka_client()
         with invalid_commands_as_wrong_use():
-            answer = asyncio.run(self._sent(make, find))
+            answer = asyncio.run(self._sent(make, find, to_all=to_all))
         report(answer, self.output)
 
-    async def _sent(self, make: MakeCommand, find: str | None) -> Result | Receipt:
+    async def _sent(self, make: MakeCommand, find: str | None, *, to_all: bool) -> Result | Receipt:
         settings = self.settings
+        first = settings.first_input
         check_command(make(None))  # what is wrong is said before a worker or a broker is asked for
         async with Channel(
             settings.connection.aiokafka(),
-            ChannelTopics(native_topic(settings), settings.topics.results),
+            ChannelTopics(first.name, settings.topics.results),
             connect_timeout=CONNECT_TIMEOUT_S,
         ) as channel:
             place = None if find is None else await place_of(settings, self._url, self.tenant, find)
-            if place is not None:
-                make = _placed(make, place)
+            topics = settings.own_inputs if to_all else ()
+            places = [Location(topic.name, None, topic.dialect) for topic in topics or (first,)]
+            makers = [_placed(make, each) for each in ([place] if place else places)]
             if self.waits:
-                return await channel.ask(make, self.timeout_s)
-            return await channel.send(make(None), self.timeout_s)
+                return of_all_topics(await asyncio.gather(*(channel.ask(each, self.timeout_s) for each in makers)))
+            first_receipt, *_ = [await channel.send(each(None), self.timeout_s) for each in makers]
+            return first_receipt
 
 
 def _placed(make: MakeCommand, place: Location) -> MakeCommand:
-    return lambda reply_to: make(reply_to)._replace(topic=place.topic, partition=place.partition)
+    def placed(reply_to: ReplyTo | None) -> CommandToSend:
+        command = make(reply_to)._replace(topic=place.topic, partition=place.partition)
+        if place.dialect == "native":
+            return command
+        value, headers = in_json_form(command.value, command.headers)
+        return command._replace(value=value, headers=headers)
+
+    return placed
 
 
 def report(answer: Result | Receipt, output: Output) -> None:
@@ -90,7 +101,7 @@ def report(answer: Result | Receipt, output: Output) -> None:
     else:
         output.print(answer)
     if isinstance(answer, Result):
-        if answer.outcome in _FAILURES:
+        if answer.outcome in FAILURES:
             sys.exit(1)
         if answer.reason:
             warn(_reason(answer))
@@ -179,7 +190,7 @@ def _line(answer: Result | Receipt) -> str:
         parts.append(f"version {answer.version}")
     if answer.next_due is not None:
         parts.append(f"due {format_instant(answer.next_due)}")
-    if answer.reason and answer.outcome in _FAILURES:
+    if answer.reason and answer.outcome in FAILURES:
         parts.append(f"({_reason(answer)})")
     return " ".join(parts)
 

@@ -45,6 +45,6 @@ def control(name: ControlName, summary: str) -> click.Command:
                 name, sender.tenant, id, key=key, expected_version=expected_version, reply_to=reply_to
             )
 
-        sender.send(make, find=id if key is None else None)
+        sender.send(make, find=id if key is None else None, to_all=id is None)
 
     return command

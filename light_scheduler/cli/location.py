@@ -14,16 +14,17 @@ ASK_TIMEOUT_S = 5.0
 
 
 class Location(NamedTuple):
-    """A partition of a commands topic."""
+    """A partition of a commands topic, and the dialect of the topic."""
 
     topic: str
-    partition: int
+    partition: int | None
+    dialect: str
 
 
 async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Location | None:
     """Return where a schedule is pending; None if nowhere, or if no worker tells, which is said on stderr.
 
-    Raises ClientError if a worker answers and cannot tell, or if the topic takes no commands in headers.
+    Raises ClientError if a worker answers and cannot tell.
     """
     from light_scheduler.web.schedule_client import ScheduleReader
 
@@ -44,12 +45,8 @@ async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Locati
         found = await reader.get(tenant, id)
     if found is None:
         return None
-    if worker.commands_topics.get(found.source.topic) != "native":
-        raise ClientError(
-            f"schedule {id!r} is pending in {found.source.topic}, which takes no commands of the dialect native. Use "
-            "HTTP, or send a command in the dialect of that topic"
-        )
-    return Location(*found.place)
+    dialect = worker.commands_topics.get(found.source.topic, "json")  # the form that every dialect reads
+    return Location(*found.place, dialect)
 
 
 def _warn(why: str, id: str) -> None:

@@ -51,4 +51,4 @@ def command(
             sender.tenant, id, whole, key=key, expected_version=expected_version, reply_to=reply_to
         )
 
-    sender.send(make, find=id if key is None else None)
+    sender.send(make, find=id if key is None else None, to_all=id is None)

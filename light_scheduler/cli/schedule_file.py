@@ -13,7 +13,7 @@ from light_scheduler.client.channel import MakeCommand
 from light_scheduler.clock import SystemClock
 from light_scheduler.connection.diagnosis import fault_of
 from light_scheduler.errors import ClientError
-from light_scheduler.model import Outcome
+from light_scheduler.model import FAILURES
 from light_scheduler.phases import PhaseBar
 from light_scheduler.web.command_channel import largest_record
 
@@ -26,8 +26,6 @@ from .row_chunks import RefusedRow, RefusedRows, checked, chunks
 from .verbosity import error_console, note
 
 REFUSED_SUFFIX = ".refused.jsonl"
-
-_REFUSALS = (Outcome.REJECTED, Outcome.CONFLICT, Outcome.NOT_FOUND)
 
 
 def load(sender: Sender, path: Path, format: Format, refused_path: Path | None) -> None:
@@ -180,7 +178,7 @@ class _Load:
                 row=row.text,
             )
             for row, result in answers
-            if result.outcome in _REFUSALS
+            if result.outcome in FAILURES
         ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from .command import (
 from .delay import DelayRule, RuleBook, RuleError
 from .firing import Firing, delivery_id, firing_id
 from .outcome import (
+    FAILURES,
     SCHEDULE_EVENTS,
     DeadLetter,
     DeadLetterCause,
@@ -71,6 +72,7 @@ __all__ = [
     "DEFAULT_PRIORITY",
     "DEFAULT_TENANT",
     "EQUAL_SHARES",
+    "FAILURES",
     "FIRE_BACKLOG",
     "FIRE_PAST",
     "LATEST_INSTANT",

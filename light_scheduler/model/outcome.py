@@ -32,6 +32,10 @@ class Outcome(StrEnum):
     REJECTED = "rejected"
 
 
+FAILURES = frozenset({Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.REJECTED})
+"""The outcomes of commands that did nothing."""
+
+
 class EventType(StrEnum):
     """Events in the life of a schedule. CHANGED is about none: somebody changed a tenant, a token or a delay rule,
     or sent a dead letter's command again."""

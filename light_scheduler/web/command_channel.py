@@ -21,9 +21,6 @@ MOST_WAITING = 1_000
 """Commands that this worker waits for at one time, be it for the scheduler's answer or for the broker's. A tenant may
 have half of them: fewer than there may be connections, so that others get to this limit at all."""
 
-OWN_DIALECTS = ("native", "json")
-"""Dialects of topics that take commands in the JSON form."""
-
 REST_AFTER_S = 30.0
 """How long results are read on after the last one that was waited for: nobody pays for them all day."""
 
@@ -163,17 +160,12 @@ class CommandChannel:
             if self._opened is None:
                 channel = Channel(
                     self._settings.connection.aiokafka(),
-                    ChannelTopics(self._topic(), self._settings.topics.results),
+                    ChannelTopics(self._settings.first_input.name, self._settings.topics.results),
                     close_timeout=CLOSE_TIMEOUT_S,
                     max_request_bytes=largest_record(self._settings),
                 )
                 self._opened = await self._exit.enter_async_context(channel)
             return self._opened
-
-    def _topic(self) -> str:
-        """Return where commands go whose schedule is pending nowhere; every dialect takes them in the JSON form."""
-        inputs = self._settings.inputs
-        return next((source.name for source in inputs if source.dialect in OWN_DIALECTS), inputs[0].name)
 
 
 class _PlacedSender:

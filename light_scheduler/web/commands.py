@@ -129,7 +129,10 @@ class CommandHandlers:
                     "id",
                     f"must end in {ANY}: this path is for several schedules. Use the path with the id for one",
                 )
-            return await self._carried_out(send_parameters(SendParameters, request), wanted)
+            parameters = send_parameters(SendParameters, request)
+            if parameters.wait:
+                return result_response(await self._dispatch.ask_everywhere(wanted, parameters.timeout_s))
+            return sent_response(await self._dispatch.send_everywhere(wanted, parameters.timeout_s))
 
     cancel_schedules = partialmethod(_act_on_many, command="cancel")
     pause_schedules = partialmethod(_act_on_many, command="pause")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from time import monotonic
@@ -10,6 +11,7 @@ from time import monotonic
 from aiohttp import web
 
 from light_scheduler.client import Receipt
+from light_scheduler.client.bulk_results import of_all_topics
 from light_scheduler.model import Outcome, Result
 
 from .command_channel import Commands
@@ -27,9 +29,11 @@ Find = Callable[[web.Request, str, str], Awaitable[ScheduleDetail | None]]
 class Dispatch:
     """Finds partitions and sends commands."""
 
-    def __init__(self, commands: Commands, find: Find) -> None:
+    def __init__(self, commands: Commands, find: Find, topics: Sequence[str]) -> None:
+        """`topics` are the commands topics that take bulk commands, if there are any."""
         self._commands = commands
         self._find = find
+        self._topics = topics
 
     async def placed(self, request: web.Request, command: Requested) -> Requested:
         """Return a command that goes to the partition in which its schedule is pending.
@@ -47,6 +51,23 @@ class Dispatch:
     async def ask(self, command: Requested, timeout_s: float) -> Result:
         """Send a placed command and wait for its result. Raises as `Commands.ask` does."""
         return await self._commands.ask(command.record, timeout_s)
+
+    async def ask_everywhere(self, command: Requested, timeout_s: float) -> Result:
+        """Send a bulk command to all topics that take some, and wait for the results. Return them as one.
+
+        Raises as `ask` does, after all topics have answered, or have not in time.
+        """
+        asked = [self.ask(each, timeout_s) for each in self._everywhere(command)]
+        results = await asyncio.gather(*asked, return_exceptions=True)
+        return of_all_topics([_result_of(result) for result in results])
+
+    async def send_everywhere(self, command: Requested, timeout_s: float) -> Receipt:
+        """Send a bulk command to all topics that take some; return the receipt of the first. Raises as `send` does."""
+        first, *_ = [await self.send(each, timeout_s) for each in self._everywhere(command)]
+        return first
+
+    def _everywhere(self, command: Requested) -> list[Requested]:
+        return [replace(command, place=(topic, None)) for topic in self._topics] or [command]
 
     async def ask_where_it_is(self, request: web.Request, command: Requested, timeout_s: float) -> Result:
         """Place and send a command for a schedule that is there, and wait for its result.
@@ -98,6 +119,12 @@ class Dispatch:
     async def send(self, command: Requested, timeout_s: float) -> Receipt:
         """Send a placed command without waiting for its result. Raises as `Commands.send` does."""
         return await self._commands.send(command.record, timeout_s)
+
+
+def _result_of(result: Result | BaseException) -> Result:
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def nothing_to_match(command: Requested) -> ProblemError:

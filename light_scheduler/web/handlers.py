@@ -101,7 +101,7 @@ class Handlers:
             *(LIGHT4J_OPERATIONS if self._light4j.topics else ()),
         )
         dashboard = DashboardHandlers()
-        dispatch = Dispatch(worker.kafka.commands, self._find)
+        dispatch = Dispatch(worker.kafka.commands, self._find, [source.name for source in worker.settings.own_inputs])
         self._partitions = KnownPartitions(worker.lanes, worker.peers, worker.topics, worker.kafka.count_partitions)
         self._hour = LastHour()
         overview = Overview(worker.lanes, self._hour, self._cluster, worker.clock)

@@ -32,7 +32,7 @@ class Requested:
     """A command that a request asks for, and that can be right. `value` is its JSON form, without where to answer.
 
     `has_key` says that the request names the entity key; otherwise it is the id. The command goes to the partition
-    of its key, unless `place` (topic, partition) says otherwise.
+    of its key, unless `place` (topic, partition) says otherwise; without a partition, to that of its key in this topic.
     """
 
     tenant: str
@@ -42,7 +42,7 @@ class Requested:
     has_key: bool
     expected_version: int | None = None
     target_topic: str | None = None
-    place: tuple[str, int] | None = None
+    place: tuple[str, int | None] | None = None
     more_headers: MakeHeaders = lambda _: []
 
     def of_version(self, version: int) -> Requested:

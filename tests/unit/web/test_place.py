@@ -23,14 +23,14 @@ async def test_it_goes_to_the_partition_that_has_the_schedule(
     for partition in range(4):
         cluster.put(f"a/{partition}", partition=partition, tenant="acme")
         place = await place_of(Settings(), workers[0].url, "acme", f"a/{partition}")
-        assert place == Location(TOPIC, partition)
+        assert place == Location(TOPIC, partition, "native")
     assert await place_of(Settings(), workers[1].url, "default", "a/1") is None
     assert capsys.readouterr().err == ""
 
 
 async def test_it_goes_where_a_schedule_has_been_moved_to(cluster: Any, workers: Any) -> None:
     put(workers[1].lanes.all[TOPIC, 3], make_entry("a", partition=1))
-    assert await place_of(Settings(), workers[0].url, "default", "a") == Location(TOPIC, 3)
+    assert await place_of(Settings(), workers[0].url, "default", "a") == Location(TOPIC, 3, "native")
     gone = await workers[0].ask("DELETE", "/api/v1/tenants/default/schedules/a", 200)
     assert (gone["outcome"], gone["partition"]) == ("cancelled", 3)
 
@@ -61,7 +61,7 @@ async def test_a_worker_of_another_application_is_not_believed(
 async def test_a_token_for_the_tenant_is_enough(cluster: Any, workers: Any, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.put("a", partition=1, tenant="acme")
     settings = Settings(token=Secret(await cluster.token("write", "acme")))
-    assert await place_of(settings, workers[0].url, "acme", "a") == Location(TOPIC, 1)
+    assert await place_of(settings, workers[0].url, "acme", "a") == Location(TOPIC, 1, "native")
     assert capsys.readouterr().err == ""
     assert await place_of(settings, workers[0].url, "default", "a") is None
     assert "the token may not see the schedules of tenant 'default'" in capsys.readouterr().err
@@ -90,4 +90,4 @@ async def test_a_worker_of_an_earlier_version_is_asked_for_its_application(
         return replace(await identity(self), app_id=None, commands_topics=None)
 
     monkeypatch.setattr(ScheduleReader, "identity", of_earlier_version)
-    assert await place_of(Settings(), workers[0].url, "default", "a") == Location(TOPIC, 3)
+    assert await place_of(Settings(), workers[0].url, "default", "a") == Location(TOPIC, 3, "native")

@@ -26,7 +26,7 @@ _EXAMPLES = examples("bench ingest --messages 20000 --repeat 1", "bench steady -
 @click.argument("scenario", type=click.Choice(list(SCENARIOS)))
 @click.option("--messages", type=click.IntRange(100, 100_000_000), help="Number of schedules in a round.")
 @click.option(
-    "--pending", type=click.IntRange(20_000, 100_000_000), help="Number of schedules that are pending and not due."
+    "--pending", type=click.IntRange(100, 100_000_000), help="Number of schedules that are pending and not due."
 )
 @click.option("--rate", type=click.IntRange(1, 1_000_000), help="Number of schedules that are due per second.")
 @click.option("--seconds", type=click.IntRange(1, 86_400), help="How long the load lasts.")

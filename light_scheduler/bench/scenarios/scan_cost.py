@@ -20,9 +20,10 @@ BURSTS = 3
 def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
     """Play one round."""
     with stage.application() as application:
-        fill(application, options, FEW, progress, prefix="first")
+        some = min(FEW, options.pending // 2)
+        fill(application, options, some, progress, prefix="first")
         few = _bursts(application, options, progress, "few")
-        fill(application, options, options.pending - FEW, progress)
+        fill(application, options, options.pending - some, progress)
         many = _bursts(application, options, progress, "many")
     rate = few["firings_per_s"]
     return {**many, "ceiling_per_s": rate, "ratio_to_ceiling": many["firings_per_s"] / rate}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from light_scheduler.access.store import opened_store
@@ -14,6 +14,7 @@ from light_scheduler.errors import BrokerError, BrokerRefused, BrokerUnreachable
 from light_scheduler.host.loopback import is_loopback
 from light_scheduler.host.ports import port_is_free
 from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.topic_commands import create_topics_command, even_partitions_command
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 
 RETRY_S = 1.0
@@ -72,10 +73,10 @@ async def wait_for_topics(
                     await targets.resolve(needed)
                     missing = [refusal for topic in sorted(needed) if (refusal := targets[topic].refusal) is not None]
                     if not missing:
-                        _check_partitions(settings, inputs, targets)
+                        refuse_short_changelogs(settings, {topic: targets[topic].partitions for topic in needed})
                         waiting.end()
                         return
-                    waiting.report(f"{', '.join(missing)}; run `light-scheduler topics create`")
+                    waiting.report(f"{', '.join(missing)}; run `{create_topics_command(settings)}`")
                 except BrokerRefused:
                     raise  # waiting does not mend it, and many failed logins may lock the user out
                 except BrokerUnreachable as error:
@@ -128,15 +129,17 @@ async def refuse_open_door(settings: Settings, host: str, clock: Clock) -> None:
     )
 
 
-def _check_partitions(settings: Settings, inputs: set[str], targets: Targets) -> None:
-    for name in inputs:
-        changelog = settings.topics.changelog(name)
-        if targets[name].partitions > targets[changelog].partitions:
+def refuse_short_changelogs(settings: Settings, partitions: Mapping[str, int]) -> None:
+    """Raise ConfigurationError if a changelog has fewer partitions than its commands topic."""
+    for source in settings.inputs:
+        changelog = settings.topics.changelog(source.name)
+        needed, there = partitions[source.name], partitions[changelog]
+        if needed > there:
             raise ConfigurationError(
                 "commands_topics",
-                f"{name} has {targets[name].partitions} partitions and its changelog {changelog} has "
-                f"{targets[changelog].partitions}; each partition needs a changelog partition of its own: run "
-                f"`light-scheduler topics grow --partitions {targets[name].partitions}`",
+                f"{source.name} has {needed} partitions and its changelog {changelog} has {there}; each partition "
+                "needs a changelog partition of its own: run "
+                f"`{even_partitions_command(settings, source, needed, there)}`",
             )
 
 

@@ -21,6 +21,8 @@ def setting_text(setting: Field[Any], value: Any) -> str:
         return value.reveal()
     if isinstance(value, tuple):
         return ",".join(map(_item, value))
+    if isinstance(value, bool):
+        return str(value).lower()
     if value is None:
         return {"lookback_minutes": "all", "firing_rate": "unlimited"}.get(setting.name, "")
     return str(value.absolute() if isinstance(value, Path) else value)

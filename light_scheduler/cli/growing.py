@@ -16,6 +16,7 @@ from light_scheduler.kafka.topic_admin import (
     partition_counts,
     topic_id,
 )
+from light_scheduler.kafka.topic_commands import grow_topic_command
 from light_scheduler.lanes.partitioning_records import TopicIncarnation, partitioning_in
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.settings import Settings
@@ -51,7 +52,11 @@ def partitioning_of(settings: Settings, topic: str) -> Partitioning | None:
 
 def grow(settings: Settings, topic: str, partitions: int) -> None:
     """Add partitions up to a number. Raises ConfigurationError if that must not be, or not now, and BrokerError."""
-    partition_counts(admin_client(settings.connection), settings.connection, REACH_S)  # says it if nothing answers
+    counts = partition_counts(admin_client(settings.connection), settings.connection, REACH_S)
+    if counts.get(topic) == partitions > counts.get(settings.topics.changelog(topic), 0):
+        # Only the changelog gets more, so keys stay where they are: without it, no worker starts that could note them.
+        grow_topic(settings, topic, partitions)
+        return
     partitioning = partitioning_of(settings, topic)
     if partitioning is None:
         raise ConfigurationError(
@@ -68,7 +73,7 @@ def grow(settings: Settings, topic: str, partitions: int) -> None:
             "partitions",
             f"cannot be raised now: schedules still move from {partitioning.former} "
             f"to {partitioning.partitions} partitions. "
-            f"Watch them with `light-scheduler topics grow --partitions {partitioning.partitions}`",
+            f"Watch them with `{grow_topic_command(settings, topic, partitioning.partitions)}`",
         )
     grow_topic(settings, topic, partitions)
 

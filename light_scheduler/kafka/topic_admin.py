@@ -25,8 +25,10 @@ from light_scheduler.connection import Address, connection_to
 from light_scheduler.connection.diagnosis import require_access
 from light_scheduler.errors import BrokerError, BrokerUnreachable, NoAnswer
 from light_scheduler.model.topic_configuration import TopicConfiguration, configuration_of
+from light_scheduler.setting_values import COMPATIBLE_DIALECTS, CommandsTopic
 from light_scheduler.settings import Settings
 
+from .topic_commands import configure_topic_command, create_topics_command, even_partitions_command
 from .topic_plan import TopicSpec, topic_plan
 
 T = TypeVar("T")
@@ -127,12 +129,12 @@ def topic_findings(
     findings: list[TopicFinding] = []
     for spec in topic_plan(settings, existing):
         if spec.name not in existing:
-            fix = f"light-scheduler topics create --app-id {settings.app_id} --broker {settings.broker}"
             hidden = (
                 ", or this user may not see it: `light-scheduler doctor` tells"
                 if settings.connection.is_secured
                 else ""
             )
+            fix = create_topics_command(settings)
             findings.append(TopicFinding(spec.name, "missing", f"does not exist{hidden}", fix))
         else:
             findings += _mismatches(settings, spec, existing[spec.name], configs.get(spec.name))
@@ -254,29 +256,36 @@ def topic_configurations(
 def _mismatches(
     settings: Settings, spec: TopicSpec, partitions: int, config: TopicConfiguration | None
 ) -> list[TopicFinding]:
-    findings = []
-    for source in settings.inputs:
-        if spec.name == settings.topics.changelog(source.name) and partitions < spec.partitions:
-            fix = f"light-scheduler topics grow --partitions {spec.partitions} --commands-topic {source.name}"
-            problem = f"has {partitions} partitions, fewer than {source.name} with {spec.partitions}"
-            findings.append(TopicFinding(spec.name, "partitions", problem, fix))
-        elif spec.name == settings.topics.changelog(source.name) and partitions > spec.partitions:
-            fix = f"light-scheduler topics grow --partitions {partitions} --commands-topic {source.name}"
-            problem = f"has {partitions} partitions, more than {source.name} with {spec.partitions}"
-            findings.append(TopicFinding(spec.name, "partitions", problem, fix))
+    findings = [
+        _uneven(settings, source, spec.partitions, partitions)
+        for source in settings.inputs
+        if spec.name == settings.topics.changelog(source.name) and partitions != spec.partitions
+    ]
     if config is not None:  # else the right to read them is missing
         findings += _configuration_findings(settings, spec, config)
     return findings
 
 
+def _uneven(settings: Settings, source: CommandsTopic, commands: int, changelog: int) -> TopicFinding:
+    """Say that a changelog has another number of partitions than its commands topic, and how to mend that."""
+    fix = even_partitions_command(settings, source, commands, changelog)
+    than = "fewer" if changelog < commands else "more"
+    problem = f"has {changelog} partitions, {than} than {source.name} with {commands}"
+    if changelog > commands and source.dialect in COMPATIBLE_DIALECTS:
+        problem += (
+            f". What it holds in partitions {commands} and up is not fired. Ask the owner of {source.name} before you "
+            "add partitions to it: its producers may then send later commands for an id to another partition"
+        )
+    return TopicFinding(settings.topics.changelog(source.name), "partitions", problem, fix)
+
+
 def _configuration_findings(settings: Settings, spec: TopicSpec, config: TopicConfiguration) -> Iterator[TopicFinding]:
-    tools = f"--bootstrap-server {settings.bootstrap_servers} --alter --topic {spec.name}"
     if config.cleanup_policy != spec.cleanup_policy and not spec.is_of_another:
-        fix = f"kafka-configs.sh {tools} --add-config cleanup.policy={spec.cleanup_policy}"
+        fix = configure_topic_command(settings, spec.name, f"cleanup.policy={spec.cleanup_policy}")
         problem = f"cleanup.policy is {config.cleanup_policy}; it must be {spec.cleanup_policy}"
         yield TopicFinding(spec.name, "cleanup.policy", problem, fix)
     if spec.largest_record is not None and config.max_message_bytes < spec.largest_record:
-        fix = f"kafka-configs.sh {tools} --add-config max.message.bytes={spec.largest_record}"
+        fix = configure_topic_command(settings, spec.name, f"max.message.bytes={spec.largest_record}")
         found = f"max.message.bytes is {config.max_message_bytes}"
         if spec.is_of_another:
             problem = f"{found}; `topics create` sets {spec.largest_record}. No command over HTTP can be larger"
@@ -285,7 +294,7 @@ def _configuration_findings(settings: Settings, spec: TopicSpec, config: TopicCo
             problem = f"{found}; it must be at least {spec.largest_record}"
             yield TopicFinding(spec.name, "max.message.bytes", problem, fix)
     if config.min_compaction_lag_ms < spec.compaction_lag_ms:
-        fix = f"kafka-configs.sh {tools} --add-config min.compaction.lag.ms={spec.compaction_lag_ms}"
+        fix = configure_topic_command(settings, spec.name, f"min.compaction.lag.ms={spec.compaction_lag_ms}")
         problem = (
             f"min.compaction.lag.ms is {config.min_compaction_lag_ms}; `topics create` sets {spec.compaction_lag_ms}. "
             "With less, `pipeline export` can take longer while workers run, and fail"

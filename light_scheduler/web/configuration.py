@@ -94,8 +94,6 @@ def checks_shown(checks: Sequence[Check], url: str, at: int) -> DoctorDocument:
 def _value(setting: Field[Any], value: Any) -> str | None:
     if value is not None and is_secret(setting):
         return HIDDEN
-    if isinstance(value, bool):
-        return str(value).lower()
     return setting_text(setting, value) or None
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from light_scheduler.agents import startup
-from light_scheduler.agents.startup import REMIND_S, Waiting, wait_for_access
+from light_scheduler.agents.startup import REMIND_S, Waiting, refuse_short_changelogs, wait_for_access
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import BrokerError, BrokerRefused, ConfigurationError
 from light_scheduler.host.ports import free_port
-from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
+from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
 WORKER = [sys.executable, "-m", "faust", "-A", "light_scheduler", "worker"]
 
@@ -79,6 +79,33 @@ async def test_a_worker_waits_until_kafka_says_whether_there_are_tokens(
             await waiting
     assert len(slept) == 2
     assert "waiting: cannot read from Kafka whether there are tokens: reading tenants: no leader" in caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("dialect", "advice"),
+    [
+        (
+            "json",
+            "light-scheduler topics grow --partitions 6 --commands-topic later --app-id app "
+            "--broker kafka://kafka-1:9092 --commands-topics app-commands:native,later:json",
+        ),
+        (
+            "karafka",
+            "kafka-topics.sh --bootstrap-server kafka-1:9092 --alter --topic app-later-schedules-changelog-3 "
+            "--partitions 6",
+        ),
+    ],
+)
+def test_a_changelog_with_too_few_partitions_is_refused_with_the_command_that_mends_it(
+    dialect: str, advice: str
+) -> None:
+    given = {"app_id": "app", "broker": "kafka-1:9092", "commands_topics": f"app-commands,later:{dialect}"}
+    settings = load_settings(given, environment={})
+    partitions = dict.fromkeys(("app-commands", "app-schedules-changelog", "app-later-schedules-changelog-3"), 4)
+    refuse_short_changelogs(settings, partitions | {"later": 3})
+    with pytest.raises(ConfigurationError) as error:
+        refuse_short_changelogs(settings, partitions | {"later": 6})
+    assert error.value.reason.endswith(f"run `{advice}`")
 
 
 def test_without_a_broker_a_worker_writes_nothing_but_json_lines_until_it_is_stopped(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from light_scheduler.cli.growing import progress_of, topic_to_grow
+from light_scheduler.cli import growing
+from light_scheduler.cli.growing import grow, progress_of, topic_to_grow
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.settings import load_settings
@@ -44,3 +45,35 @@ def test_a_topic_that_cannot_grow_is_refused(name: str | None, reason: str) -> N
 )
 def test_it_is_said_what_is_still_to_come(partitioning: Partitioning | None, said: str | None) -> None:
     assert progress_of(partitioning, 4) == said
+
+
+@pytest.mark.parametrize(
+    ("commands", "changelog", "noted", "grows"),
+    [
+        (6, 4, None, True),
+        (6, 4, Partitioning(5, 4), True),  # schedules still move from the last time
+        (6, 6, None, False),
+        (4, 4, None, False),
+        (7, 4, None, False),
+        (4, 4, Partitioning(4), True),
+        (5, 5, Partitioning(5, 4), False),
+    ],
+)
+def test_a_changelog_catches_up_with_its_topic_without_a_worker_that_notes_where_keys_belong(
+    monkeypatch: pytest.MonkeyPatch, commands: int, changelog: int, noted: Partitioning | None, grows: bool
+) -> None:
+    """No worker starts before: it would need a changelog partition for each partition of the topic."""
+    grown: list[tuple[str, int]] = []
+    counts = {"app-commands": commands, "app-schedules-changelog": changelog}
+    monkeypatch.setattr(growing, "admin_client", lambda _: None)
+    monkeypatch.setattr(growing, "partition_counts", lambda *_: counts)
+    monkeypatch.setattr(growing, "partitioning_of", lambda *_: noted)
+    monkeypatch.setattr(growing, "grow_topic", lambda _, topic, partitions: grown.append((topic, partitions)))
+    settings = load_settings({"app_id": "app"}, environment={})
+    if grows:
+        grow(settings, "app-commands", 6)
+        assert grown == [("app-commands", 6)]
+    else:
+        with pytest.raises(ConfigurationError, match="cannot be raised"):
+            grow(settings, "app-commands", 6)
+        assert grown == []

@@ -11,6 +11,8 @@ from light_scheduler.kafka.topic_plan import MIB, TopicSpec, topic_plan
 from light_scheduler.model.topic_configuration import TopicConfiguration, configuration_of
 from light_scheduler.settings import Settings, load_settings
 
+HERE = "--app-id app --broker kafka://127.0.0.1:9092"
+
 
 def settings(**options: Any) -> Settings:
     return load_settings({"app_id": "app", **options}, environment={})
@@ -98,7 +100,7 @@ def test_a_missing_topic_is_found_with_the_command_that_makes_it() -> None:
     del counts["app-history"]
     [finding] = topic_findings(settings(), counts, configs)
     assert (finding.topic, finding.kind) == ("app-history", "missing")
-    assert "topics create --app-id app" in finding.fix
+    assert finding.fix == f"light-scheduler topics create {HERE}"
 
 
 def test_a_changelog_with_too_few_partitions_is_the_one_to_enlarge() -> None:
@@ -106,14 +108,35 @@ def test_a_changelog_with_too_few_partitions_is_the_one_to_enlarge() -> None:
     counts["app-schedules-changelog"] = 2
     [finding] = topic_findings(settings(), counts, configs)
     assert finding.kind == "partitions"
-    assert finding.fix == "light-scheduler topics grow --partitions 4 --commands-topic app-commands"
+    assert finding.fix == f"light-scheduler topics grow --partitions 4 --commands-topic app-commands {HERE}"
 
 
 def test_commands_with_too_few_partitions_are_the_ones_to_enlarge() -> None:
     counts, configs = as_planned()
     counts["app-schedules-changelog"] = 6
     [finding] = topic_findings(settings(), counts, configs)
-    assert finding.fix == "light-scheduler topics grow --partitions 6 --commands-topic app-commands"
+    assert finding.fix == f"light-scheduler topics grow --partitions 6 --commands-topic app-commands {HERE}"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "commands", "fix", "says"),
+    [
+        ("json", 4, "light-scheduler topics grow --partitions 5 --commands-topic later", "more than later with 4"),
+        ("json", 6, "light-scheduler topics grow --partitions 6 --commands-topic later", "fewer than later with 6"),
+        ("karafka", 4, "--alter --topic later --partitions 5", "Ask the owner of later before"),
+        ("etf1", 6, "--alter --topic app-later-schedules-changelog-3 --partitions 6", "fewer than later with 6"),
+    ],
+)
+def test_topics_of_other_schedulers_get_partitions_from_kafkas_own_tool(
+    dialect: str, commands: int, fix: str, says: str
+) -> None:
+    given = settings(commands_topics=f"later:{dialect}", partitions=5)
+    counts = {spec.name: spec.partitions for spec in topic_plan(given)} | {"later": commands}
+    [finding] = topic_findings(given, counts, {})
+    assert (finding.topic, finding.kind) == ("app-later-schedules-changelog-3", "partitions")
+    assert fix in finding.fix
+    assert finding.fix.startswith("light-scheduler" if dialect == "json" else "kafka-topics.sh")
+    assert says in finding.problem
 
 
 def test_another_number_of_history_partitions_is_a_matter_of_taste() -> None:

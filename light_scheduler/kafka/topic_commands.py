@@ -1,0 +1,68 @@
+"""Commands that create topics or change them, as a shell takes them. Pure: no broker is asked.
+
+They are for whoever copies the line: each names the cluster, the application and the login, whatever shell it is pasted
+into. Only secrets are left out; `admin.properties` is what Kafka's own tools log in with (docs/security.md).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+
+from light_scheduler.setting_texts import setting_text
+from light_scheduler.setting_values import COMPATIBLE_DIALECTS, CommandsTopic
+from light_scheduler.settings import SECURITY_SETTINGS, Settings, is_secret, option_name
+
+_DECLARED = {setting.name: setting for setting in fields(Settings)}
+_ALWAYS = ("app_id", "broker")
+_OF_APPLICATION = (*_ALWAYS, "commands_topics", *(name for name in SECURITY_SETTINGS if not is_secret(_DECLARED[name])))
+_OF_NEW_TOPICS = ("partitions", "replication_factor", "max_payload_bytes")
+
+
+def create_topics_command(settings: Settings) -> str:
+    """Return the command that creates all topics that are missing."""
+    return _line(["light-scheduler", "topics", "create", *_options(settings, (*_OF_APPLICATION, *_OF_NEW_TOPICS))])
+
+
+def even_partitions_command(settings: Settings, source: CommandsTopic, commands: int, changelog: int) -> str:
+    """Return the command that gives a commands topic and its changelog as many partitions as the larger one has.
+
+    In a dialect of our own, schedules follow their keys to the new partitions. In the others they cannot, and
+    `topics grow` refuses: there, Kafka's own tool adds what is missing.
+    """
+    if source.dialect in COMPATIBLE_DIALECTS:
+        smaller = source.name if commands < changelog else settings.topics.changelog(source.name)
+        change = ["--alter", "--topic", smaller, "--partitions", str(max(commands, changelog))]
+        return _line(["kafka-topics.sh", *_of_kafka_tools(settings), *change])
+    return grow_topic_command(settings, source.name, max(commands, changelog))
+
+
+def grow_topic_command(settings: Settings, topic: str, partitions: int) -> str:
+    """Return the command that adds partitions to a commands topic and its changelog, and shows how schedules move."""
+    grow = ["topics", "grow", "--partitions", str(partitions), "--commands-topic", topic]
+    return _line(["light-scheduler", *grow, *_options(settings, _OF_APPLICATION)])
+
+
+def configure_topic_command(settings: Settings, topic: str, config: str) -> str:
+    """Return the command that sets a configuration of a topic, given as `name=value`."""
+    change = ["--alter", "--topic", topic, "--add-config", config]
+    return _line(["kafka-configs.sh", *_of_kafka_tools(settings), *change])
+
+
+def _of_kafka_tools(settings: Settings) -> Iterator[str]:
+    yield from ("--bootstrap-server", settings.bootstrap_servers)
+    if settings.connection.is_secured:
+        yield from ("--command-config", "admin.properties")
+
+
+def _options(settings: Settings, names: Iterable[str]) -> Iterator[str]:
+    """Yield the options that give settings the values they have, without those that have their defaults."""
+    for name in names:
+        setting, value = _DECLARED[name], getattr(settings, name)
+        if name in _ALWAYS or value != setting.default:
+            yield from (option_name(name), setting_text(setting, value))
+
+
+def _line(words: Sequence[str]) -> str:
+    return shlex.join(words)

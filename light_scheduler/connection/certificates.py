@@ -10,6 +10,7 @@ from typing import NamedTuple
 from light_scheduler.clock import Clock
 from light_scheduler.errors import ConfigurationError
 
+from .distinguished_names import subject_of
 from .files import unreadable
 
 
@@ -34,7 +35,7 @@ def read_certificates(setting: str, path: Path) -> list[Validity]:
             setting, f"{path} holds no certificate in PEM form: it must begin with -----BEGIN CERTIFICATE-----"
         ) from None
     return [
-        Validity(one.subject.rfc4514_string(), _ms(one.not_valid_before_utc), _ms(one.not_valid_after_utc))
+        Validity(subject_of(one.tbs_certificate_bytes), _ms(one.not_valid_before_utc), _ms(one.not_valid_after_utc))
         for one in loaded
     ]
 

@@ -58,11 +58,14 @@ class Authority:
         end: timedelta = 30 * DAY,
         password: str | None = None,
         into: str | None = None,
+        email: str | None = None,
     ) -> Pair:
         """Return a certificate for a host; `begin` and `end` are from now on, `into` is what the files are called."""
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-        builder = self._builder(subject, key, begin, end)
+        subject = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
+        if email is not None:
+            subject.append(x509.NameAttribute(NameOID.EMAIL_ADDRESS, email))
+        builder = self._builder(x509.Name(subject), key, begin, end)
         builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(host)]), critical=False)
         builder = builder.add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(self._key_id), critical=False

@@ -40,7 +40,7 @@ from support.least_rights import (
 )
 from support.reading import header, read_until
 from support.rotation import Rotation, rotating
-from support.secured import KINDS, LOGIN_MS, SECRETS, SecuredKafka
+from support.secured import KEY_PASSWORD, KINDS, LOGIN_MS, SECRETS, SecuredKafka
 from support.waiting import eventually, eventually_blocking
 
 from light_scheduler.client import BlockingSchedulerClient, SchedulerClient
@@ -404,6 +404,18 @@ def test_least_rights_are_enough_for_the_doctor_and_a_literal_id_is_not(
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_principal_is_who_the_broker_says_one_is(secured: SecuredKafka, kind: str) -> None:
     assert principal_of(settings_of(secured.settings(kind)).connection) == secured.principal(kind)
+
+
+def test_a_right_for_the_principal_of_a_certificate_with_an_email_address_is_in_force(secured: SecuredKafka) -> None:
+    pair = secured.authority.sign("ann", email="ann@example.org", password=KEY_PASSWORD)
+    own = {"ssl_certificate": str(pair.certificate), "ssl_key": str(pair.key)}
+    connection = settings_of({**secured.settings("SSL"), **own}).connection
+    topic = f"of-ann-{uuid.uuid4().hex[:8]}"
+    create_topic(secured.servers, topic, 1)
+    assert topic not in partition_counts(admin_client(connection), connection, 30)
+    grant(secured.servers, principal_of(connection), [Right("topic", topic, ("Describe",))])
+    assert topic in partition_counts(admin_client(connection), connection, 30)
+    revoke(secured.servers, principal_of(connection))
 
 
 @pytest.mark.soak

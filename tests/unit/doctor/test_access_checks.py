@@ -46,7 +46,30 @@ def book(*tokens: Token, revoked: Token | None = None, **more: Any) -> AccessBoo
 def test_listening_to_others_without_asking_them_or_without_encryption_is_told(
     settings: dict[str, Any], has_token: bool, status: str, detail: str
 ) -> None:
-    check = check_listening(Settings(**{"web_host": "node-1", **settings}), book(token("a")) if has_token else book())
+    access = book(token("a")) if has_token else book()
+    check = check_listening(Settings(**{"web_host": "node-1", **settings}), access, ())
+    assert check.status == status
+    assert detail in check.detail
+    assert (check.fix is None) == (status == "ok")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "settings", "has_token", "status", "detail"),
+    [
+        (["127.0.1.1"], CERTIFICATE, True, "warn", "on this machine, node-1 is 127.0.1.1, which workers elsewhere"),
+        (["127.0.0.1", "::1"], MUTUAL, False, "warn", "node-1 is 127.0.0.1, ::1, which workers elsewhere"),
+        (["127.0.1.1"], {}, False, "fail", "workers take node-1 for a name that other machines can reach"),
+        (["127.0.1.1"], {"insecure": True}, False, "warn", "workers take node-1 for a name that other machines can"),
+        (["127.0.1.1", "10.0.0.7"], CERTIFICATE, True, "ok", "HTTPS at node-1: tokens needed"),
+        (["10.0.0.7"], {}, False, "fail", "other machines can reach HTTP at node-1, and requests need no token"),
+        (["127.0.0.1"], {"web_host": "node-1.localhost"}, False, "ok", "only this machine"),
+    ],
+)
+def test_a_name_that_is_a_loopback_address_on_this_machine_is_told(
+    addresses: list[str], settings: dict[str, Any], has_token: bool, status: str, detail: str
+) -> None:
+    access = book(token("a")) if has_token else book()
+    check = check_listening(Settings(**{"web_host": "node-1", **settings}), access, addresses)
     assert check.status == status
     assert detail in check.detail
     assert (check.fix is None) == (status == "ok")

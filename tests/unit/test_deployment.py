@@ -97,6 +97,16 @@ class TestChart:
             assert [topic.name for topic in settings.inputs] == ["light-scheduler-commands", "orders-later"]
             assert settings.security.sasl_password_file == Path("/run/secrets/light-scheduler/password")
 
+    def test_variables_that_are_no_settings_arrive_as_they_were_given_and_after_all_others(self) -> None:
+        values = yaml.safe_load((CHART / "ci" / "secured-values.yaml").read_text(encoding="utf-8"))
+        pods = list(containers(manifests("secured")))
+        assert [container["args"][0] for _, container in pods] == ["worker", "topics"]
+        for _, container in pods:
+            assert container["env"][-3:] == values["extraEnv"]
+            assert not any(each["name"].startswith(ENVIRONMENT_PREFIX) for each in container["env"][-3:])
+        for _, container in containers(manifests("plain")):
+            assert all(each["name"].startswith(ENVIRONMENT_PREFIX) for each in container["env"])
+
     def test_secrets_are_files_of_a_secret_and_nothing_else(self) -> None:
         for pod, container in containers(manifests("secured")):
             mounted = {
@@ -221,6 +231,8 @@ class TestChart:
             ("kafka.existingSecret=", "kafka.existingSecret is required"),
             ("kafka.securityProtocol=TLS", "securityProtocol"),
             ("settings.web_host=0.0.0.0", "web_host"),
+            ("extraEnv[0].name=LIGHT_SCHEDULER_TICK", "extraEnv"),
+            ("extraEnv[1].value=null,extraEnv[1].values=x", "extraEnv"),
             ("settings.web_ssl_ca=ca.pem", "web_ssl_ca"),
             ("tls.existingSecret=,tls.clientAuth=required", "tls.existingSecret is required"),
             ("tls.clientAuth=always", "clientAuth"),

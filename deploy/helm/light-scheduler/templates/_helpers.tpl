@@ -51,7 +51,7 @@ false
 {{- end }}
 {{- end }}
 
-{{/* How to reach Kafka, and all other settings: for workers and for the job that creates the topics. */}}
+{{/* How to reach Kafka, all other settings, and extraEnv: for workers and for the job that creates the topics. */}}
 {{- define "light-scheduler.environment" -}}
 - name: LIGHT_SCHEDULER_APP_ID
   value: {{ .Values.appId | quote }}
@@ -76,6 +76,9 @@ false
 {{- range $setting, $value := omit .Values.settings "log_format" }}
 - name: LIGHT_SCHEDULER_{{ $setting | upper }}
   value: {{ include "light-scheduler.setting" $value | quote }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 

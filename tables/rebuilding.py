@@ -6,6 +6,9 @@ lanes that run already, and several tables are filled side by side.
     worker ── stdin: the job, then nothing until its end ──> `rebuild_process`
            <──── stdout: `Reached`, a JSON line several times a second ────
 
+While RocksDB works, Python cannot: the process reports nothing during a step, which on a slow disk can take minutes. So
+it is given up only if it neither reports anything nor does anything (`host.activity`).
+
 It begins at the beginning, so it is for tables that are empty. It works on the folder that the lane uses, so the table
 there must be closed. It leaves a table that can be opened, or, if it fails or is killed, one that is thrown away when
 it is opened (see `usable_copy.open_table`).
@@ -22,6 +25,7 @@ from pathlib import Path
 import msgspec
 
 from light_scheduler.connection import Secret
+from light_scheduler.host.activity import Activity
 from light_scheduler.kafka.clients import KafkaClients
 
 from .changelog import STALL_TIMEOUT_S
@@ -30,6 +34,9 @@ from .usable_copy import ChangelogFacts
 
 MANY_OFFSETS = 200_000
 """A changelog this long is worth a process: it takes about a second to fill a table from, and half of one to start."""
+
+LOOK_S = 3.0
+"""How often to look what a process does that reports nothing."""
 
 log = logging.getLogger(__name__)
 
@@ -124,20 +131,26 @@ async def _follow(process: Process, job: Job, following: Following) -> Restorati
     assert process.stdout is not None
     process.stdin.write(encoded(job) + b"\n")
     restoration: Restoration | None = None
-    try:
-        while not following.stopping():
-            async with asyncio.timeout(STALL_TIMEOUT_S):
+    activity, still_s = Activity(process.pid), 0.0
+    while not following.stopping():
+        try:
+            async with asyncio.timeout(LOOK_S):
                 line = await process.stdout.readline()
-            if not line.endswith(b"\n"):  # it has ended, perhaps in the middle of a line
-                await process.wait()
+        except TimeoutError:
+            still_s = 0.0 if activity.goes_on() else still_s + LOOK_S
+            if still_s >= STALL_TIMEOUT_S:
+                log.warning("the process rebuilding %s-%d stands still", job.commands, job.partition)
                 break
-            reached = msgspec.json.decode(line, type=Reached)
-            if restoration is None:
-                restoration = Restoration(0, reached.total, asyncio.get_running_loop().time)
-                following.watch(restoration)
-            restoration.reached(reached.done, reached.records - restoration.records)
-            if restoration.is_worth_a_line():
-                log.info("rebuilding %s-%d: %s", job.commands, job.partition, restoration.status())
-    except TimeoutError:
-        log.warning("the process rebuilding %s-%d reports nothing", job.commands, job.partition)
+            continue
+        still_s = 0.0
+        if not line.endswith(b"\n"):  # it has ended, perhaps in the middle of a line
+            await process.wait()
+            break
+        reached = msgspec.json.decode(line, type=Reached)
+        if restoration is None:
+            restoration = Restoration(0, reached.total, asyncio.get_running_loop().time)
+            following.watch(restoration)
+        restoration.reached(reached.done, reached.records - restoration.records)
+        if restoration.is_worth_a_line():
+            log.info("rebuilding %s-%d: %s", job.commands, job.partition, restoration.status())
     return restoration

@@ -80,6 +80,52 @@ async def test_each_of_several_that_have_no_room_is_refused_once() -> None:
     assert counting.made_for == ["a", "b", "c"]
 
 
+async def test_those_who_waited_for_a_refusal_of_somebody_else_do_not_wait_for_each_other() -> None:
+    holders = [f"holder {number}" for number in range(20)]
+    others_are_there = asyncio.Barrier(len(holders) - 1)
+
+    class Slow(Counting):
+        async def _make(self) -> str:
+            if HOLDER.get() != holders[0]:
+                await others_are_there.wait()
+            return await super()._make()
+
+    counting = Slow(*holders)
+    async with asyncio.timeout(30):
+        assert await asked(counting, *holders) == ["429"] * len(holders)
+    assert sorted(map(str, counting.made_for)) == sorted(holders)
+
+
+async def test_the_first_answer_is_for_all_and_ends_the_other_attempts() -> None:
+    ended: list[Holder] = []
+
+    class Stuck(Counting):
+        async def _make(self) -> str:
+            if HOLDER.get() in ("b", "d"):
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    ended.append(HOLDER.get())
+            return await super()._make()
+
+    counting = Stuck("a")
+    async with asyncio.timeout(30):
+        assert await asked(counting, "a", "b", "c", "d") == ["429", *["counted for c"] * 3]
+        assert await asked(counting, "a", "e") == ["counted for c"] * 2
+    assert ended == ["b", "d"]
+    assert counting.made_for == ["a", "c"]
+
+
+async def test_a_refusal_ends_with_its_time_and_not_with_that_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+    counting = Counting("a", "b", "c")
+    for holder, after, attempts in (("a", 0, 1), ("b", 40, 2), ("a", 19, 2), ("a", 2, 3), ("c", 30, 4), ("b", 30, 5)):
+        now += after
+        assert await asked(counting, holder) == ["429"]
+        assert len(counting.made_for) == attempts, (holder, now)
+
+
 async def test_an_answer_that_fails_for_another_reason_is_shared() -> None:
     counting = Counting(broken="ops")
     assert await asked(counting, "ops", "ci") == ["503"] * 2

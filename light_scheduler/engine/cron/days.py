@@ -2,13 +2,15 @@
 
 A rule sees only a month's shape, of which there are 28: so what it picks is worked out once for each, when an
 expression is compiled. A set of days is an integer with bit n set for day n; a set of weekdays has bit 0 for Sunday.
+
+A list can name the same day hundreds of times. So what picks one day is made once, and `either` asks it once.
 """
 
 from __future__ import annotations
 
 import calendar
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 SUNDAY, SATURDAY = 0, 6
@@ -48,43 +50,57 @@ def days(of_month: int) -> Days:
     return lambda shape: of_month & shape.days
 
 
+@cache
+def day(number: int) -> Days:
+    """Pick a day by its number, from 1 to 31."""
+    return days(1 << number)
+
+
 def weekdays(of_week: int) -> Days:
     """Pick weekdays."""
     return lambda shape: (of_week * _EVERY_WEEK >> shape.first) << 1 & shape.days
 
 
+@cache
 def last(before: int = 0) -> Days:
     """Pick the last day, or the day `before` days earlier; none if that lies in another month."""
     return lambda shape: _day(shape.length - before)
 
 
+@cache
 def nearest_weekday(to: Days, *, sunday_at_the_end_goes_back: bool) -> Days:
-    """Pick the day from Monday to Friday that is nearest to a day and in its month.
+    """Pick the day from Monday to Friday that is nearest to a `day`, or to the `last`, and in its month.
 
     A Sunday that ends the month becomes the Friday before it, or nothing.
     """
 
     def rule(shape: Shape) -> int:
-        day = to(shape).bit_length() - 1
-        if day < 1:
+        nominal = to(shape).bit_length() - 1
+        if nominal < 1:
             return 0
-        weekday = shape.weekday(day)
+        weekday = shape.weekday(nominal)
         if weekday == SATURDAY:
-            return _day(day - 1 if day > 1 else 3)
+            return _day(nominal - 1 if nominal > 1 else 3)
         if weekday == SUNDAY:
-            if day < shape.length:
-                return _day(day + 1)
-            return _day(day - 2) if sunday_at_the_end_goes_back else 0
-        return _day(day)
+            if nominal < shape.length:
+                return _day(nominal + 1)
+            return _day(nominal - 2) if sunday_at_the_end_goes_back else 0
+        return _day(nominal)
 
     return rule
 
 
 def nth_weekday(weekday: int, nth: int) -> Days:
     """Pick the nth of a weekday; none if the month has fewer."""
+    return _nth_weekday(weekday, min(nth, 6))
+
+
+@cache
+def _nth_weekday(weekday: int, nth: int) -> Days:
     return lambda shape: _day(1 + (weekday - shape.first) % 7 + 7 * (nth - 1)) & shape.days if nth <= 5 else 0
 
 
+@cache
 def last_weekday(weekday: int) -> Days:
     """Pick the last of a weekday."""
     return lambda shape: _day(shape.length - (shape.weekday(shape.length) - weekday) % 7)
@@ -92,7 +108,7 @@ def last_weekday(weekday: int) -> Days:
 
 def either(rules: Iterable[Days]) -> Days:
     """Pick what any of the rules picks."""
-    rules = tuple(rules)
+    rules = tuple(dict.fromkeys(rules))
 
     def union(shape: Shape) -> int:
         picked = 0

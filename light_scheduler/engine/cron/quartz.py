@@ -55,7 +55,7 @@ def _day(element: Part) -> days.Days:
     if text.startswith("L"):
         nominal = _last(element)
     elif text.endswith("W"):
-        nominal = days.days(1 << _GRAMMAR.value(Part(text[:-1], element.at), _DAY))
+        nominal = days.day(_GRAMMAR.value(Part(text[:-1], element.at), _DAY))
     else:
         return days.days(bits(_GRAMMAR.sequence(element, _DAY)))
     return days.nearest_weekday(nominal, sunday_at_the_end_goes_back=True) if text.endswith("W") else nominal

@@ -71,7 +71,7 @@ def _day(element: Part, special: bool) -> days.Days:
         return days.last(before)
     if text.endswith("W"):
         nominal = _GRAMMAR.value(Part(text[:-1], element.at), _DAY)
-        return days.nearest_weekday(days.days(1 << nominal), sunday_at_the_end_goes_back=False)
+        return days.nearest_weekday(days.day(nominal), sunday_at_the_end_goes_back=False)
     if text == "?" and special:
         return days.days(-1)
     return days.days(_GRAMMAR.values(element, _DAY))

@@ -9,7 +9,7 @@ from croniter import croniter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.engine.cron import CronDialect, CronError, compile_cron, quartz
+from light_scheduler.engine.cron import CronDialect, CronError, compile_cron, days, quartz, spring
 from light_scheduler.engine.cron.rule import ALL_YEARS
 from light_scheduler.model import LATEST_INSTANT
 
@@ -200,3 +200,43 @@ def test_a_minutely_expression_goes_on_minute_by_minute() -> None:
         assert at is not None
         at = cron.next_after(at)
     assert at == START + 60_000_000
+
+
+@pytest.mark.parametrize(
+    ("dialect", "repeated", "once"),
+    [
+        ("spring", [f"{1 + number % 31}W" for number in range(300)], [f"{number}W" for number in range(1, 32)]),
+        ("spring", [f"{'0' * (number % 8)}3W" for number in range(100)], ["3W"]),
+        ("quartz", ["LW", "L-0W", "7W"] * 80, ["LW", "7W"]),
+        ("quartz", [f"L-{number % 31}W" for number in range(200)], [f"L-{number}W" for number in range(31)]),
+    ],
+)
+def test_a_list_that_repeats_nearest_weekdays_costs_what_it_costs_without(
+    monkeypatch: pytest.MonkeyPatch, dialect: CronDialect, repeated: list[str], once: list[str]
+) -> None:
+    asked = 0
+    weekday = days.Shape.weekday
+
+    def counted(shape: days.Shape, day: int) -> int:
+        nonlocal asked
+        asked += 1
+        return weekday(shape, day)
+
+    monkeypatch.setattr(days.Shape, "weekday", counted)
+    parse, last = (spring.parse, "*") if dialect == "spring" else (quartz.parse, "?")
+    [rule] = parse(f"0 0 12 {','.join(repeated)} * {last}")
+    assert asked <= (len(once) + 1) * len(days.SHAPES)
+    assert rule == parse(f"0 0 12 {','.join(once)} * {last}")[0]
+
+
+def test_what_a_list_repeats_is_asked_once_for_each_month() -> None:
+    asked: list[days.Shape] = []
+
+    def pick(shape: days.Shape) -> int:
+        asked.append(shape)
+        return 2
+
+    picked = days.either([pick] * 300 + [days.day(3), days.nth_weekday(1, 7), days.nth_weekday(1, 900_000_000)])
+    assert [picked(shape) for shape in days.SHAPES] == [0b1010] * len(days.SHAPES)
+    assert asked == days.SHAPES
+    assert days.nth_weekday(1, 7) is days.nth_weekday(1, 900_000_000)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from light_scheduler.durations import distance, format_duration
@@ -14,6 +14,7 @@ from light_scheduler.engine import Decision, Limits, decide
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     FIRE_BACKLOG,
+    FIRE_PAST,
     NOW,
     REJECT_PAST,
     After,
@@ -403,6 +404,8 @@ def test_there_is_an_event_exactly_when_something_changes(command: Command, curr
 
 
 @given(schedules, currents, st.integers(AT - HOUR, AT + HOUR))
+@example(schedule(timing=Once(AT - 1), on_past=FIRE_PAST), None, AT)
+@example(schedule(timing=Once(AT), on_past=FIRE_PAST), None, AT)
 def test_what_is_accepted_has_the_next_version_and_the_new_due(
     command: ScheduleCommand, current: Entry | None, now: int
 ) -> None:
@@ -420,4 +423,5 @@ def test_what_is_accepted_has_the_next_version_and_the_new_due(
     recorded_at = min(command.recorded_at, now) if command.recorded_at > 0 else now
     due = timing.at if isinstance(timing, Once) else recorded_at + timing.delay
     assert decision.entry.progress == Progress(due=due, arrival=command.offset)
-    assert decision.entry.schedule.trigger == Once(due)
+    is_late = isinstance(timing, Once) and due < recorded_at and command.on_past == FIRE_PAST
+    assert decision.entry.schedule.trigger == Once(due, late=is_late)

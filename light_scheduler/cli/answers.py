@@ -20,6 +20,7 @@ from light_scheduler.client.channel import Channel, ChannelTopics, MakeCommand
 from light_scheduler.client.commands import CommandToSend
 from light_scheduler.errors import ConfigurationError, InvalidCommand
 from light_scheduler.model import FAILURES, ReplyTo, Result
+from light_scheduler.model.plain_reasons import warning_in
 from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
 from light_scheduler.wire.durations import MAX_SHOWN, shown
@@ -95,7 +96,7 @@ def _placed(make: MakeCommand, place: Location) -> MakeCommand:
 
 
 def report(answer: Result | Receipt, output: Output) -> None:
-    """Print an answer; exit with 1 if it is a failure. The reason of a success is a warning."""
+    """Print an answer; exit with 1 if it is a failure. The reason of a success can be a warning."""
     if output.is_table:
         click.echo(_line(answer))
     else:
@@ -103,8 +104,8 @@ def report(answer: Result | Receipt, output: Output) -> None:
     if isinstance(answer, Result):
         if answer.outcome in FAILURES:
             sys.exit(1)
-        if answer.reason:
-            warn(_reason(answer))
+        if answer.reason and (warning := warning_in(answer.reason)):
+            warn(warning)
 
 
 def sending_options(function: F) -> F:

@@ -29,6 +29,7 @@ from light_scheduler.model import (
     Trigger,
     home_key_of,
 )
+from light_scheduler.model.plain_reasons import RESCHEDULED, TRIGGERED
 
 from .completion import complete, extend
 from .decision import Decision
@@ -185,7 +186,7 @@ def _triggered(current: Entry, now: int) -> Decision:
     if is_exhausted(schedule, asked):  # it takes the place of the last planned one
         asked = replace(asked, due=NEVER, planned=None, refusals=0, retry_at=None)
     entry = standing(schedule, asked)
-    return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, "triggered: fires at once")
+    return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, TRIGGERED)
 
 
 def _why_no_more(schedule: Schedule, progress: Progress) -> str | None:
@@ -212,7 +213,7 @@ def _triggered_again(current: Entry, now: int) -> Decision:
     if progress.retry_at is None or progress.retry_at <= now:
         return Decision(Outcome.TRIGGERED, current, subject=current, reason="was already triggered: it fires only once")
     entry = standing(current.schedule, _tried_at_once(progress, now))
-    return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, "triggered: fires at once")
+    return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, TRIGGERED)
 
 
 def _free_instant(schedule: Schedule, progress: Progress, now: int) -> int:
@@ -323,7 +324,7 @@ def _rescheduled(current: Entry, progress: Progress, following: int | None, trig
     given_up = [each for each in current.progress.awaited if each.until < NEVER and each not in again]
     if given_up and isinstance(trigger, Backoff):
         told.append(f"gives up what was delivered and not completed, which was due at {_dues(given_up)}")
-    return f"rescheduled: {'; '.join(told)}" if told else "rescheduled"
+    return f"{RESCHEDULED}: {'; '.join(told)}" if told else RESCHEDULED
 
 
 def _version_conflict(command: Command, current: Entry | None) -> Decision | None:

@@ -21,6 +21,7 @@ from light_scheduler.model import (
     Progress,
     Schedule,
 )
+from light_scheduler.model.plain_reasons import FAILED, extended
 
 from .decision import Decision
 from .progress import release_of, run_ended, standing, why_finished
@@ -67,7 +68,7 @@ def complete(command: CompleteCommand, current: Entry, now: int) -> Decision:
     after = decided(schedule, progress, firing, command, now)
     entry = standing(schedule, after)
     finished = why_finished(schedule, after) if entry is None else None
-    reason = None if command.succeeded else "failure"
+    reason = None if command.succeeded else FAILED
     return Decision(Outcome.COMPLETED, entry, EventType.COMPLETED, subject, reason, finished)
 
 
@@ -95,8 +96,7 @@ def extend(command: ExtendCommand, current: Entry, now: int) -> Decision:
         progress = replace(progress, refusals=0, retry_at=None)  # what was refused may be its next delivery
     awaited = tuple(replace(each, until=until) if each is firing else each for each in progress.awaited)
     entry = standing(schedule, replace(progress, awaited=awaited))
-    reason = f"extended: attempt {firing.attempt} is still being processed"
-    return Decision(Outcome.UPDATED, entry, EventType.UPDATED, _subject(current, firing), reason)
+    return Decision(Outcome.UPDATED, entry, EventType.UPDATED, _subject(current, firing), extended(firing.attempt))
 
 
 def _named(command: CompleteCommand | ExtendCommand, current: Entry) -> Awaited | Decision:

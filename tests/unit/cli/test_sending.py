@@ -180,6 +180,43 @@ def test_the_reason_of_a_failure_is_part_of_the_answer(capsys: pytest.CaptureFix
     assert capsys.readouterr() == ("rejected default/a version 1 (no)\n", "")
 
 
+@pytest.mark.parametrize("format", OUTPUT_FORMATS)
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (Outcome.RESCHEDULED, "rescheduled"),
+        (Outcome.TRIGGERED, "triggered: fires at once"),
+        (Outcome.UPDATED, "extended: attempt 2 is still being processed"),
+        (Outcome.COMPLETED, "failure"),
+    ],
+)
+def test_a_reason_that_repeats_the_command_is_no_warning(
+    outcome: Outcome, reason: str, format: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(result(outcome, reason), Output(format))
+    output, errors = capsys.readouterr()
+    assert errors == ""
+    if format == "table":
+        assert output == f"{outcome} default/a version 1\n"
+    else:
+        assert yaml.safe_load(output)["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "warning"),
+    [
+        (Outcome.RESCHEDULED, "rescheduled: its new times have been delivered", "its new times have been delivered"),
+        (Outcome.RESCHEDULED, "partition 1 has not confirmed the command", "partition 1 has not confirmed the command"),
+        (Outcome.TRIGGERED, "was already triggered: it fires only once", "was already triggered: it fires only once"),
+    ],
+)
+def test_a_reason_that_says_more_than_the_command_is_a_warning(
+    outcome: Outcome, reason: str, warning: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(result(outcome, reason), Output("table"))
+    assert capsys.readouterr() == (f"{outcome} default/a version 1\n", f"warning: {warning}\n")
+
+
 def test_a_success_without_a_reason_warns_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     report(result(Outcome.SCHEDULED), Output("table"))
     assert capsys.readouterr().err == ""

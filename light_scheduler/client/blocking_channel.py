@@ -32,6 +32,7 @@ from .errors import NotDelivered
 from .librdkafka_errors import MISSING, NO_ANSWER, failure, unreachable
 from .questions import Question
 from .receipt import Receipt, Unanswered
+from .request_size import check_size
 from .worker_api import WorkerApi, required
 
 log = logging.getLogger(__name__)
@@ -119,8 +120,13 @@ class BlockingChannel:
                 raise
             log.warning("%s", error)  # what ended the block is the news
 
+    def check(self, command: CommandToSend) -> None:
+        """Raise InvalidCommand for a command that is too large: to be called for each of many before they are sent."""
+        check_size(command, self._max_request_bytes)
+
     def send(self, command: CommandToSend, timeout: float) -> Receipt:
         """Send a command; return once the broker has it. Raises BrokerError, InvalidCommand if it is too large."""
+        self.check(command)
         deadline = Deadline(timeout)
         return _receipt(command, self._sent(command, deadline), deadline)
 
@@ -129,6 +135,7 @@ class BlockingChannel:
         deadline = Deadline(timeout)
         with self._running_answers().expected() as (reply_to, result):
             command = make(reply_to)
+            self.check(command)
             receipt = _receipt(command, self._sent(command, deadline), deadline)
             answer = _result(result, deadline)
         if answer is None:

@@ -25,6 +25,7 @@ from .errors import NotAcknowledged, NotDelivered, ResultTimeout
 from .questions import Question
 from .reading import Reader
 from .receipt import Receipt, Unanswered
+from .request_size import check_size
 from .unacknowledged import Unacknowledged
 from .worker_api import WorkerApi, required
 from .worker_threads import WorkerThreads
@@ -123,6 +124,10 @@ class Channel:
         if left:
             raise NotDelivered([(command.tenant, command.id) for command in left], self._close_timeout)
 
+    def check(self, command: CommandToSend) -> None:
+        """Raise InvalidCommand for a command that is too large: to be called for each of many before they are sent."""
+        check_size(command, self._max_request_bytes)
+
     async def send(self, command: CommandToSend, timeout: float) -> Receipt:
         """Send a command; return once the broker has it.
 
@@ -206,6 +211,7 @@ class Channel:
         return ReplyTo(self._results_topic, expected.correlation_id, answers.partition)
 
     async def _send(self, command: CommandToSend, deadline: float) -> Receipt:
+        self.check(command)
         topic = command.topic or self.commands_topic
         if topic not in self._known_topics:
             # Asked once, for its clear error: the producer's own is a time-out long after.

@@ -75,6 +75,7 @@ from .questions import (
     why_question,
 )
 from .receipt import Receipt, Unanswered
+from .request_size import request_limit
 from .serializers import Serializer, payload_of, serialized
 from .views import DeadLetterDetail, DeadLetterSummary, PendingSchedule, PendingScheduleDetail, Redriven, Why
 from .worker_api import api_of
@@ -148,7 +149,7 @@ class SchedulerClient:
             {**connection_of(bootstrap_servers, security).aiokafka(), **(kafka_options or {})},
             ChannelTopics(self.commands_topic, names.results),
             connect_timeout=connect_timeout,
-            max_request_bytes=max_request_bytes,
+            max_request_bytes=request_limit(max_request_bytes),
             api=api_of(url, token, http_security),
         )
 
@@ -734,9 +735,11 @@ class SchedulerClient:
 
         def numbered(reply_to: ReplyTo | None) -> CommandToSend:
             try:
-                return make(reply_to)
+                made = make(reply_to)
+                self._channel.check(made)
             except InvalidCommand as error:
                 raise of_request(number, error) from None
+            return made
 
         return numbered
 

@@ -40,6 +40,9 @@ class BlockingMemoryChannel(BlockingChannel):
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """There is nothing to disconnect from."""
 
+    def check(self, command: CommandToSend) -> None:
+        """No client's limit holds: that of the scheduler's settings does."""
+
     def send(self, command: CommandToSend, timeout: float) -> Receipt:
         return self.send_many([command], timeout)[0]
 

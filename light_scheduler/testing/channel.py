@@ -36,6 +36,9 @@ class MemoryChannel(Channel):
     async def rest(self) -> None:
         """No results are read but those that are waited for."""
 
+    def check(self, command: CommandToSend) -> None:
+        """No client's limit holds: that of the scheduler's settings does."""
+
     async def send(self, command: CommandToSend, timeout: float) -> Receipt:  # noqa: ARG002 - nothing is waited for
         return self._exchange.send_many([command])[0]
 

@@ -111,6 +111,33 @@ def test_one_command_that_is_not_acknowledged_does_not_lose_the_answers_to_the_o
         channel.ask_many([lambda _: command("bad")], 0.01)
 
 
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_request_that_is_too_large_is_refused_before_it_is_sent_alone_and_by_its_number_among_many(
+    wait: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client: Any = BlockingSchedulerClient(max_request_bytes=1_000)
+    sent: list[str] = []
+
+    class Answers:
+        @contextmanager
+        def expected(self) -> Iterator[tuple[ReplyTo, Future[Result]]]:
+            yield ReplyTo("results", b"1"), Future()
+
+    def noted(given: CommandToSend, _: Deadline) -> Future[Receipt]:
+        sent.append(given.id)
+        return Future()
+
+    monkeypatch.setattr(client._channel, "_running_answers", Answers)
+    monkeypatch.setattr(client._channel, "_sent", noted)
+    requests = [{"id": id, "payload": payload, "topic": "t"} for id, payload in (("a", b""), ("large", bytes(999)))]
+    too_large = r"payload: is too large: default/large makes a record of .* and max_request_bytes is 1,000"
+    with pytest.raises(InvalidCommand, match=rf"{too_large} \(request 2\)"):
+        client.schedule_many(requests, wait=wait)
+    with pytest.raises(InvalidCommand, match=f"{too_large}$"):
+        client.schedule("large", bytes(999), topic="t", wait=wait)
+    assert sent == ["a"]
+
+
 def test_a_failure_in_the_block_is_not_hidden_by_what_was_not_delivered(
     unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -186,6 +186,33 @@ async def test_a_failure_in_the_block_is_not_hidden_by_what_was_not_acknowledged
     assert "1 commands were not acknowledged" in caplog.text
 
 
+TOO_LARGE = r"payload: is too large: default/large makes a record of [12],\d{3} bytes, and max_request_bytes is 1,000"
+
+
+@pytest.mark.parametrize("wait", [False, True])
+async def test_of_many_requests_one_that_is_too_large_is_refused_by_its_number_before_it_is_sent(wait: bool) -> None:
+    client: Any = SchedulerClient(max_request_bytes=1_000)
+    client._channel._open_producer, client._channel._answers = Producer(), Silence()
+    requests = [{"id": id, "payload": payload, "topic": "t"} for id, payload in (("a", b""), ("large", bytes(999)))]
+    with pytest.raises(InvalidCommand, match=rf"{TOO_LARGE} \(request 2\)"):
+        await client.schedule_many(requests, wait=wait)
+    assert client._channel._open_producer.sent == []
+
+
+async def test_a_request_that_is_too_large_is_refused_before_it_is_sent() -> None:
+    with pytest.raises(InvalidCommand, match=f"{TOO_LARGE}$"):
+        await SchedulerClient(max_request_bytes=1_000).schedule("large", bytes(999), topic="t", wait=False)
+
+
+@pytest.mark.parametrize("make", [SchedulerClient, BlockingSchedulerClient])
+@pytest.mark.parametrize("limit", [-1, 0, 999, 1_000_000_001, 1_000.0, "1000", True, None])
+def test_a_limit_of_records_that_is_none_is_refused_by_its_name(make: Callable[..., Any], limit: object) -> None:
+    with pytest.raises(InvalidCommand, match="must be a whole number from 1,000 to 1,000,000,000") as refused:
+        make(max_request_bytes=limit)
+    assert refused.value.field == "max_request_bytes"
+    assert repr(limit) in refused.value.reason
+
+
 @pytest.mark.parametrize(
     ("make", "option", "remedy"),
     [

@@ -29,6 +29,7 @@ _RULES = (
         r"\1, kafka_options or {}",
     ),
     (r"every aiokafka client", "every confluent-kafka client"),
+    (r"check_aiokafka_options", "check_librdkafka_options"),
     (
         r"(Schedules messages and controls schedules)\. Waits for the answer of the scheduler unless",
         r"\1, from any number of threads. Waits for answers unless",

@@ -29,7 +29,7 @@ from .channel import CLOSE_TIMEOUT_S, CONNECT_TIMEOUT_S, ChannelTopics, MakeComm
 from .commands import CommandToSend
 from .deadline import Deadline
 from .errors import NotDelivered
-from .librdkafka_errors import MISSING, NO_ANSWER, failure, unreachable
+from .librdkafka_errors import MISSING, NO_ANSWER, failure, option_errors, unreachable
 from .questions import Question
 from .receipt import Receipt, Unanswered
 from .request_size import check_size
@@ -75,12 +75,13 @@ class BlockingChannel:
         return self
 
     def start(self) -> None:
-        """Connect. Raises BrokerError if the broker cannot be reached."""
+        """Connect. Raises BrokerError if the broker cannot be reached, InvalidCommand for an option that is bad."""
         self._refuse_copy()
         with self._lock:
             if self._open_producer is not None:
                 return
-            producer = BlockingProducer(self._options, self._max_request_bytes)
+            with option_errors(self._kafka_options):
+                producer = BlockingProducer(self._options, self._max_request_bytes)
             try:
                 producer.client.list_topics(self.commands_topic, timeout=self._connect_timeout)
             except BaseException as error:
@@ -183,9 +184,10 @@ class BlockingChannel:
         return self._reader(topic, range(self._partitions(topic)), from_beginning=from_beginning)
 
     def _reader(self, topic: str, partitions: Iterable[int], *, from_beginning: bool = False) -> BlockingReader:
-        return BlockingReader.open(
-            self._options, topic, partitions, self._connect_timeout, from_beginning=from_beginning
-        )
+        with option_errors(self._kafka_options):
+            return BlockingReader.open(
+                self._options, topic, partitions, self._connect_timeout, from_beginning=from_beginning
+            )
 
     def _sent(self, command: CommandToSend, deadline: Deadline) -> Future[Receipt]:
         topic = command.topic or self.commands_topic

@@ -16,7 +16,7 @@ from light_scheduler.connection import Connection, HttpSecurity, KafkaSecurity, 
 from light_scheduler.connection.http_security import NO_TLS
 from light_scheduler.connection.security import PLAINTEXT
 from light_scheduler.errors import ClientError, FormatError, FormatTooNew, InvalidCommand
-from light_scheduler.kafka.connection import MAX_REQUEST_BYTES, broker_errors, connection_of, refuse_set_options
+from light_scheduler.kafka.connection import MAX_REQUEST_BYTES, broker_errors, connection_of
 from light_scheduler.model import (
     DEFAULT_TENANT,
     ControlName,
@@ -49,6 +49,7 @@ from .commands import (
 )
 from .errors import CommandRefused
 from .firings import again, check_backoff
+from .kafka_options import check_librdkafka_options
 from .later import later_request
 from .options import (
     CommandOptions,
@@ -130,8 +131,9 @@ class BlockingSchedulerClient:
         """Create a client. It connects in `start` or `with`.
 
         `connect_timeout` is in seconds. `security` has TLS and login. In place of the address you can give
-        `load_settings().connection`, which includes them. `kafka_options` are passed to every confluent-kafka client.
-        Records of up to `max_request_bytes` are sent: raise it along with the workers' `max_payload_bytes`.
+        `load_settings().connection`, which includes them. `kafka_options` are passed to every confluent-kafka client
+        that has them; InvalidCommand is raised for one that the client sets itself. Records of up to
+        `max_request_bytes` are sent: raise it along with the workers' `max_payload_bytes`.
 
         With a `serializer`, payloads can be values that it takes, besides bytes and None.
 
@@ -140,7 +142,7 @@ class BlockingSchedulerClient:
         authority to trust (`HttpSecurity(web_ssl_ca="ca.pem")`; default: those of the system), and has the certificate
         for mutual TLS.
         """
-        refuse_set_options(kafka_options or {})
+        check_librdkafka_options(kafka_options or {})
         names = TopicNames(app_id)
         self.tenant = tenant
         self.commands_topic = commands_topic or names.commands
@@ -165,7 +167,7 @@ class BlockingSchedulerClient:
         self._channel.__exit__(*failure)
 
     def start(self) -> None:
-        """Connect. Raises BrokerError if the broker cannot be reached."""
+        """Connect. Raises BrokerError if the broker cannot be reached, InvalidCommand for an option that is bad."""
         self._channel.start()
 
     def close(self) -> None:

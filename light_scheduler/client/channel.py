@@ -22,6 +22,7 @@ from .awaited_results import Answers, Expected
 from .bulk import BulkSender, Failed
 from .commands import CommandToSend
 from .errors import NotAcknowledged, NotDelivered, ResultTimeout
+from .kafka_options import of_producer
 from .questions import Question
 from .reading import Reader
 from .receipt import Receipt, Unanswered
@@ -51,7 +52,7 @@ class ChannelTopics(NamedTuple):
 class Channel:
     """Sends commands and waits for their results. Nothing is connected before `start`.
 
-    `options` are those of the connection, as aiokafka takes them. `connect_timeout` is in seconds, and so is
+    `options` are those of the connection, as aiokafka's clients take them. `connect_timeout` is in seconds, and so is
     `close_timeout`, how long `close` waits for acknowledgements.
     """
 
@@ -91,7 +92,7 @@ class Channel:
             log.warning("%s", error)  # what ended the block is the news
 
     async def start(self) -> None:
-        """Connect. Raises BrokerError if the broker cannot be reached."""
+        """Connect. Raises BrokerError if the broker cannot be reached, InvalidCommand for an option that is bad."""
         if self._open_producer is not None:
             return
         servers = self._options["bootstrap_servers"]
@@ -99,7 +100,7 @@ class Channel:
         try:
             with broker_errors(f"cannot connect to Kafka at {servers}"):
                 async with asyncio.timeout(self._connect_timeout):
-                    self._open_producer = await started_producer(self._options, self._max_request_bytes)
+                    self._open_producer = await started_producer(of_producer(self._options), self._max_request_bytes)
         except BrokerError as error:
             if isinstance(error.__cause__, (KafkaConnectionError, OSError)):
                 raise await fault_of(self._options) or BrokerUnreachable(servers) from error

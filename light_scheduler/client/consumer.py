@@ -12,11 +12,12 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from light_scheduler.connection import KafkaSecurity
 from light_scheduler.connection.security import PLAINTEXT
 from light_scheduler.errors import ClientError, FormatError, InvalidCommand
-from light_scheduler.kafka.connection import broker_errors, connection_of, stop_consumer
+from light_scheduler.kafka.connection import broker_errors, connection_of, option_errors, stop_consumer
 from light_scheduler.kafka.lasting_logins import keep_logged_in
 
 from .firings import parse_firing
 from .handling import GiveUp, Handler, HandlingRules, handle
+from .kafka_options import check_member_options
 from .options import Span
 from .partitions import Partitions
 from .scheduler_client import SchedulerClient
@@ -50,7 +51,11 @@ class FiringConsumer:
         security: KafkaSecurity = PLAINTEXT,
         kafka_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Create a consumer. `client` has to be open while it runs. `kafka_options` are aiokafka's."""
+        """Create a consumer. `client` has to be open while it runs. `kafka_options` are those of aiokafka's consumer.
+
+        Raises InvalidCommand for an option that it does not have, or that is set otherwise, as `group_id` is.
+        """
+        check_member_options(kafka_options or {})
         self._client = client
         self._options = {
             **connection_of(bootstrap_servers, security).aiokafka(),
@@ -96,11 +101,13 @@ class FiringConsumer:
     async def run(self) -> None:
         """Consume until `stop`.
 
-        Raises ClientError without a function, BrokerError, and the error of a message that was given up.
+        Raises ClientError without a function, InvalidCommand if aiokafka refuses an option, BrokerError, and the error
+        of a message that was given up.
         """
         if not self._handlers:
             raise ClientError("the consumer has no function: register one with @consumer.on_firing(TOPIC)")
-        consumer = AIOKafkaConsumer(**self._options)
+        with option_errors():
+            consumer = AIOKafkaConsumer(**self._options)
         keep_logged_in(consumer._client)
         partitions = Partitions(consumer, self._process)
         try:

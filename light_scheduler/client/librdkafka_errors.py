@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +26,22 @@ def librdkafka_errors(doing: str) -> Iterator[None]:
         yield
     except KafkaException as error:
         raise failure(doing, error.args[0]) from error
+
+
+@contextmanager
+def option_errors(options: Collection[str]) -> Iterator[None]:
+    """Raise what librdkafka says of one of these options as InvalidCommand. To be used where a client of it is made.
+
+    Names all of them where librdkafka has another name for the one at fault: `linger.ms` is `queue.buffering.max.ms`.
+    """
+    try:
+        yield
+    except KafkaException as error:
+        if not options or error.args[0].code() != KafkaError._INVALID_ARG:
+            raise
+        text = error.args[0].str().strip()
+        named = [name for name in options if f'"{name}"' in text] or options
+        raise InvalidCommand("kafka_options", f"librdkafka refuses {' or '.join(named)}: {text}") from error
 
 
 def failure(doing: str, error: Any) -> BrokerError | InvalidCommand:

@@ -8,8 +8,10 @@ from typing import Any, Self
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.kafka.connection import stop_consumer
+from light_scheduler.kafka.connection import option_errors, stop_consumer
 from light_scheduler.kafka.lasting_logins import keep_logged_in
+
+from .kafka_options import of_consumer
 
 
 class Reader:
@@ -24,11 +26,13 @@ class Reader:
     ) -> Self:
         """Return a reader that has its position already: whatever is committed from here on will be read.
 
-        `options` are those of the connection, as aiokafka takes them. Raises aiokafka's errors.
+        `options` are those of the connection, as aiokafka's clients take them. Raises aiokafka's errors, and
+        InvalidCommand if it refuses an option.
         """
-        consumer = AIOKafkaConsumer(
-            group_id=None, enable_auto_commit=False, isolation_level="read_committed", **options
-        )
+        with option_errors():
+            consumer = AIOKafkaConsumer(
+                group_id=None, enable_auto_commit=False, isolation_level="read_committed", **of_consumer(options)
+            )
         keep_logged_in(consumer._client)
         try:
             await consumer.start()

@@ -32,11 +32,6 @@ before it fetches, which one without partitions never does."""
 
 MAX_REQUEST_BYTES = 1_048_576
 _BATCH_BYTES = 262_144
-_SIZES = ("max_request_size", "message.max.bytes")
-_OF_PRODUCERS = (
-    *("acks", "request.required.acks", "partitioner", "max_batch_size"),
-    *("enable_idempotence", "enable.idempotence", "transactional_id", "transactional.id"),
-)
 _CLOSE_TIMEOUT_S = 5.0
 _DENIED = (
     ClusterAuthorizationFailedError,
@@ -54,15 +49,6 @@ def connection_of(servers: str | Sequence[str] | Connection, security: KafkaSecu
     return Connection(text.removeprefix("kafka://"), security)
 
 
-def refuse_set_options(options: Mapping[str, Any]) -> None:
-    """Raise InvalidCommand for an option that the clients' producers set, as aiokafka or librdkafka has it."""
-    for name in options:
-        if name in _SIZES:
-            raise InvalidCommand("kafka_options", f"{name} is set by the argument max_request_bytes")
-        if name in _OF_PRODUCERS:
-            raise InvalidCommand("kafka_options", f"{name} cannot be changed: exactly-once delivery depends on it")
-
-
 @contextmanager
 def broker_errors(doing: str) -> Iterator[None]:
     """Raise what goes wrong between this client and the broker as BrokerError that says what was being done."""
@@ -76,6 +62,15 @@ def broker_errors(doing: str) -> Iterator[None]:
         raise BrokerError(f"{doing}: {denial(error)}") from error
     except (KafkaError, OSError) as error:
         raise BrokerError(f"{doing}: {error or type(error).__name__}") from error
+
+
+@contextmanager
+def option_errors() -> Iterator[None]:
+    """Raise what aiokafka says of the value of an option as InvalidCommand. To be used where a client of it is made."""
+    try:
+        yield
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidCommand("kafka_options", f"has a value that aiokafka refuses: {error}") from error
 
 
 def denial(error: KafkaError) -> str:
@@ -98,16 +93,17 @@ def _names(error: KafkaError) -> Iterable[object]:
 async def started_producer(options: Mapping[str, Any], max_request_bytes: int = MAX_REQUEST_BYTES) -> AIOKafkaProducer:
     """Return a connected producer: idempotent, all acknowledgements, Kafka's own partitioner.
 
-    `options` are those of the connection, as aiokafka takes them. Raises as `broker_errors` does.
+    `options` are those of the connection, as aiokafka takes them. Raises as `broker_errors` and `option_errors` do.
     """
-    producer = AIOKafkaProducer(
-        acks="all",
-        enable_idempotence=True,
-        max_batch_size=_BATCH_BYTES,
-        max_request_size=max_request_bytes,
-        partitioner=_partitioner,
-        **options,
-    )
+    with option_errors():
+        producer = AIOKafkaProducer(
+            acks="all",
+            enable_idempotence=True,
+            max_batch_size=_BATCH_BYTES,
+            max_request_size=max_request_bytes,
+            partitioner=_partitioner,
+            **options,
+        )
     keep_logged_in(producer.client)
     try:
         await producer.start()

@@ -23,6 +23,7 @@ NOT_THEIRS = {
     "_exit": "of os",
     "_PARTITION_EOF": "documented codes of confluent_kafka.KafkaError",
     "_TIMED_OUT": "",
+    "_INVALID_ARG": "",
     "_fields": "of named tuples",
     "_field_defaults": "of named tuples",
     "_TRANSPORT": "",

@@ -27,6 +27,9 @@ def _accepted(client: type) -> frozenset[str]:
 _OF_PRODUCERS = _accepted(AIOKafkaProducer)
 _OF_CONSUMERS = _accepted(AIOKafkaConsumer)
 
+_ADDRESS = dict.fromkeys(
+    ("bootstrap_servers", "bootstrap.servers", "metadata.broker.list"), "is set by the argument bootstrap_servers"
+)
 _BYTES = dict.fromkeys(
     ("key_serializer", "value_serializer", "key_deserializer", "value_deserializer"),
     "cannot be changed: records are read and written as bytes. Payloads have serializers of their own: "
@@ -37,6 +40,7 @@ _COMMITTED = dict.fromkeys(
     "cannot be changed: exactly-once delivery depends on it",
 )
 _SET_BY_CLIENTS = {
+    **_ADDRESS,
     **_BYTES,
     **_COMMITTED,
     **dict.fromkeys(("max_request_size", "message.max.bytes"), "is set by the argument max_request_bytes"),
@@ -49,7 +53,7 @@ _SET_BY_CLIENTS = {
     ),
     **dict.fromkeys(("group_id", "group.id"), "cannot be changed: the client reads results outside of any group"),
 }
-_SET_BY_MEMBERS = {**_BYTES, **_COMMITTED, "group_id": "is set by the argument group_id"}
+_SET_BY_MEMBERS = {**_ADDRESS, **_BYTES, **_COMMITTED, "group_id": "is set by the argument group_id"}
 
 
 def check_aiokafka_options(options: Options) -> None:

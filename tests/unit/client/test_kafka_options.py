@@ -22,6 +22,7 @@ async def nothing(_: Firing) -> None:
     return
 
 
+ADDRESS = "is set by the argument bootstrap_servers$"
 FIXED = "cannot be changed: exactly-once delivery depends on it"
 
 
@@ -32,6 +33,8 @@ FIXED = "cannot be changed: exactly-once delivery depends on it"
         (SchedulerClient, "linger.ms", "linger.ms is not an option of .* Did you mean linger_ms?"),
         (SchedulerClient, "topics", "topics is not an option of aiokafka's producer or consumer"),
         (SchedulerClient, "xyz", "xyz is not an option of aiokafka's producer or consumer$"),
+        *((make, "bootstrap_servers", ADDRESS) for make in (SchedulerClient, member)),
+        *((BlockingSchedulerClient, option, ADDRESS) for option in ("bootstrap.servers", "metadata.broker.list")),
         (SchedulerClient, "group_id", "group_id cannot be changed: the client reads results outside of any group"),
         (SchedulerClient, "isolation_level", FIXED),
         (SchedulerClient, "enable_auto_commit", FIXED),

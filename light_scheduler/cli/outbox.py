@@ -96,6 +96,8 @@ def relay(
 
     Run as many relays as you like: they share the work. While Kafka or the database cannot be reached, a relay tries
     again after up to 30 s. Only if it cannot reach the database when it starts, it ends with an error.
+
+    With --drain, exit code 1 means that a command was refused, or that Kafka or the database failed.
     """
     with _extra():
         from light_scheduler.outbox import OutboxRelay, RelayOptions
@@ -110,9 +112,14 @@ def relay(
     with _failures():
         sent = asyncio.run(made.drain())
     if output.is_table:
-        click.echo(f"{sent} commands sent")
+        click.echo(f"{sent} commands sent" + (f", {made.refused} refused" if made.refused else ""))
     else:
-        output.print({"sent": sent})
+        output.print({"sent": sent, "refused": made.refused})
+    if made.refused:
+        raise click.ClickException(
+            f"{made.refused} commands were refused. They stay in table {options.full_name}: their rows are those WHERE "
+            "refused IS NOT NULL, and that column has the reasons"
+        )
 
 
 @command.command(

@@ -44,6 +44,11 @@ class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
         return super()._build()
 
 
+def size_alone(timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """Return how large a batch (bytes) with this record alone is: a topic's largest batch counts that."""
+    return int(_Builder(MAX_BATCH_BYTES).put(timestamp, key, value, headers).size) + _BATCH_OVERHEAD
+
+
 class _Batch(NamedTuple):
     builder: _Builder
     origins: list[UserRecord]

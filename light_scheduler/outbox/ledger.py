@@ -39,6 +39,8 @@ class Ledger:
         self._commands, self._shards, self._relays = tables.commands, tables.shards, tables.relays
         self._relay = relay
         self._lease_end = DatabaseTime() + lease_ms
+        self.refused: set[int] = set()
+        """The rows (`seq`) that this relay has set aside."""
 
     def attend(self, connection: Connection) -> list[int]:
         """Give a sign of life, take or give up shards so that relays have equal shares; return this relay's shards."""
@@ -120,6 +122,7 @@ class Ledger:
     def refuse(self, connection: Connection, seq: int, reason: str) -> None:
         """Set a row aside that Kafka does not take. It stays in the table, with the reason."""
         connection.execute(update(self._commands).where(self._commands.c.seq == seq).values(refused=reason))
+        self.refused.add(seq)
 
     def _commands_in(self, connection: Connection, chosen: list[int]) -> list[BookedRow]:
         """Return rows that are commands, and set the others aside."""

@@ -106,6 +106,11 @@ class OutboxRelay:
         self._wake = asyncio.Event()
         self._is_stopping = False
 
+    @property
+    def refused(self) -> int:
+        """How many commands this relay has set aside: they stay in the table, with the reason in column `refused`."""
+        return len(self._ledger.refused)
+
     def stop(self) -> None:
         """Have `run` return after the batches that are under way. To be called in the loop that it runs in."""
         self._is_stopping = True
@@ -139,7 +144,7 @@ class OutboxRelay:
     async def drain(self) -> int:
         """Relay what is booked and is not another relay's, and return how many commands were sent.
 
-        Raises what `run` logs.
+        `refused` then says how many were set aside. Raises what `run` logs.
         """
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close)
@@ -265,6 +270,12 @@ class BlockingOutboxRelay:
         self._make = partial(OutboxRelay, database, kafka, options)
         self._running: tuple[asyncio.AbstractEventLoop, OutboxRelay] | None = None
         self._is_stopping = False
+        self._refused = 0
+
+    @property
+    def refused(self) -> int:
+        """How many commands were set aside by the calls of `run` and `drain` that have ended."""
+        return self._refused
 
     def run(self) -> None:
         """Relay until `stop` is called, from any thread. Raises as `OutboxRelay.run`."""
@@ -272,7 +283,7 @@ class BlockingOutboxRelay:
 
     def drain(self) -> int:
         """Relay what is booked, and return how many commands were sent. Raises as `OutboxRelay.drain`."""
-        return asyncio.run(self._make().drain())
+        return asyncio.run(self._drain())
 
     def stop(self) -> None:
         """Have `run` return after the batches that are under way."""
@@ -282,12 +293,22 @@ class BlockingOutboxRelay:
             with contextlib.suppress(RuntimeError):  # it has ended by itself
                 loop.call_soon_threadsafe(relay.stop)
 
+    async def _drain(self) -> int:
+        relay = self._make()
+        try:
+            return await relay.drain()
+        finally:
+            self._refused += relay.refused
+
     async def _run(self) -> None:
         relay = self._make()
         self._running = asyncio.get_running_loop(), relay
         if self._is_stopping:
             relay.stop()
-        await relay.run()
+        try:
+            await relay.run()
+        finally:
+            self._refused += relay.refused
 
 
 def _missing(found: list[str], tables: OutboxTables) -> list[str]:

@@ -10,10 +10,10 @@ from sqlalchemy.types import NullType
 
 from light_scheduler.model import LATEST_INSTANT, Headers
 
-_REMEDY = (
+MAY_UNDO = ", so it can bring back a schedule that was cancelled since: then just delete the row"
+REMEDY = (
     "Correct it and set the column refused to null, or delete the row and book the command again. Either way it is "
-    "sent after later commands of its key, so it can bring back a schedule that was cancelled since: then just delete "
-    "the row"
+    f"sent after later commands of its key{MAY_UNDO}"
 )
 _SHOWN = 60
 
@@ -71,10 +71,10 @@ def _headers(value: bytes) -> Headers:
     try:
         return [*msgspec.msgpack.decode(value, type=list[tuple[str, bytes | None]])]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"its column headers is not the MessagePack of headers: {error}. {_REMEDY}") from None
+        raise ValueError(f"its column headers is not the MessagePack of headers: {error}. {REMEDY}") from None
 
 
 def _wrong(column: str, value: object, expected: str) -> ValueError:
     shown = repr(value)
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
-    return ValueError(f"its column {column} is {shown}, and has to be {expected}. {_REMEDY}")
+    return ValueError(f"its column {column} is {shown}, and has to be {expected}. {REMEDY}")

@@ -21,23 +21,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+
 from light_scheduler.client.marks import Mark, offsets_of, read_mark
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Connection
-from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.errors import BrokerError, SchedulerError
+from light_scheduler.kafka.batches import RecordBatches, size_alone
 from light_scheduler.kafka.clients import KafkaClients, no_stray_cancellation
 from light_scheduler.kafka.connection import broker_errors
-from light_scheduler.kafka.refusals import RecordsRefusedError, RecordTooLargeError, TargetsStalledError
+from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
+from light_scheduler.kafka.topic_admin import topic_configuration
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.wire import partition_for
 
 from .database import Database
 from .ledger import MOST_ROWS, Batch, Ledger
+from .rows import MAY_UNDO, REMEDY, BookedRow
 
 TRANSACTION_TIMEOUT_MS = 10_000
 MARK_LASTS_MS = 3_600_000
 """How old a mark may be before the next batch: well below the time after which brokers forget it."""
+LOOK_UP_S = 2.0
 _ANY_SIZE = 2**31 - 1
 
 
@@ -154,12 +159,10 @@ class ShardRelay:
             batches.add((topic, partition_for(row.key, partitions)), row.key, row.value, row.headers)
         try:
             await self._commit(producer, batches, batch.number)
-        except (RecordsRefusedError, RecordTooLargeError) as error:
-            is_of_topic = isinstance(error, RecordsRefusedError) and (error.is_of_topic or error.may_pass)
-            if not is_of_topic:
-                await self._refused(batch, str(error))
-            kind = BrokerError if is_of_topic else CommandsRefused
-            raise kind(f"topic {topic} refused commands of the outbox: {error}") from error
+        except RecordsRefusedError as error:
+            if error.is_of_topic or error.may_pass:
+                raise BrokerError(f"topic {topic} refused commands of the outbox: {error.cause!r}") from error
+            raise await self._refused(batch, error.cause) from error
 
     async def _commit(self, producer: TransactionalProducer, batches: RecordBatches, number: int) -> None:
         route = self._route
@@ -171,11 +174,39 @@ class ShardRelay:
             raise BrokerError(f"cannot send to {route.topic}: {error}") from error
         self._marked_at = self._clock.now()
 
-    async def _refused(self, batch: Batch, reason: str) -> None:
-        """Have the rows of a batch sent one by one, to find out which it is; set a single one aside."""
+    async def _refused(self, batch: Batch, cause: KafkaError) -> CommandsRefused:
+        """Have the rows of a batch sent one by one, to find out which it is; set a single one aside.
+
+        Returns what to raise.
+        """
         if len(batch.rows) > 1:
             self._suspects = len(batch.rows)
-            return
+            refused = f"topic {self._route.topic} refused a batch of {len(batch.rows)} commands ({cause!r})"
+            return CommandsRefused(f"{refused}: they are sent one by one")
         self._suspects = max(0, self._suspects - 1)
         row = batch.rows[0]
+        reason = await self._reason(row, cause)
         await self._database.do(lambda connection: self._ledger.refuse(connection, row.seq, reason))
+        return CommandsRefused(f"row {row.seq}, {row.tenant}/{row.id}, is set aside: {reason}")
+
+    async def _reason(self, row: BookedRow, cause: KafkaError) -> str:
+        """Say why the topic does not take a row, and what to do."""
+        topic = self._route.topic
+        if not isinstance(cause, MessageSizeTooLargeError):
+            return f"topic {topic} refuses it: {cause!r}. {REMEDY}"
+        size = size_alone(row.booked_at, row.key, row.value, row.headers)
+        limit = await asyncio.to_thread(self._largest_batch)
+        takes = "less" if limit is None else f"at most {limit:,}"
+        return (
+            f"its record has {size:,} bytes, and topic {topic} takes {takes} (max.message.bytes). Raise that, and set "
+            "the column refused to null, or delete the row and book a smaller command. Either way it is sent after "
+            f"later commands of its key{MAY_UNDO}"
+        )
+
+    def _largest_batch(self) -> int | None:
+        """Return the size that the topic takes; None if it cannot be looked up: few relays have the right to."""
+        route = self._route
+        try:
+            return topic_configuration(route.connection, route.topic, timeout=LOOK_UP_S).max_message_bytes
+        except SchedulerError:
+            return None

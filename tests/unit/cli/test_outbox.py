@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -107,6 +108,34 @@ def test_a_quiet_relay_logs_errors_only(
     monkeypatch.setattr(logging, "basicConfig", lambda **options: configured.append(options))
     CliRunner().invoke(cli, [*RELAY, *option, "--drain", "--database", f"sqlite:///{tmp_path}/none.db"])
     assert [logging._checkLevel(each["level"]) for each in configured] == [level]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("refused", "code", "table", "schema"),
+    [(0, 0, "light_scheduler_outbox", []), (2, 1, "light_scheduler_outbox", []), (1, 1, "shop.mails", ["shop"])],
+)
+@pytest.mark.parametrize("option", [[], ["-q"], ["--json"]], ids=["", "quiet", "json"])
+def test_a_drain_says_how_many_commands_were_refused_and_where_they_are(
+    refused: int, code: int, table: str, schema: list[str], option: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Relay:
+        def __init__(self, *_: Any) -> None:
+            self.refused = 0
+
+        async def drain(self) -> int:
+            self.refused = refused
+            return 3
+
+    monkeypatch.setattr("light_scheduler.outbox.OutboxRelay", Relay, raising=False)
+    names = ["--schema", *schema, "--name", "mails"] if schema else []
+    ran = CliRunner().invoke(cli, [*RELAY, "--drain", *names, *option, "--database", "sqlite://"])
+    assert ran.exit_code == code
+    if option == ["--json"]:
+        assert json.loads(ran.stdout) == {"sent": 3, "refused": refused}
+    else:
+        assert ran.stdout == "3 commands sent" + (f", {refused} refused" if refused else "") + "\n"
+    said = f"Error: {refused} commands were refused. They stay in table {table}: their rows are those WHERE refused IS"
+    assert ran.stderr.startswith(said) if refused else ran.stderr == ""
 
 
 @pytest.mark.parametrize("name", ["mysql", "mariadb", "oracle"])

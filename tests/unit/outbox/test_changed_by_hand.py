@@ -103,6 +103,7 @@ def test_a_row_that_is_no_command_is_set_aside_by_column_and_the_others_are_sent
     assert "set the column refused to null, or delete the row and book the command again" in said
     assert "sent after later commands of its key, so it can bring back a schedule that was cancelled since" in said
     assert f"table {NAME}: row {row} is set aside: " in caplog.text
+    assert shop.ledger.refused == {row}
     assert shop.claimed() == []
 
 

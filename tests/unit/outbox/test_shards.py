@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import MessageSizeTooLargeError, TopicAuthorizationFailedError
+from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLargeError, TopicAuthorizationFailedError
 from aiokafka.structs import OffsetAndMetadata
 from sqlalchemy import MetaData, create_engine, func, select
 from sqlalchemy.pool import NullPool, StaticPool
@@ -20,7 +21,8 @@ from support.waiting import eventually
 from light_scheduler.client.marks import Mark
 from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.kafka.refusals import RecordsRefusedError
-from light_scheduler.outbox import Outbox, OutboxInDoubt, OutboxRelay, RelayOptions, shard
+from light_scheduler.model.topic_configuration import TopicConfiguration
+from light_scheduler.outbox import BlockingOutboxRelay, Outbox, OutboxInDoubt, OutboxRelay, RelayOptions, shard
 from light_scheduler.outbox import relay as relay_module
 from light_scheduler.outbox.failing_shards import FailingShards
 from light_scheduler.outbox.shard import Step
@@ -42,12 +44,20 @@ class Kafka:
         self.fences: Counter[str] = Counter()
         self.refused: list[bytes] = []
         self.is_of_topic = False
+        self.cause: type[KafkaError] = MessageSizeTooLargeError
+        self.largest: int | None = 50_000
+        """The largest batch that the topic takes; None: nobody may look it up."""
 
     def producer(self, _clients: object, transactional_id: str) -> Producer:
         return Producer(self, transactional_id)
 
     def read_mark(self, _connection: object, group: str, _topic: str) -> Mark | None:
         return self.marks.get(group)
+
+    def configuration(self, _connection: object, topic: str, *, timeout: float) -> TopicConfiguration:
+        if self.largest is None:
+            raise BrokerError(f"no right to topic {topic}")
+        return TopicConfiguration(max_message_bytes=self.largest)
 
 
 class Producer:
@@ -65,7 +75,7 @@ class Producer:
         if self.kafka.owners[self.transactional_id] is not self:
             raise BrokerError("fenced")
         if any(value in self.kafka.refused for value in batches.values):
-            cause = TopicAuthorizationFailedError if self.kafka.is_of_topic else MessageSizeTooLargeError
+            cause = TopicAuthorizationFailedError if self.kafka.is_of_topic else self.kafka.cause
             raise RecordsRefusedError("commands", cause(), [])
         ((offset, identity),) = mark.values()
         self.kafka.sent += batches.values
@@ -118,6 +128,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
     monkeypatch.setattr(shard, "TransactionalProducer", kafka.producer)
     monkeypatch.setattr(shard, "RecordBatches", Batches)
     monkeypatch.setattr(shard, "read_mark", kafka.read_mark)
+    monkeypatch.setattr(shard, "topic_configuration", kafka.configuration)
     return kafka
 
 
@@ -264,9 +275,52 @@ async def test_a_drain_sets_what_kafka_refuses_aside_and_sends_the_rest(
     for payload in booked:
         shop.book(payload)
     sent = [payload for payload in booked if payload not in refused]
-    assert await OutboxRelay(shop.engine, options=RelayOptions(lease=3_600)).drain() == len(sent)
+    relay = OutboxRelay(shop.engine, options=RelayOptions(lease=3_600))
+    assert (await relay.drain(), relay.refused) == (len(sent), len(refused))
     assert kafka.sent == sent
     assert shop.rows == len(refused)
+    again = OutboxRelay(shop.engine, options=RelayOptions(lease=3_600))
+    assert (await again.drain(), again.refused) == (0, 0)
+
+
+@pytest.mark.parametrize(("largest", "takes"), [(50_000, "at most 50,000"), (None, "less")])
+async def test_the_reason_of_a_command_that_is_too_large_has_its_size_and_the_limit(
+    kafka: Kafka, shop: Shop, largest: int | None, takes: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka.largest, kafka.refused = largest, [large := b"l" * 60_000]
+    with shop.engine.begin() as connection:
+        for id, payload in (("before", b"before"), ("large", large)):
+            shop.outbox.schedule(connection, id, payload, topic="mails", after="1h", key=KEYS[1])
+    assert await OutboxRelay(shop.engine, options=RelayOptions(lease=3_600)).drain() == 1
+    commands = shop.outbox.tables.commands
+    with shop.engine.connect() as connection:
+        (reason,) = connection.scalars(select(commands.c.refused))
+    is_too_large = (
+        rf"its record has 60,\d{{3}} bytes, and topic light-scheduler-commands takes {takes} \(max\.message\.bytes\)\. "
+        "Raise that, and set the column refused to null, or delete the row .* then just delete the row$"
+    )
+    assert re.match(is_too_large, reason)
+    batch, row = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert batch.startswith("shard 1 of the outbox: topic light-scheduler-commands refused a batch of 2 commands (Mess")
+    assert row == f"shard 1 of the outbox: row 2, default/large, is set aside: {reason}"
+
+
+async def test_the_reason_of_another_refusal_names_the_error_and_what_to_do(kafka: Kafka, shop: Shop) -> None:
+    kafka.refused, kafka.cause = [b"old"], InvalidTimestampError
+    shop.book(b"old")
+    assert await OutboxRelay(shop.engine, options=RelayOptions(lease=3_600)).drain() == 0
+    commands = shop.outbox.tables.commands
+    with shop.engine.connect() as connection:
+        (reason,) = connection.scalars(select(commands.c.refused))
+    assert reason.startswith("topic light-scheduler-commands refuses it: InvalidTimestampError(). Correct it and set")
+
+
+def test_a_blocking_relay_says_how_many_commands_its_drains_have_set_aside(kafka: Kafka, shop: Shop) -> None:
+    relay = BlockingOutboxRelay(shop.engine, options=RelayOptions(lease=3_600))
+    for number, payload in enumerate([b"first", b"second"], 1):
+        kafka.refused = [payload]
+        shop.book(payload)
+        assert (relay.drain(), relay.refused) == (0, number)
 
 
 async def test_a_topic_that_takes_nothing_is_no_fault_of_a_command(kafka: Kafka, shop: Shop) -> None:

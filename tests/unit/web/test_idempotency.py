@@ -116,6 +116,14 @@ async def test_a_key_is_for_one_request_on_every_worker(workers: Any) -> None:
     )  # another tenant's key is another key
 
 
+@pytest.mark.parametrize("again", [b'{"target": {"topic": "out"}, "id": "a"}', b'{"id":"a","target":{"topic":"out"}}'])
+async def test_a_body_with_another_order_or_other_spaces_is_another_body(workers: Any, again: bytes) -> None:
+    headers = {"Idempotency-Key": "k", "Content-Type": "application/json"}
+    for body, status in ((b'{"id": "a", "target": {"topic": "out"}}', 201), (again, 422)):
+        async with workers[0].client.post(SCHEDULES, data=body, headers=headers) as response:
+            assert response.status == status, await response.text()
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [({**ONCE, "payload": {"text": "x" * 1_001}}, 400), ({**ONCE, "id": "a", "expected_version": 7}, 409)],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from msgspec import UNSET
 from light_scheduler.client import Receipt
 from light_scheduler.client.bulk_results import of_all_topics
 from light_scheduler.client.channel import Channel, ChannelTopics, MakeCommand
-from light_scheduler.client.commands import CommandToSend
+from light_scheduler.client.commands import CommandToSend, InvalidHeader
 from light_scheduler.errors import ConfigurationError, InvalidCommand
 from light_scheduler.model import FAILURES, ReplyTo, Result
 from light_scheduler.model.plain_reasons import warning_in
@@ -25,6 +24,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
 from light_scheduler.wire.durations import MAX_SHOWN, shown
 from light_scheduler.wire.json_form import in_json_form
+from light_scheduler.wire.named_fields import in_names
 
 from .command_check import check_command
 from .durations import Duration
@@ -151,9 +151,11 @@ def invalid_commands_as_wrong_use() -> Iterator[None]:
     """Say of a command that cannot be right which option is at fault."""
     try:
         yield
+    except InvalidHeader as error:
+        raise click.UsageError(f"--header: {error.field}: {error.reason}") from error
     except InvalidCommand as error:
         name = error.field.removeprefix("schedule-")
-        reason = _in_options(error.reason)
+        reason = in_names(error.reason, "--{}".format)
         given = click.get_current_context().params.get(name.replace("-", "_"))
         is_named = isinstance(given, str) and (shown(given) in reason or reason.startswith(given))
         if isinstance(given, str) and len(given) <= MAX_SHOWN and not is_named:
@@ -164,11 +166,6 @@ def invalid_commands_as_wrong_use() -> Iterator[None]:
 def quiet_kafka_client() -> None:
     """Keep the Kafka client's own log lines off the terminal: what matters of them is in our errors."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
-
-
-def _in_options(reason: str) -> str:
-    """Name other headers in a reason as the options that they are here."""
-    return re.sub(r"(?<![\w-])schedule-(?=[a-z])", "--", reason)
 
 
 def native_topic(settings: Settings) -> str:

@@ -11,11 +11,11 @@ import msgspec
 
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.client.channel import MakeCommand
-from light_scheduler.client.commands import schedule_command
+from light_scheduler.client.commands import InvalidHeader, schedule_command
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.web.requested import requested
-from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.json_commands import json_name
+from light_scheduler.wire.named_fields import in_names
 
 from .csv_lines import HEADER, columns_of, csv_rows
 from .file_position import LoadedLines
@@ -50,7 +50,12 @@ def field_name(field: str | None, format: Format) -> str | None:
     """Return the name of a field in the file; `field` is named as in a result, after its header."""
     if field is None:
         return None
-    return json_name(field) if format == "jsonl" else field.removeprefix(CONTROL_PREFIX)
+    return json_name(field) if format == "jsonl" else in_names(field, str)
+
+
+def reason_in(reason: str, format: Format) -> str:
+    """Return a reason that names fields as the file does; `reason` is as in a result."""
+    return reason if format == "jsonl" else in_names(reason, str)
 
 
 def _json_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:
@@ -100,8 +105,10 @@ def _csv_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:
         own = given.pop(_TENANT, tenant)
         try:
             yield Row(number, text, _maker(_request(given), own, _made_id(lines)))
+        except InvalidHeader as error:
+            yield Row(number, text, None, f"{HEADER}{error.field}", error.reason)
         except InvalidCommand as error:
-            yield Row(number, text, None, field_name(error.field, "csv"), error.reason)
+            yield Row(number, text, None, field_name(error.field, "csv"), reason_in(error.reason, "csv"))
 
 
 def _request(cells: dict[str, str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from light_scheduler.phases import PhaseBar
 from light_scheduler.web.command_channel import largest_record
 
 from .answers import Sender, native_topic, quiet_kafka_client
-from .command_rows import Format, Row, field_name, rows_of
+from .command_rows import Format, Row, field_name, reason_in, rows_of
 from .file_answers import From, LoadAnswers
 from .file_position import STATE_SUFFIX, FileChangedError, FileInUseError, LoadedLines, Position
 from .file_transactions import FileMark, LoadTransactions
@@ -174,8 +174,8 @@ class _Load:
         answers = ((row, results[row.line]) for row, _ in right)
         return [
             RefusedRow(
-                line=row.line, field=field_name(result.field, self._format), reason=result.reason or result.outcome,
-                row=row.text,
+                line=row.line, field=field_name(result.field, self._format),
+                reason=reason_in(result.reason or result.outcome, self._format), row=row.text,
             )
             for row, result in answers
             if result.outcome in FAILURES

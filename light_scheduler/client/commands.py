@@ -50,6 +50,10 @@ _CORRELATION_ID = header_name("correlation-id")
 _EXPECTED_VERSION = header_name("expected-version")
 
 
+class InvalidHeader(InvalidCommand):
+    """A message cannot have one of the headers that it was given; `field` is the header's name."""
+
+
 class CommandToSend(NamedTuple):
     """A command record, checked, and the identity that it has. Its offset is not known yet.
 
@@ -380,10 +384,10 @@ def _user_header(name: str, value: bytes | str | None) -> tuple[str, bytes | Non
     if not isinstance(name, str):
         raise InvalidCommand("headers", f"has the name {name!r}: names must be text")
     if name.startswith(CONTROL_PREFIX):
-        raise InvalidCommand(name, f"header names that begin with {CONTROL_PREFIX} are reserved for the scheduler")
+        raise InvalidHeader(name, f"header names that begin with {CONTROL_PREFIX} are reserved for the scheduler")
     content = None if value is None else _bytes(value, name)
     if name == CONTENT_TYPE and is_json_command(content):
-        raise InvalidCommand(name, "marks a command in the JSON form, so a message cannot have this value")
+        raise InvalidHeader(name, "marks a command in the JSON form, so a message cannot have this value")
     return name, content
 
 

@@ -12,6 +12,7 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, Headers, TopicNames
 from light_scheduler.wire import partition_for
 
+from .argument_names import argument_errors
 from .commands import CommandToSend, control_command, new_id, schedule_command
 from .options import Id, Key, Payload, ScheduleOptions, ScheduleRequest, UserHeaders, When
 from .serializers import Serializer, payload_of
@@ -98,11 +99,13 @@ class CommandRecords:
     def schedule(self, id: Id = None, payload: Payload = b"", **options: Unpack[ScheduleOptions]) -> Record:
         """Return the record of `SchedulerClient.schedule`; without id and key, the id is a new time-ordered one."""
         request: ScheduleRequest = {**options, "id": id, "payload": payload_of(self.serializer, payload)}
-        return self._record(schedule_command(self.tenant, request, generated_id=new_id(SystemClock())))
+        with argument_errors():
+            return self._record(schedule_command(self.tenant, request, generated_id=new_id(SystemClock())))
 
     def cancel(self, id: str, *, key: Key | None = None, expected_version: int | None = None) -> Record:
         """Return the record of `SchedulerClient.cancel`; `key` is that of the schedule, by default its id."""
-        return self._record(control_command("cancel", self.tenant, id, key=key, expected_version=expected_version))
+        with argument_errors():
+            return self._record(control_command("cancel", self.tenant, id, key=key, expected_version=expected_version))
 
     def send_later(
         self,
@@ -117,7 +120,8 @@ class CommandRecords:
         """Return the record of `SchedulerClient.send_later`. The default of `id` is a new time-ordered one."""
         payload = payload_of(self.serializer, value)
         request = later_request(key, payload, topic, when, headers, id or new_id(SystemClock()))
-        return self._record(schedule_command(self.tenant, request))
+        with argument_errors({"at": "when", "after": "when"}):
+            return self._record(schedule_command(self.tenant, request))
 
     def _record(self, command: CommandToSend) -> Record:
         topic = self.commands_topic or TopicNames(self.app_id).commands

@@ -9,6 +9,7 @@ import msgspec
 from sqlalchemy import Connection, MetaData, Table, event, func, insert, select
 from sqlalchemy.orm import registry
 
+from light_scheduler.client.argument_names import argument_errors
 from light_scheduler.client.commands import CommandToSend, control_command, new_id, schedule_command
 from light_scheduler.client.options import Id, Key, Payload, ScheduleOptions
 from light_scheduler.client.serializers import Serializer, serialized
@@ -58,17 +59,21 @@ class Outbox:
     ) -> str:
         """Book a message, once or as a series, and return the id of the schedule.
 
-        Takes the arguments of `SchedulerClient.schedule`. Raises InvalidCommand if one is wrong: nothing is booked.
+        Takes the arguments of `SchedulerClient.schedule`. Raises InvalidCommand, which names the argument, if one is
+        wrong: nothing is booked.
         """
         asked = serialized(self._serializer, {**request, "id": id, "payload": payload})
-        command = schedule_command(self.tenant, asked, generated_id=new_id(self._clock))
+        with argument_errors():
+            command = schedule_command(self.tenant, asked, generated_id=new_id(self._clock))
         return self._book(session, command)
 
     def cancel(
         self, session: Transaction, id: str, *, key: Key | None = None, expected_version: int | None = None
     ) -> None:
         """Book the cancellation of a schedule. `key` is the one that it was booked with. Raises InvalidCommand."""
-        self._book(session, control_command("cancel", self.tenant, id, key=key, expected_version=expected_version))
+        with argument_errors():
+            command = control_command("cancel", self.tenant, id, key=key, expected_version=expected_version)
+        self._book(session, command)
 
     def _book(self, session: Transaction, command: CommandToSend) -> str:
         values = {

@@ -20,6 +20,7 @@ from light_scheduler.model import DEFAULT_TENANT, Headers, Once
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.ids import derived_id
+from light_scheduler.wire.named_fields import in_names
 from light_scheduler.wire.native import NATIVE, header_name
 from light_scheduler.wire.time_rule import TRIGGERS
 
@@ -82,7 +83,7 @@ class RecordMaker:
             try:
                 record, due = self._decided(_record(key, payload, user, control, now), now)
             except InvalidCommand as error:
-                yield Refusal(error.field.removeprefix(CONTROL_PREFIX), error.reason)
+                yield Refusal(error.field.removeprefix(CONTROL_PREFIX), in_names(error.reason, str))
                 continue
             passed = _passed(control, due, now) if holds_past else None
             yield record if passed is None else Refusal(passed, _PASSED, held=True)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from light_scheduler.cli import cli, csv_lines
-from light_scheduler.cli.command_rows import Format, Row, rows_of
+from light_scheduler.cli.command_rows import Format, Row, field_name, reason_in, rows_of
 from light_scheduler.cli.file_position import LoadedLines
 from light_scheduler.cli.schedule_file import load
 
@@ -18,6 +18,7 @@ JSON = '{"id":"a","trigger":{"after":"1h"},"target":{"topic":"out"}'
 COLUMNS = "id,after,target-topic,payload\n"
 ROW = "b,1h,out,hello\n"
 BOM = "\ufeff"
+CONTENT_TYPE = "application/vnd.light-scheduler.command+json"
 
 
 def rows_in(folder: Path, format: Format, content: bytes) -> list[Row]:
@@ -74,6 +75,36 @@ def test_a_row_of_csv_that_is_wrong_is_refused_and_the_next_is_sent(
     (first, refused), (_, payload) = told(rows_in(tmp_path, "csv", (COLUMNS + row + ROW).encode()))
     assert (first, payload) == (line, "hello")
     assert str(refused).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "said"),
+    [
+        ("mode", "fixed-rate", "mode: needs every"),
+        ("max-attempts", "3", "max-attempts: needs ack-timeout: the time to wait for the completion"),
+        (
+            "target-partition,target-partition-key",
+            "1,k",
+            "target-partition-key: is given together with target-partition:",
+        ),
+        ("header.schedule-at", "1", "header.schedule-at: header names that begin with schedule- are reserved"),
+        ("header.content-type", CONTENT_TYPE, "header.content-type: marks a command in the JSON form"),
+    ],
+)
+def test_what_is_wrong_with_a_row_of_csv_is_told_in_the_names_of_its_columns(
+    tmp_path: Path, columns: str, cells: str, said: str
+) -> None:
+    text = f"id,target-topic,{columns}\na,out,{cells}\n"
+    ((_, refused),) = told(rows_in(tmp_path, "csv", text.encode()))
+    assert str(refused).startswith(said)
+
+
+def test_what_a_worker_says_of_a_row_is_told_in_the_names_of_its_file() -> None:
+    said = "is for several schedules: give schedule-id as * or as a prefix and *, not 'schedule-id'"
+    assert field_name("schedule-ack-timeout", "csv") == "ack-timeout"
+    assert reason_in(said, "csv") == "is for several schedules: give id as * or as a prefix and *, not 'schedule-id'"
+    assert field_name("schedule-ack-timeout", "jsonl") == "ack_timeout"
+    assert reason_in("needs trigger.every", "jsonl") == "needs trigger.every"
 
 
 @pytest.mark.parametrize(

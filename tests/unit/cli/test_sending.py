@@ -65,7 +65,7 @@ def test_preview_takes_all_headers_that_schedule_takes() -> None:
         (["schedule", "--target-topic", "t", "--payload", "a", "--payload-null"], "a message has one payload"),
         (["schedule", "--target-topic", "t", "--target-key", "a", "--target-key-base64", "YQ=="], "one key"),
         (["schedule", "--target-topic", "t", "--target-key-base64", "?"], "--target-key-base64"),
-        (["schedule", "--target-topic", "t", "--header", "schedule-at=1"], "are reserved for the scheduler"),
+        (["schedule", "--target-topic", "t", "--header", "schedule-at=1"], "--header: schedule-at: header names"),
         (["schedule", "--target-topic", "t", "--priority", "300"], "--priority: '300' is not a whole number"),
         (["reschedule", "a"], "--at: is required, or one of --after, --at, --backoff, --cron, --every"),
         (["reschedule", "a", "--every", "0"], "--every: must be at least 1 ms"),

@@ -166,7 +166,7 @@ def test_an_id_that_no_schedule_can_have_is_refused_where_it_is_booked(id: Any) 
     shop = Shop()
     with shop.engine.begin() as connection, pytest.raises(InvalidCommand) as refused:
         shop.outbox.schedule(connection, id, topic="mails", after="1h")
-    assert refused.value.field == "schedule-id"
+    assert refused.value.field == "id"
     assert shop.claimed() == []
 
 

@@ -408,8 +408,9 @@ class BlockingSchedulerClient:
         """Deliver a message that failed once more, later: after `initial`, then each time `factor` times later.
 
         The message goes to `topic` with its key, payload and headers, and with headers that tell the attempt and when
-        the first was due (`attempt_of`, `original_due`). Reporting the same failure twice makes one schedule. Raises
-        RetriesExhausted after it has been delivered again `attempts` times, InvalidCommand and BrokerError.
+        the first was due (`attempt_of`, `original_due`). It goes to the partition of its key, whichever its schedule
+        chose. Reporting the same failure twice makes one schedule. Raises RetriesExhausted after it has been delivered
+        again `attempts` times, InvalidCommand and BrokerError.
         """
         check_backoff(factor, attempts)
         next_try = again(firing, span_ms("initial", initial), factor, span_ms("longest", longest), attempts)

@@ -61,7 +61,10 @@ def selection(verb: str) -> Callable[[F], F]:
                 help="Select all schedules with this label. Repeat it to require several labels.",
             ),
             click.option(
-                "--prefix", "id_prefix", metavar="PREFIX", help="Select all schedules whose id begins with PREFIX."
+                "--prefix",
+                "id_prefix",
+                metavar="PREFIX",
+                help="Select all schedules whose id begins with PREFIX. Leave out the *: it would be part of PREFIX.",
             ),
             click.argument("id", required=False, shell_complete=schedule_ids),
         ):

@@ -140,7 +140,7 @@ class CommandOptions(TypedDict, total=False):
 class ManyOptions(TypedDict, total=False):
     """The schedules that a bulk command selects. Give at least one of the first three arguments.
 
-    - `id_prefix`: schedules whose id begins with this text.
+    - `id_prefix`: schedules whose id begins with this text. An asterisk is part of the text: `order-`, not `order-*`.
     - `labels`: schedules with all these labels.
     - `everything`: True selects all schedules of the tenant.
     - `timeout`: seconds to wait for the broker and the answer together.

@@ -331,6 +331,7 @@ def test_the_client_loads_neither_faust_nor_the_store() -> None:
 
 SELECTIONS: list[tuple[ManyOptions, str, Selection]] = [
     ({"id_prefix": "order-"}, "order-*", Selection("order-")),
+    ({"id_prefix": "order-*"}, "order-**", Selection("order-*")),  # an id can have an asterisk inside
     (
         {"id_prefix": "order-", "labels": {"team": "a", "kind": "b"}},
         "order-*",

@@ -666,7 +666,8 @@ class BlockingSchedulerClient:
     ) -> DueTimes:
         """Return when a schedule with this rule would fire: up to `count` due times, UTC epoch ms.
 
-        `accepted` is when it would be accepted; default: now. Jitter depends on `id`. Raises as `get`.
+        `accepted` is when it would be accepted; default: now. Jitter depends on `id` and the tenant; without an id, it
+        is that of a schedule with the id "preview". Raises as `get`.
         """
         answer = self._channel.asked(preview_question(self.tenant, id, count, accepted, rule))
         if answer is None:

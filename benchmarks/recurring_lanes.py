@@ -75,7 +75,9 @@ def headers_of(options: argparse.Namespace, turn: int) -> Headers:
 def fire_all(table: ScheduleTable, context: LaneContext, now: int, options: argparse.Namespace) -> float:
     """Have all schedules that are due fire; return what each took (us)."""
     begun = thread_time()
-    while (first := next(iter(table.by_due("default")), None)) is not None and first[1].progress.due <= now:
+    while (first := next(iter(table.rows_by_due("default")), None)) is not None:
+        if table.entry_of(*first).progress.due > now:
+            break
         run_cycle(table, context, now, [], most=options.cycle)
     schedules: int = options.schedules
     return round((thread_time() - begun) / schedules * 1e6, 2)

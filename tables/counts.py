@@ -139,10 +139,6 @@ class Counts:
         states = get_args(State) if state is None else (state,)
         return any(Group(tenant, topic, each) in self.numbers for each in states)
 
-    def totals(self) -> dict[Group, int]:
-        """Return how many schedules each group has."""
-        return dict(self.each_total())
-
     def each_total(self, tenants: Collection[str] | None = None) -> Iterator[tuple[Group, int]]:
         """Return an iterator over the groups, of some tenants or of all, and how many schedules each has at the moment
         of this call, whatever changes until it ends. They are looked up one by one as it goes on."""

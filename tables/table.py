@@ -173,22 +173,13 @@ class ScheduleTable:
     def get(self, tenant: str, id: str) -> Entry | None:
         """Return one schedule."""
         position = self.position_of(tenant, id)
-        return None if position is None else self._at(position)
-
-    def by_id(self, tenant: str, after: str = "", prefix: str = "") -> Iterator[Entry]:
-        """Yield a tenant's schedules whose id starts with `prefix`, in id order, from the first one after `after`."""
-        for _, position in self.positions_by_id(tenant, after, prefix):
-            entry = self._at(position)
-            if entry is not None:
-                yield entry
-
-    def by_due(self, tenant: str, after: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
-        """Yield a tenant's (position, schedule) by (due, priority, arrival), from the first after a position."""
-        for position, value in self.rows_by_due(tenant, after):
-            yield position, self.entry_of(position, value)
+        if position is None:
+            return None
+        value = self.value_at(position)
+        return None if value is None else self.entry_of(position, value)
 
     def positions_by_id(self, tenant: str, after: str = "", prefix: str = "") -> Iterator[tuple[bytes, bytes]]:
-        """Yield (id, position) in the order of `by_id`."""
+        """Yield a tenant's (id, position) whose id starts with `prefix`, in id order, from the first after `after`."""
         space = layout.PRIMARY + identity(tenant, prefix)
         start = max(space, layout.primary_key(tenant, after) + b"\0") if after else space
         id_begins = len(layout.primary_key(tenant, ""))
@@ -196,7 +187,7 @@ class ScheduleTable:
             yield key[id_begins:], layout.indexed_at(primary)
 
     def rows_by_due(self, tenant: str, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Yield (position, stored value) in the order of `by_due`."""
+        """Yield a tenant's (position, stored value) by (due, priority, arrival), from the first after a position."""
         firsts = (self.floors.get(tenant), self.held.first(tenant))
         start = max(after + b"\0", min(filter(None, firsts), default=layout.tenant_end(tenant)))
         return self.store.scan(start, layout.tenant_end(tenant))
@@ -215,7 +206,7 @@ class ScheduleTable:
         return stored_entry(position, value, self.store.get)
 
     def position_at(self, tenant: str, due: int) -> bytes:
-        """Return the position in `by_due` before everything that is due at or after an instant (ms)."""
+        """Return the position in `rows_by_due` before everything that is due at or after an instant (ms)."""
         return layout.index_from(tenant, due)
 
     def release(self, place: Place) -> None:
@@ -255,10 +246,6 @@ class ScheduleTable:
         if step is not None:
             counts.take(step)
         self._counts = counts
-
-    def _at(self, position: bytes) -> Entry | None:
-        value = self.store.get(position)
-        return None if value is None else self.entry_of(position, value)
 
     def close(self) -> None:
         """Release the store."""

@@ -131,8 +131,7 @@ class Lane:
         self._log.now = now
         overlay = Overlay(self._table)
         cycle = Cycle(self._context, overlay, self._log, now)  # type: ignore[arg-type]
-        for record in commands:
-            cycle.take(record)
+        cycle.take_all([*reversed(commands)])
         cycle.fire_due(overlay.due(now, 2 * CHUNK, _MOST_BYTES), {}, TurnBudget(2 * CHUNK, _MOST_BYTES))
         overlay.apply(changelog_offset=0, complete_at=now)
         self._log.served()

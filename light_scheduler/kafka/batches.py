@@ -121,11 +121,6 @@ class RecordBatches:
             self._open[target] = batch
 
     @property
-    def topics(self) -> set[str]:
-        """The topics that records were added for."""
-        return {topic for topic, _ in self._open} | {topic for (topic, _), _ in self._full}
-
-    @property
     def places(self) -> list[tuple[str, int]]:
         """The partitions that records were added for."""
         return list(dict.fromkeys([*(target for target, _ in self._full), *self._open]))

@@ -127,10 +127,6 @@ class Cycle:
             return []
         return self._commands.take_delayed(limit, max_bytes, fair, catches_up=catches_up)
 
-    def take(self, record: CommandRecord) -> None:
-        """Carry out one command record."""
-        self._commands.take(record)
-
     def advance_bulk(self, limit: int, max_bytes: int, turn: int = 0) -> bool:
         """Carry bulk commands on, by `limit` schedules or `max_bytes` of payload; return whether there were any.
 

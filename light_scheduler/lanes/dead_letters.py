@@ -25,7 +25,6 @@ class DeadLetters:
         self._context = context
         self._batches = batches
         self._now = now
-        """Dead letters that their topic is too small for."""
 
     def add_command(
         self, record: CommandRecord, sent: CommandRecord | Origin, envelope: Envelope, error: InvalidCommand

@@ -21,6 +21,7 @@ from support.foreign import (
 )
 from support.partition import AT, HOUR, NAMES, Partition
 from support.producing import FakeProducer
+from support.tables import by_id
 
 from light_scheduler.model import Outcome
 from light_scheduler.setting_values import DIALECTS
@@ -188,7 +189,7 @@ async def test_an_id_that_ends_in_a_star_is_that_of_one_schedule_if_its_version_
     assert [letter.field for letter in partition.dead_letters] == ["labels"]
     cycle = await partition.run(record(b"a*", json.dumps(asked).encode(), [content_type], offset=43))
     assert cycle.outcomes == {Outcome.CANCELLED: 1}
-    assert [each.schedule.id for each in partition.table.by_id("default")] == ["ab"]
+    assert [each.schedule.id for each in by_id(partition.table, "default")] == ["ab"]
 
 
 @pytest.mark.parametrize("dialect", ["native", "json"])

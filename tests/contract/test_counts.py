@@ -129,7 +129,7 @@ def test_groups_and_rows_of_what_is_gone_are_gone(kind: str) -> None:
             apply(overlay)
         assert list(table.store.scan(GROUPS, GROUPS + b"\xff")) == []
         assert len(list(table.store.scan(CHANGES, CHANGES + b"\xff" * 7))) <= 3
-        assert table.counts.totals() == {}
+        assert dict(table.counts.each_total()) == {}
         assert table.counts.numbers == {}
         table.close()
 
@@ -172,12 +172,12 @@ def test_totals_and_minutes_are_told_by_tenant_target_and_state() -> None:
     put(overlay, entry("a"), entry("b", AT + 59_999), entry("c", AT + MINUTE), entry("d", tenant="b", state="awaiting"))
     apply(overlay)
     found = table.counts
-    assert found.totals() == {Group("acme", "t", "pending"): 3, Group("b", "t", "awaiting"): 1}
+    assert dict(found.each_total()) == {Group("acme", "t", "pending"): 3, Group("b", "t", "awaiting"): 1}
     states: tuple[State | None, ...] = (None, "pending", "paused", "awaiting")
     for tenant, topic, state in product(("acme", "b", "c"), (None, "t", "u"), states):
         assert found.number_of(tenant, topic, state) == sum(
             count
-            for group, count in found.totals().items()
+            for group, count in found.each_total()
             if group.tenant == tenant and topic in (None, group.topic) and state in (None, group.state)
         )
     assert (found.pending_of("acme"), found.pending_of("b"), found.pending_of("c")) == (3, 1, 0)
@@ -194,7 +194,7 @@ def test_counts_are_those_of_the_moment_whatever_changes_while_they_are_read() -
     put(overlay, entry("a"), entry("b", AT + MINUTE, tenant="b"))
     apply(overlay)
     found = table.counts
-    totals, expected = found.totals(), count_by_hand(table.store)
+    totals, expected = dict(found.each_total()), count_by_hand(table.store)
     read = found.each_total(), found.each_by_day(), found.each_by_minute(AT // DAY)
     begun, of_tenants = found.each_total(), found.each_total(("acme", "b"))
     first = next(begun)
@@ -207,7 +207,7 @@ def test_counts_are_those_of_the_moment_whatever_changes_while_they_are_read() -
         overlay = Overlay(table)
         put(overlay, entry(f"{number}", tenant=f"new-{number}"))
         apply(overlay)
-    assert found.totals().keys().isdisjoint(groups.values())
+    assert dict(found.each_total()).keys().isdisjoint(groups.values())
     assert dict(read[0]) == dict([first, *begun]) == dict(of_tenants) == totals
     assert not found._earlier  # those who have read everything cost no more
     assert {(groups[day >> 32], day & 0xFFFFFFFF): n for day, n in added_up(read[1]).items()} == {
@@ -231,7 +231,7 @@ def test_counts_are_right_after_a_write_that_failed_and_was_carried_out_all_the_
     overlay = Overlay(table)
     put(overlay, entry("a"))
     apply(overlay)
-    assert table.counts.totals() == {Group("acme", "t", "pending"): 1}
+    assert dict(table.counts.each_total()) == {Group("acme", "t", "pending"): 1}
     assert miscounted(table.store) is None
 
 

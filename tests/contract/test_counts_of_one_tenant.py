@@ -90,7 +90,9 @@ def test_a_tenant_reads_as_much_whatever_others_have(stores: tuple[WatchedStore,
             own = added_up((cell, change) for row in read for cell, change in row.items() if cell >> 32 in groups)
             assert list(own.values()) == [1] * len(OWN)
         store.size = 0
-        assert sum(1 for day in (DAY, DAY + 1) for _ in counts.each_by_minute(day)) == sum(counts.totals().values())
+        assert sum(1 for day in (DAY, DAY + 1) for _ in counts.each_by_minute(day)) == sum(
+            dict(counts.each_total()).values()
+        )
         everything.append(store.size)
     for few, many in by_minute, by_day:
         assert many < 1.5 * few

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.counting import check_counts
+from support.tables import by_due, by_id
 from support.tries import tries
 
 from light_scheduler.errors import FormatError, FormatTooNew
@@ -199,7 +200,7 @@ async def test_nothing_counts_before_a_load_is_finished_and_everything_after_it(
     assert not whole.is_cut_short
     assert whole.checkpoint == table.checkpoint
     assert whole.pending == 2_000
-    assert len(list(whole.by_due("acme"))) == 2_000
+    assert len(list(by_due(whole, "acme"))) == 2_000
     whole.close()
     table.close()
 
@@ -218,7 +219,7 @@ async def test_a_load_that_was_broken_off_within_a_chunk_can_be_done_again(tmp_p
     assert table.pending == 10
     check_counts(table)
     await bulk.finish(complete_at=AT)
-    assert len(list(table.by_due("acme"))) == len(list(table.by_id("acme"))) == 10
+    assert len(list(by_due(table, "acme"))) == len(list(by_id(table, "acme"))) == 10
     table.close()
 
 
@@ -237,7 +238,7 @@ async def test_a_load_goes_on_where_another_one_stopped(tmp_path: Path, may_bloc
     for _ in second.write(changelog_offset=10):
         pass
     await second.finish(complete_at=AT)
-    assert table.pending == len(list(table.by_due("acme"))) == 10
+    assert table.pending == len(list(by_due(table, "acme"))) == 10
     table.close()
 
 

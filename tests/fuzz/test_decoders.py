@@ -126,12 +126,13 @@ def test_a_command_is_carried_out_or_visibly_rejected_and_what_it_made_can_fire(
 
     def take(table: ScheduleTable, record: Record) -> None:
         cycle, overlay, batches = cycle_at(table, AT)
-        cycle.take(record)
+        cycle.take_all([record])
         cycle.answer({})
         overlay.apply(changelog_offset=1, complete_at=AT)
         assert cycle.outcomes.total() + cycle.forwarded == 1
-        assert (NAMES.dead_letters in batches.topics) is (cycle.outcomes[Outcome.REJECTED] == 1)
-        assert (NAMES.history in batches.topics) is bool(cycle.events)
+        topics = {topic for topic, _ in batches.places}
+        assert (NAMES.dead_letters in topics) is (cycle.outcomes[Outcome.REJECTED] == 1)
+        assert (NAMES.history in topics) is bool(cycle.events)
 
     def fire(table: ScheduleTable, now: int) -> None:
         cycle, overlay, _ = cycle_at(table, now)

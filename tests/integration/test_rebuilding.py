@@ -146,4 +146,4 @@ def rows(store: RocksStore) -> tuple[dict[bytes, bytes], dict[Group, int], dict[
         for key, value in store.scan(b"", b"\xff")
         if key != layout.CHECKPOINT_KEY and not key.startswith(CHANGES)
     }
-    return held, counts.totals(), counts.by_day()
+    return held, dict(counts.each_total()), counts.by_day()

@@ -14,6 +14,7 @@ from light_scheduler.model import Headers, HistoryEvent, Outcome, Result
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
 from support.partition import ANSWER, AT, HOUR, NAMES, TO_REMINDERS, Partition, command, due_at
+from support.tables import by_due
 
 COUNT = 3
 KEYS = [next(key for key in map(str.encode, "abcdefgh") if partition_for(key, COUNT) == n) for n in range(COUNT)]
@@ -82,7 +83,7 @@ class Topic:
     @property
     def pending(self) -> dict[str, bool]:
         """All ids that are pending, and whether they are paused."""
-        entries = [entry for partition in self.partitions for _, entry in partition.table.by_due("default")]
+        entries = [entry for partition in self.partitions for _, entry in by_due(partition.table, "default")]
         return {entry.schedule.id: entry.progress.paused for entry in entries}
 
     @property

@@ -53,7 +53,7 @@ def counts_of(counts: Counts) -> Counted:
             by_day[cell >> 32 << 32 | day] -= count
             assert (cell & 0xFFFFFFFF) // MINUTES_A_DAY == day
     assert not any(by_day.values())
-    assert counts.totals() == totals
+    assert dict(counts.each_total()) == totals
     for tenant in {group.tenant for group in totals}:
         own = {each: count for each, count in by_minute.items() if each[0].tenant == tenant}
         assert counts_of_tenant(counts, tenant) == own
@@ -110,7 +110,7 @@ def check_counts(table: ScheduleTable) -> None:
     """See that a table counts what it has, that it would after a restart, and that each row says where it counts."""
     assert miscounted(table.store) is None
     assert counts_of(table.counts) == count_by_hand(table.store)
-    assert sum(table.counts.totals().values()) == table.pending
+    assert sum(count for _, count in table.counts.each_total()) == table.pending
     for key, row in table.store.scan(layout.PRIMARY, layout.PRIMARY + b"\xff"):
         if is_probe(key[1:]):
             assert row[:4] == UNCOUNTED

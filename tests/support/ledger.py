@@ -194,8 +194,7 @@ class Ledger:
         log, start = self.records[names.commands, lane], self._taken[lane]
         waited = cycle.take_delayed(MOST, 1 << 30, FairQueue())
         commands = list(takewhile(lambda record: record.timestamp <= now, log[start : start + MOST]))
-        for record in commands:
-            cycle.take(record)
+        cycle.take_all([*reversed(commands)])
         self._taken[lane] += len(commands)
         is_bulk_at_work = cycle.advance_bulk(MOST, 1 << 30)
         self._removals[lane].advance(cycle.transaction, MOST, 1 << 30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -133,6 +134,20 @@ def by_tenant(scan: DueScan) -> dict[str, list[Entry]]:
     for each in scan.entries:
         found.setdefault(each.schedule.tenant, []).append(each)
     return found
+
+
+def by_id(table: ScheduleTable, tenant: str, after: str = "", prefix: str = "") -> Iterator[Entry]:
+    """Yield the schedules of `ScheduleTable.positions_by_id`, each read when it is asked for."""
+    for _, position in table.positions_by_id(tenant, after, prefix):
+        value = table.value_at(position)
+        if value is not None:
+            yield table.entry_of(position, value)
+
+
+def by_due(table: ScheduleTable, tenant: str, after: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
+    """Yield the (position, schedule) of `ScheduleTable.rows_by_due`."""
+    for position, value in table.rows_by_due(tenant, after):
+        yield position, table.entry_of(position, value)
 
 
 def key_of(tenant: str, id: str) -> bytes:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.tables import AT, DISKS, MUCH, Tables, by_tenant, entry, index_key, key_of, put
+from support.tables import AT, DISKS, MUCH, Tables, by_due, by_id, by_tenant, entry, index_key, key_of, put
 from support.tries import tries
 
 from light_scheduler.model import (
@@ -129,8 +129,8 @@ def replay(table: ScheduleTable, log: list[tuple[bytes, bytes | None]]) -> None:
 def contents(table: ScheduleTable) -> list[Entry]:
     found = []
     for tenant in sorted({tenant for tenant, _ in NAMES}):
-        of_tenant = [each for _, each in table.by_due(tenant)]
-        assert sorted(of_tenant, key=lambda each: each.schedule.id.encode()) == list(table.by_id(tenant))
+        of_tenant = [each for _, each in by_due(table, tenant)]
+        assert sorted(of_tenant, key=lambda each: each.schedule.id.encode()) == list(by_id(table, tenant))
         found += of_tenant
     return found
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.tables import AT, MINUTE, MUCH, Tables, entry, ids, index_key, put
+from support.tables import AT, MINUTE, MUCH, Tables, by_due, entry, ids, index_key, put
 
 from light_scheduler.model import NEVER, Awaited, Entry, Target
 from light_scheduler.tables import DueScan
@@ -199,7 +199,7 @@ def test_what_is_put_below_the_floor_is_found(tables: Tables, due: int) -> None:
     assert tables.fire(AT + 1) == ["a"]
     tables.put(entry("late", due))
     tables.reopen()
-    assert [each.schedule.id for _, each in tables.table.by_due("acme")] == ["late", "z"]
+    assert [each.schedule.id for _, each in by_due(tables.table, "acme")] == ["late", "z"]
     assert tables.fire(AT + 1) == ["late"]
     assert tables.fire(AT + MINUTE) == ["z"]
 

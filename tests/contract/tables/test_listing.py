@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
-from support.tables import AT, MINUTE, Tables, entry, put
+from support.tables import AT, MINUTE, Tables, by_due, by_id, entry, put
 
 from light_scheduler.model import (
     Entry,
@@ -47,44 +48,44 @@ def test_a_tenants_schedules_are_listed_by_id(tables: Tables) -> None:
         entry("x", tenant="acm"),
         entry("y", tenant="acme2"),
     )
-    by_id = tables.table.by_id
-    assert listed(by_id("acme")) == ["a", "a/1", "a/2", "b", "ö", "\N{SLEEPING FACE}"]
-    assert listed(by_id("acme", prefix="a")) == ["a", "a/1", "a/2"]
-    assert listed(by_id("acme", prefix="a/")) == ["a/1", "a/2"]
-    assert listed(by_id("acme", prefix="ö")) == ["ö"]
-    assert listed(by_id("acme", after="a/1")) == ["a/2", "b", "ö", "\N{SLEEPING FACE}"]
-    assert listed(by_id("acme", after="a", prefix="a/")) == ["a/1", "a/2"]
-    assert listed(by_id("acme", after="a/1", prefix="a/")) == ["a/2"]
-    assert listed(by_id("acme", after="b", prefix="a")) == []
-    assert listed(by_id("acme", after="a/11")) == ["a/2", "b", "ö", "\N{SLEEPING FACE}"]
-    assert listed(by_id("acm")) == ["x"]
-    assert listed(by_id("nobody")) == []
+    found = partial(by_id, tables.table)
+    assert listed(found("acme")) == ["a", "a/1", "a/2", "b", "ö", "\N{SLEEPING FACE}"]
+    assert listed(found("acme", prefix="a")) == ["a", "a/1", "a/2"]
+    assert listed(found("acme", prefix="a/")) == ["a/1", "a/2"]
+    assert listed(found("acme", prefix="ö")) == ["ö"]
+    assert listed(found("acme", after="a/1")) == ["a/2", "b", "ö", "\N{SLEEPING FACE}"]
+    assert listed(found("acme", after="a", prefix="a/")) == ["a/1", "a/2"]
+    assert listed(found("acme", after="a/1", prefix="a/")) == ["a/2"]
+    assert listed(found("acme", after="b", prefix="a")) == []
+    assert listed(found("acme", after="a/11")) == ["a/2", "b", "ö", "\N{SLEEPING FACE}"]
+    assert listed(found("acm")) == ["x"]
+    assert listed(found("nobody")) == []
 
 
 def test_a_tenants_schedules_are_listed_by_due_from_a_position_on(tables: Tables) -> None:
     tables.put(entry("b", AT + 1), entry("a", AT), entry("c", AT + MINUTE, tenant="other"), entry("d", AT + MINUTE))
-    positions = list(tables.table.by_due("acme"))
+    positions = list(by_due(tables.table, "acme"))
     assert [each.schedule.id for _, each in positions] == ["a", "b", "d"]
-    assert [each.schedule.id for _, each in tables.table.by_due("other")] == ["c"]
-    assert [each.schedule.id for _, each in tables.table.by_due("nobody")] == []
+    assert [each.schedule.id for _, each in by_due(tables.table, "other")] == ["c"]
+    assert [each.schedule.id for _, each in by_due(tables.table, "nobody")] == []
     for place, (position, _) in enumerate(positions):
-        assert list(tables.table.by_due("acme", position)) == positions[place + 1 :]
+        assert list(by_due(tables.table, "acme", position)) == positions[place + 1 :]
 
 
 def test_a_position_can_be_found_by_time(tables: Tables) -> None:
     tables.put(entry("a", AT), entry("b", AT + 1), entry("c", AT + MINUTE))
     for due, expected in [(AT - 1, "abc"), (AT, "abc"), (AT + 1, "bc"), (AT + 2, "c"), (AT + MINUTE + 1, "")]:
         position = tables.table.position_at("acme", due)
-        assert "".join(each.schedule.id for _, each in tables.table.by_due("acme", position)) == expected
+        assert "".join(each.schedule.id for _, each in by_due(tables.table, "acme", position)) == expected
 
 
 def test_a_listing_goes_on_while_schedules_come_and_go(tables: Tables) -> None:
     tables.put(entry("a"), entry("b"), entry("c"))
-    by_due, by_id = tables.table.by_due("acme"), tables.table.by_id("acme")
-    assert (next(by_due)[1].schedule.id, next(by_id).schedule.id) == ("a", "a")
+    due_first, in_order = by_due(tables.table, "acme"), by_id(tables.table, "acme")
+    assert (next(due_first)[1].schedule.id, next(in_order).schedule.id) == ("a", "a")
     overlay = tables.overlay()
     overlay.remove(identity("acme", "b"))
     put(overlay, entry("bb"))
     tables.commit(overlay)
-    assert [each.schedule.id for _, each in by_due] == ["b", "c"]  # as it was when the listing began
-    assert listed(by_id) == ["c"]
+    assert [each.schedule.id for _, each in due_first] == ["b", "c"]  # as it was when the listing began
+    assert listed(in_order) == ["c"]

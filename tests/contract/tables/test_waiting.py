@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.tables import AT, DISKS, MINUTE, MUCH, Tables, entry, ids, index_key, put
+from support.tables import AT, DISKS, MINUTE, MUCH, Tables, by_due, by_id, entry, ids, index_key, put
 from support.tries import tries
 
 from light_scheduler.engine.fairness import QUANTUM
@@ -75,11 +75,11 @@ def test_a_place_that_is_released_brings_back_nothing_of_another(tables: Tables)
 def test_what_waits_is_listed_and_found_like_everything_that_is_pending(tables: Tables) -> None:
     tables.put(entry("a", AT), entry("b", AT + 1), entry("c", AT + 2), entry("d", AT + MINUTE))
     assert fire_but(tables, AT + 10, P1) == ["b"]
-    assert [each.schedule.id for _, each in tables.table.by_due("acme")] == ["a", "c", "d"]
-    assert [each.schedule.id for each in tables.table.by_id("acme")] == ["a", "c", "d"]
+    assert [each.schedule.id for _, each in by_due(tables.table, "acme")] == ["a", "c", "d"]
+    assert [each.schedule.id for each in by_id(tables.table, "acme")] == ["a", "c", "d"]
     assert fire_but(tables, AT + MINUTE, P1) == ["d"]
     assert tables.table.floors.get("acme") is None, "nothing but what waits is left"
-    assert [each.schedule.id for _, each in tables.table.by_due("acme")] == ["a", "c"]
+    assert [each.schedule.id for _, each in by_due(tables.table, "acme")] == ["a", "c"]
 
 
 def test_what_waits_wakes_nobody(tables: Tables) -> None:
@@ -206,7 +206,7 @@ def test_whatever_was_away_nothing_goes_there_meanwhile_and_nothing_is_lost(
                 assert fired == in_order
             for id in fired:
                 del model[id]
-            assert sorted(each.schedule.id for _, each in tables.table.by_due("acme")) == sorted(model)
+            assert sorted(each.schedule.id for _, each in by_due(tables.table, "acme")) == sorted(model)
         assert model == {}
         assert not tables.table.held
         tables.table.close()

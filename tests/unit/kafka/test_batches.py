@@ -143,4 +143,3 @@ def test_the_places_are_those_of_all_records_each_once() -> None:
     for target in (T0, OTHER, T1, T0, OTHER):
         batches.add(target, None, b"x")
     assert sorted(batches.places) == [OTHER, T0, T1]
-    assert batches.topics == {"t", "other"}

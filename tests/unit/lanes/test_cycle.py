@@ -17,6 +17,7 @@ from support.partition import (
     due_at,
 )
 from support.producing import FakeProducer
+from support.tables import by_due
 
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.lanes.cycle import Cycle
@@ -143,8 +144,8 @@ async def test_what_a_cycle_stores_is_what_the_changelog_has(partition: Partitio
     for key, value in log:
         overlay.replay(key, value)
     overlay.apply(changelog_offset=len(log), complete_at=AT)
-    found = [encode_entry(each) for _, each in rebuilt.by_due("default")]
-    assert found == [encode_entry(each) for _, each in partition.table.by_due("default")]
+    found = [encode_entry(each) for _, each in by_due(rebuilt, "default")]
+    assert found == [encode_entry(each) for _, each in by_due(partition.table, "default")]
     assert len(found) == partition.table.pending == rebuilt.pending == 1
 
 

@@ -17,6 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.partition import AT, NAMES, Partition, command
 from support.producing import FakeProducer
+from support.tables import by_due
 from support.tries import tries
 
 from light_scheduler.engine import FiringRules
@@ -167,7 +168,7 @@ async def compare(history: list[Step], stores: Callable[..., Store]) -> None:
             if step.ends.endswith("compaction"):
                 crashing.compact()
             crashing.restart(stores(kept="without" not in step.ends), now=now)
-        assert list(crashing.table.by_due("default")) == list(steady.table.by_due("default"))
+        assert list(by_due(crashing.table, "default")) == list(by_due(steady.table, "default"))
         assert crashing.table.pending == steady.table.pending
         check_nothing_is_left_over(crashing)
     crashing.table.close()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 from aiokafka import TopicPartition
 from support.counting import as_of_format_8, check_counts, old_rows
+from support.tables import by_due
 from support.waiting import eventually
 
 from light_scheduler.clock import SettableClock
@@ -373,5 +374,5 @@ async def test_a_copy_that_an_error_met_while_it_was_filled_is_made_anew(
         await desk.copy.bring_up()
     assert desk.copy.table is None
     table, _ = await desk.copy.bring_up()
-    assert table.pending == len(list(table.by_due("acme"))) == sum(table.counts.by_day().values()) == 3
+    assert table.pending == len(list(by_due(table, "acme"))) == sum(table.counts.by_day().values()) == 3
     desk.copy.close()

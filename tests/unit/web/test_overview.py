@@ -43,7 +43,7 @@ async def test_the_counts_are_those_of_the_lists_whichever_worker_is_asked(clust
 
 async def test_no_schedule_is_read(cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.put("a")
-    for name in ("get", "by_id", "by_due"):
+    for name in ("get", "positions_by_id", "rows_by_due", "value_at"):
         monkeypatch.delattr(ScheduleTable, name)
     assert (await workers[0].json(OVERVIEW))["pending"] == 1
     async with workers[0].client.get("/metrics") as response:

@@ -10,6 +10,7 @@ from light_scheduler.model.room_lending import RoomAsk, RoomGrant
 from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.lane_marks import Loan, Origin
+from light_scheduler.wire.signatures import require_signed_for
 
 from .command_quotas import CommandQuotas
 from .delayed_commands import Delaying
@@ -25,6 +26,7 @@ class Admission(NamedTuple):
     `room_lending` finds room for schedules, `rate_lending` tokens for what is held back.
     """
 
+    transaction: Transaction
     quotas: CommandQuotas
     room_lending: RoomLending
     delaying: Delaying
@@ -36,18 +38,23 @@ class Admission(NamedTuple):
         room = RoomLending(transaction, left_alone=restrictions.left_alone)
         rates = RateLending(transaction, left_alone=restrictions.left_alone)
         quotas = CommandQuotas(transaction, room, rates)
-        return cls(quotas, room, Delaying(transaction, quotas, room, restrictions.can_read), rates)
+        return cls(transaction, quotas, room, Delaying(transaction, quotas, room, restrictions.can_read), rates)
 
     def lend(self, record: CommandRecord, mark: Loan) -> None:
-        """Take what another partition asks or answers about room or rates. Raises InvalidCommand, LaneError."""
+        """Take what another partition asks or answers about room or rates.
+
+        Raises InvalidCommand unless a worker has signed it for this partition, LaneError if this lane is behind.
+        """
+        context = self.transaction.context
+        require_signed_for(record, context.commands_topic, context.partitioning.secret)
         if isinstance(mark, RoomAsk):
             self.room_lending.answer(record, mark, self.delaying.waiting_of(mark.tenant))
         elif isinstance(mark, RoomGrant):
-            self.room_lending.take(record, mark)
+            self.room_lending.take(mark)
         elif isinstance(mark, RateAsk):
             self.rate_lending.note(record, mark)
         else:
-            self.rate_lending.take(record, mark)
+            self.rate_lending.take(mark)
 
     def waits_for_room(self, tenant: Tenant, command: Command, origin: Origin | None) -> bool:
         """Return whether a command for a new schedule waits until others have answered whether they have room."""

@@ -32,7 +32,7 @@ from light_scheduler.model.adoption import Emptied
 from light_scheduler.model.tenant_rules import TENANT_DELETED
 from light_scheduler.wire import CommandRecord, partition_for
 from light_scheduler.wire.build import TargetMissing
-from light_scheduler.wire.handover import ADOPTED_FROM, adopted_entry, require_genuine
+from light_scheduler.wire.handover import ADOPTED_FROM, adopted_entry, require_handed_over
 from light_scheduler.wire.lane_marks import Origin
 from light_scheduler.wire.state import (
     decode_lent,
@@ -92,7 +92,7 @@ class Moving:
 
     def note_emptied(self, record: CommandRecord, emptied: Emptied) -> None:
         """4. Keep that a partition has nothing left to hand over. Raises InvalidCommand."""
-        require_genuine(record, self.partitioning.secret)
+        require_handed_over(record, self.partitioning.secret)
         self._transaction.store_record(emptied_key(emptied.partitions, emptied.partition), encode_emptied())
 
     def returned(self, name: bytes, origin: Origin) -> None:

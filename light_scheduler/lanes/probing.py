@@ -7,7 +7,8 @@ from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.model import Entry, EventType, Once, ScheduleCommand, Target
 from light_scheduler.model.probe import PROBE_ID, PROBE_IDENTITY, PROBE_TENANT, ProbeMark
 from light_scheduler.wire import CommandRecord
-from light_scheduler.wire.probe import NO_VALUE, is_of_probe, probe_headers, probe_mark, require_genuine_probe
+from light_scheduler.wire.probe import NO_VALUE, is_of_probe, probe_headers, probe_mark
+from light_scheduler.wire.signatures import require_signed_for
 
 from .transaction_writes import Transaction
 
@@ -26,7 +27,7 @@ class Probing:
         mark, secret = probe_mark(record), self._context.secret()
         if secret is None:  # it cannot be judged, and this worker has sent none
             return True
-        require_genuine_probe(record, self._context.commands_topic, secret)
+        require_signed_for(record, self._context.commands_topic, secret)
         probe = self._context.probe
         if mark.step == "fired":  # readers see it, even if this transaction is aborted
             probe.read(mark.number, self._transaction.now)

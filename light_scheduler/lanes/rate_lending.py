@@ -27,7 +27,6 @@ from light_scheduler.model.place import Place
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.rate_lending import rate_headers
-from light_scheduler.wire.signatures import require_ours
 
 from .transaction_writes import Transaction
 
@@ -92,8 +91,7 @@ class RateLending:
             self.ask_at = at if self.ask_at is None else min(at, self.ask_at)
 
     def note(self, record: CommandRecord, ask: RateAsk) -> None:
-        """2. Note what another partition asks for. Raises InvalidCommand."""
-        self._require_ours(record)
+        """2. Note what another partition asks for."""
         if ask.partition not in self._left_alone:
             self._asks[ask.name, (self._context.commands_topic, ask.partition)] = ask, record.timestamp
 
@@ -112,9 +110,8 @@ class RateLending:
             self._send(grant, sender)
         self._asks.clear()
 
-    def take(self, record: CommandRecord, grant: RateGrant) -> None:
-        """3. Take what another partition lends. Raises InvalidCommand."""
-        self._require_ours(record)
+    def take(self, grant: RateGrant) -> None:
+        """3. Take what another partition lends."""
         self._borrow((self._context.commands_topic, grant.partition), grant, self._context.command_rates.borrow)
 
     def receive(self) -> None:
@@ -184,6 +181,3 @@ class RateLending:
             self._transaction.batches.add(to, None, None, headers)
         else:
             self._context.rate_post.send(to, said)
-
-    def _require_ours(self, record: CommandRecord) -> None:
-        require_ours(record, self._context.commands_topic, self._context.partitioning.secret)

@@ -33,7 +33,6 @@ from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.room_lending import room_headers
 from light_scheduler.wire.room_state import decode_room, encode_room, room_key
-from light_scheduler.wire.signatures import require_ours
 
 from .transaction_writes import Transaction
 
@@ -85,8 +84,7 @@ class RoomLending:
             self._ask(tenant.name, lending, step, 0)
 
     def answer(self, record: CommandRecord, ask: RoomAsk, waiting: int) -> None:
-        """2. Give room that is left beside what `waiting` commands need. Raises InvalidCommand, LaneError."""
-        self._require_genuine(record)
+        """2. Give room that is left beside what `waiting` commands need. Raises LaneError."""
         if ask.version.partitions > self._transaction.context.partitioning.partitions:
             raise LaneError(f"another partition knows {ask.version.partitions} partitions, this one fewer")
         if ask.partition in self.left_alone:
@@ -102,9 +100,8 @@ class RoomLending:
         grant = RoomGrant(ask.tenant, self._partition, ask.number, version, amount, may_have_more)
         self._send(grant, ask.partition)
 
-    def take(self, record: CommandRecord, grant: RoomGrant) -> None:
-        """3. Take the answer of another partition. Raises InvalidCommand."""
-        self._require_genuine(record)
+    def take(self, grant: RoomGrant) -> None:
+        """3. Take the answer of another partition."""
         lending = self._of(grant.tenant)
         following = None if lending is None else answered(lending, grant, self._now)
         if following is not None:
@@ -156,9 +153,6 @@ class RoomLending:
     def _send(self, said: RoomAsk | RoomGrant, to: int) -> None:
         secret = self._transaction.context.partitioning.secret
         self._transaction.batches.add((self._topic, to), None, None, room_headers(said, self._topic, to, secret))
-
-    def _require_genuine(self, record: CommandRecord) -> None:
-        require_ours(record, self._topic, self._transaction.context.partitioning.secret)
 
     def _spare(self, name: str) -> int:
         lending = self._of(name)

@@ -17,7 +17,7 @@ from light_scheduler.model import Entry, Headers
 from light_scheduler.model.adoption import Adoption, Emptied
 
 from .record import CommandRecord
-from .signatures import is_signed, not_ours, signed
+from .signatures import parsed, require_signed, signed
 from .state import decode_entry
 
 ADOPTED_FROM = "schedule-adopted-from"
@@ -41,24 +41,18 @@ def emptied_headers(emptied: Emptied, secret: bytes) -> Headers:
 
 def handed_over(name: str, value: bytes | None) -> Adoption | Emptied:
     """Read what a header says was handed over; it may be forged. Raises InvalidCommand."""
-    match = _FORMS[name].fullmatch((value or b"").decode(errors="replace"))
-    if match is None:
-        raise not_ours(name)
-    if name == EMPTIED:
-        return Emptied(int(match[1]), int(match[2]))
-    return Adoption(int(match[1]))
+    numbers = map(int, parsed(_FORMS[name], name, value))
+    return Emptied(*numbers) if name == EMPTIED else Adoption(*numbers)
 
 
-def require_genuine(record: CommandRecord, secret: bytes) -> None:
+def require_handed_over(record: CommandRecord, secret: bytes) -> None:
     """Raise InvalidCommand for a record that no worker has written."""
-    for name, value in record.headers:
-        if name in _FORMS and not is_signed(name, value, record.value or b"", secret):
-            raise not_ours(name)
+    require_signed((header for header in record.headers if header[0] in _FORMS), record.value or b"", secret)
 
 
 def adopted_entry(record: CommandRecord, secret: bytes) -> Entry:
     """Return the schedule that is handed over. Raises InvalidCommand, FormatTooNew."""
-    require_genuine(record, secret)
+    require_handed_over(record, secret)
     try:
         return decode_entry(record.value or b"")
     except FormatTooNew:

@@ -47,7 +47,7 @@ from .handover import ADOPTED_FROM, EMPTIED, handed_over
 from .rate_lending import RATE_ASKED, RATE_LENT, rate_in
 from .record import CommandRecord, Copy
 from .room_lending import ROOM_ASKED, ROOM_GIVEN, room_in
-from .signatures import is_signed, not_ours, signed
+from .signatures import not_ours, parsed, require_signed, signed
 
 FORWARDED_FROM = "schedule-forwarded-from"
 BULK_COUNT = "schedule-bulk-count"
@@ -59,7 +59,7 @@ _ORIGIN = re.compile(
     r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})(?::(?:([0-9a-f]{32})|([?=.])(\d{1,10}):[0-9a-f]{64}))?", re.ASCII
 )
 _REACH = re.compile(r"(flat|tree|part)(\d{1,10}):[0-9a-f]{64}", re.ASCII)
-_MISSING = re.compile(r"\d{1,10}(?:,\d{1,10})*", re.ASCII)
+_MISSING = re.compile(r"(\d{1,10}(?:,\d{1,10})*)", re.ASCII)
 _COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19}):([0-9a-f]{32})", re.ASCII)
 
 Loan = RoomAsk | RoomGrant | RateAsk | RateGrant
@@ -153,12 +153,12 @@ def relayed(
 
 def require_relayed(copy: CommandRecord, topic: str, secret: bytes) -> None:
     """Raise InvalidCommand unless a worker has passed a record on in a topic that has grown."""
-    _require_signed(copy, topic, secret, FORWARDED_FROM)
+    _require_signed_once(copy, topic, secret, FORWARDED_FROM)
 
 
 def require_spread(copy: CommandRecord, topic: str, secret: bytes) -> None:
     """Raise InvalidCommand unless a worker has copied a bulk command in a topic that has grown."""
-    _require_signed(copy, topic, secret, BULK_REACH, FLAT_REACH)
+    _require_signed_once(copy, topic, secret, BULK_REACH, FLAT_REACH)
 
 
 def count_headers(count: Count) -> Headers:
@@ -171,7 +171,7 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan
     """Return what a lane's header says; None for a record that was sent. Raises InvalidCommand for one of no lane's."""
     for name, value in record.headers:
         if name == FORWARDED_FROM:
-            partition, offset, timestamp, token, way, partitions = _parts(_ORIGIN, name, value)
+            partition, offset, timestamp, token, way, partitions = parsed(_ORIGIN, name, value)
             place = int(partition), int(offset), int(timestamp)
             reach = _reach_of(record) if token else None
             return Origin(*place, token, way == "?", int(partitions or 0), way == ".", reach)
@@ -182,7 +182,7 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan
         if name in (RATE_ASKED, RATE_LENT):
             return rate_in(name, value)
         if name == BULK_COUNT:
-            offset, partition, changed, token = _parts(_COUNT, name, value)
+            offset, partition, changed, token = parsed(_COUNT, name, value)
             return Count(int(offset), int(partition), int(changed), token, _missing(record))
     return None
 
@@ -198,7 +198,7 @@ def as_sent(copy: CommandRecord, origin: Origin) -> Copy:
 def _reach_of(copy: CommandRecord) -> BulkReach | None:
     for name, value in copy.headers:
         if name in (BULK_REACH, FLAT_REACH):
-            kind, partitions = _parts(_REACH, name, value)
+            kind, partitions = parsed(_REACH, name, value)
             return BulkReach(cast(ReachKind, kind), int(partitions))
     return None
 
@@ -206,17 +206,16 @@ def _reach_of(copy: CommandRecord) -> BulkReach | None:
 def _missing(record: CommandRecord) -> tuple[int, ...]:
     for name, value in record.headers:
         if name == BULK_MISSING:
-            text = (value or b"").decode(errors="replace")
-            if not _MISSING.fullmatch(text):
-                raise not_ours(name)
-            return tuple(map(int, text.split(",")))
+            (partitions,) = parsed(_MISSING, name, value)
+            return tuple(map(int, partitions.split(",")))
     return ()
 
 
-def _require_signed(copy: CommandRecord, topic: str, secret: bytes, *names: str) -> None:
-    (name, mark), *others = [header for header in copy.headers if header[0] in names]
-    if others or not is_signed(name, mark, _content(topic, copy, _without(copy, *names)), secret):
-        raise not_ours(name)
+def _require_signed_once(copy: CommandRecord, topic: str, secret: bytes, *names: str) -> None:
+    mark, *others = [header for header in copy.headers if header[0] in names]
+    if others:
+        raise not_ours(mark[0])
+    require_signed([mark], _content(topic, copy, _without(copy, *names)), secret)
 
 
 def _without(record: CommandRecord, *names: str) -> Headers:
@@ -225,10 +224,3 @@ def _without(record: CommandRecord, *names: str) -> Headers:
 
 def _content(topic: str, record: CommandRecord, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     return msgspec.msgpack.encode((topic, record.key, record.value, list(headers)))
-
-
-def _parts(form: re.Pattern[str], name: str, value: bytes | None) -> tuple[str, ...]:
-    match = form.fullmatch((value or b"").decode(errors="replace"))
-    if match is None:
-        raise not_ours(name)
-    return match.groups("")

@@ -20,7 +20,7 @@ from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, Rat
 from light_scheduler.model.room_lending import QuotaVersion, RoomGrant
 
 from .room_lending import room_headers
-from .signatures import bound_to, not_ours, signed
+from .signatures import bound_to, parsed, signed
 
 RATE_ASKED = "schedule-rate-asked"
 RATE_LENT = "schedule-rate-lent"
@@ -40,9 +40,7 @@ def rate_headers(said: RateAsk | RateGrant, topic: str, to: int, secret: bytes) 
 
 def rate_in(header: str, value: bytes | None) -> RateAsk | RateGrant:
     """Read what a header says; it may be forged. Raises InvalidCommand."""
-    match = _FORM.fullmatch((value or b"").decode(errors="replace"))
-    if match is None:
-        raise not_ours(header)
-    kind, tenant, partition, number, amount = match.groups()
-    said = RateName(RateKind(kind), tenant), int(partition), int(number), int(amount)
+    kind, tenant, *numbers = parsed(_FORM, header, value)
+    partition, number, amount = map(int, numbers)
+    said = RateName(RateKind(kind), tenant), partition, number, amount
     return RateAsk(*said) if header == RATE_ASKED else RateGrant(*said)

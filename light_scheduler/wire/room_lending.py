@@ -15,7 +15,7 @@ import re
 from light_scheduler.model import Headers
 from light_scheduler.model.room_lending import QuotaVersion, RoomAsk, RoomGrant
 
-from .signatures import bound_to, not_ours, signed
+from .signatures import bound_to, parsed, signed
 
 ROOM_ASKED = "schedule-room-asked"
 ROOM_GIVEN = "schedule-room-given"
@@ -39,11 +39,9 @@ def room_headers(said: RoomAsk | RoomGrant, topic: str, to: int, secret: bytes) 
 
 def room_in(name: str, value: bytes | None) -> RoomAsk | RoomGrant:
     """Read what a header says; it may be forged. Raises InvalidCommand."""
-    match = _FORMS[name].fullmatch((value or b"").decode(errors="replace"))
-    if match is None:
-        raise not_ours(name)
-    tenant, partition, number, since, most, partitions, first, second = match.groups()
-    version = QuotaVersion(int(since), int(most), int(partitions))
+    tenant, *numbers = parsed(_FORMS[name], name, value)
+    partition, number, since, most, partitions, first, second = map(int, numbers)
+    version = QuotaVersion(since, most, partitions)
     if name == ROOM_ASKED:
-        return RoomAsk(tenant, int(partition), int(number), version, int(first), int(second))
-    return RoomGrant(tenant, int(partition), int(number), version, int(first), second == "1")
+        return RoomAsk(tenant, partition, number, version, first, second)
+    return RoomGrant(tenant, partition, number, version, first, bool(second))

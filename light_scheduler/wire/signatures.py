@@ -7,6 +7,8 @@ share: anyone may write to the topic, and nobody else may say these things.
 from __future__ import annotations
 
 import hmac
+import re
+from collections.abc import Iterable
 from hashlib import sha256
 
 from light_scheduler.errors import InvalidCommand
@@ -19,10 +21,11 @@ def signed(name: str, said: str, content: bytes, secret: bytes) -> tuple[str, by
     return name, f"{said}:{_signature(name, said, content, secret)}".encode()
 
 
-def is_signed(name: str, value: bytes | None, content: bytes, secret: bytes) -> bool:
-    """Return whether a worker has signed a header. Without a secret nothing can be signed."""
-    said, _, signature = (value or b"").decode(errors="replace").rpartition(":")
-    return bool(secret) and hmac.compare_digest(signature.encode(), _signature(name, said, content, secret).encode())
+def require_signed(headers: Iterable[tuple[str, bytes | None]], content: bytes, secret: bytes) -> None:
+    """Raise InvalidCommand unless a worker has signed each of these headers of a record, over that content."""
+    for name, value in headers:
+        if not _is_signed(name, value, content, secret):
+            raise not_ours(name)
 
 
 def bound_to(topic: str, to: int) -> bytes:
@@ -30,16 +33,28 @@ def bound_to(topic: str, to: int) -> bytes:
     return f"{topic}:{to}".encode()
 
 
-def require_ours(record: CommandRecord, topic: str, secret: bytes) -> None:
+def require_signed_for(record: CommandRecord, topic: str, secret: bytes) -> None:
     """Raise InvalidCommand unless a worker has signed all headers of a record for its partition of a topic."""
-    for name, value in record.headers:
-        if not is_signed(name, value, bound_to(topic, record.partition), secret):
-            raise not_ours(name)
+    require_signed(record.headers, bound_to(topic, record.partition), secret)
+
+
+def parsed(form: re.Pattern[str], name: str, value: bytes | None) -> tuple[str, ...]:
+    """Return the groups of what a header says in a form; it may be forged. Raises InvalidCommand for another form."""
+    match = form.fullmatch((value or b"").decode(errors="replace"))
+    if match is None:
+        raise not_ours(name)
+    return match.groups("")
 
 
 def not_ours(name: str) -> InvalidCommand:
     """Return the error of a header that only workers set."""
     return InvalidCommand(name, "is set by workers on the records that they send each other: leave it out")
+
+
+def _is_signed(name: str, value: bytes | None, content: bytes, secret: bytes) -> bool:
+    """Return whether a worker has signed a header. Without a secret nothing can be signed."""
+    said, _, signature = (value or b"").decode(errors="replace").rpartition(":")
+    return bool(secret) and hmac.compare_digest(signature.encode(), _signature(name, said, content, secret).encode())
 
 
 def _signature(name: str, said: str, content: bytes, secret: bytes) -> str:

@@ -16,7 +16,8 @@ from light_scheduler.agents.probes import Probes
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerUnreachable
 from light_scheduler.lanes.probe import TIMEOUT_MS, LaneProbe
-from light_scheduler.wire.probe import PROBE, require_genuine_probe
+from light_scheduler.wire.probe import PROBE
+from light_scheduler.wire.signatures import require_signed_for
 
 AT = 1_767_225_600_200
 SECRET = b"of the workers"
@@ -102,7 +103,7 @@ async def test_a_probe_is_one_signed_record_for_its_partition() -> None:
     await worker._probe(lane, SECRET)  # type: ignore[arg-type]
     ((topic, value, partition, headers),) = producer.sent
     assert (topic, value, partition, [name for name, _ in headers]) == ("commands", b"", 3, [PROBE])
-    require_genuine_probe(Sent(partition, headers), topic, SECRET)  # type: ignore[arg-type]
+    require_signed_for(Sent(partition, headers), topic, SECRET)  # type: ignore[arg-type]
     await worker._probe(lane, SECRET)  # type: ignore[arg-type]
     assert len(producer.sent) == 1
 

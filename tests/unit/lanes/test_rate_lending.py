@@ -203,8 +203,7 @@ async def test_firings_over_a_cap_have_others_asked(tenant: str) -> None:
     answering.note(command(*headers, key=None, value=None, partition=1, timestamp=AT + 5_000), ask)
     answering.answer()
     lent = RateGrant(name, 1, ask.number, 4_000)
-    record = command(*rate_headers(lent, NAMES.commands, 0, SECRET), key=None, value=None)
-    lending_of(contexts[0], busy, AT + 5_000).take(record, lent)
+    lending_of(contexts[0], busy, AT + 5_000).take(lent)
     after = throttle.total(AT + 5_000) if tenant == ALL else throttle.allowed(tenant, AT + 5_000)
     assert (before, after) == (5, 9)
 

@@ -10,7 +10,7 @@ from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind
 from light_scheduler.wire.lane_marks import mark_of
 from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT, rate_headers, rate_in
 from light_scheduler.wire.room_lending import ROOM_GIVEN
-from light_scheduler.wire.signatures import require_ours
+from light_scheduler.wire.signatures import require_signed_for
 
 TOPIC, SECRET = "app-commands", b"of the workers"
 ASK = RateAsk(RateName(RateKind.COMMANDS, "acme"), 3, 77, 1_500)
@@ -27,9 +27,9 @@ def test_what_is_said_is_read_back_from_golden_headers(said: RateAsk | RateGrant
     assert (header, value[:-64], for_earlier_versions) == (name, text, ROOM_GIVEN)
     record = command(*headers, key=None, value=None, partition=9)
     assert mark_of(record) == said
-    require_ours(record, TOPIC, SECRET)
+    require_signed_for(record, TOPIC, SECRET)
     with pytest.raises(InvalidCommand):
-        require_ours(command(*headers, key=None, value=None, partition=8), TOPIC, SECRET)
+        require_signed_for(command(*headers, key=None, value=None, partition=8), TOPIC, SECRET)
 
 
 @pytest.mark.parametrize("name", [RATE_ASKED, RATE_LENT])

@@ -10,7 +10,7 @@ from light_scheduler.model.room_lending import Asked, Lending, QuotaVersion, Roo
 from light_scheduler.wire.lane_marks import mark_of
 from light_scheduler.wire.room_lending import ROOM_ASKED, ROOM_GIVEN, room_headers, room_in
 from light_scheduler.wire.room_state import decode_room, encode_room, room_key, room_of
-from light_scheduler.wire.signatures import require_ours
+from light_scheduler.wire.signatures import require_signed_for
 from light_scheduler.wire.state_format import FORMAT_VERSION
 
 VERSION = QuotaVersion(1_767_225_600_000, 100, 12)
@@ -38,7 +38,7 @@ def test_what_is_said_is_read_back_from_golden_headers(said: RoomAsk | RoomGrant
     assert (header, value[:-64]) == (name, text)
     record = command(*headers, key=None, value=None, partition=9)
     assert mark_of(record) == said
-    require_ours(record, TOPIC, SECRET)
+    require_signed_for(record, TOPIC, SECRET)
 
 
 def test_a_record_is_worth_nothing_elsewhere_or_with_another_secret_or_header() -> None:
@@ -56,7 +56,7 @@ def test_a_record_is_worth_nothing_elsewhere_or_with_another_secret_or_header() 
         (more, TOPIC, SECRET),
     ):
         with pytest.raises(InvalidCommand):
-            require_ours(record, topic, secret)
+            require_signed_for(record, topic, secret)
 
 
 @pytest.mark.parametrize("name", [ROOM_ASKED, ROOM_GIVEN])

@@ -15,9 +15,9 @@ from confluent_kafka import Producer
 from pyspark import TaskContext
 
 from light_scheduler.engine import FiringRules, Limits
-from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.budget import TurnBudget
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context import CycleContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import Headers, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
@@ -90,14 +90,14 @@ class Lane:
         self._commands = names.commands
         self._now = start
         self._log = log
-        self._context = LaneContext(
+        self._context = CycleContext(
             names.commands,
             number,
             dialect_named("native"),
             names,
             LIMITS,
             FiringRules(),
-            _Topics(),  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
+            _Topics(),
         )
         self._table = ScheduleTable(MemoryStore())
         self.offset = 0

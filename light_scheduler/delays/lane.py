@@ -33,7 +33,7 @@ from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import Command
 from light_scheduler.kafka.refusals import RecordsRefusedError
 from light_scheduler.kafka.supervision import Supervision
-from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.target_lookup import TargetLookup
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.lanes.lane_state import LaneState
@@ -72,7 +72,7 @@ class DelayServices:
     clients: LaneClients
     longest_wait_ms: int
     clock: Clock
-    targets: Targets
+    targets: TargetLookup
     positions: Positions
     topic_ids: TopicIds
     confirm: Callable[[TopicPartition], Awaitable[bool]]

@@ -11,7 +11,7 @@ from light_scheduler.engine.delays import due_of, target_partition, timestamp_of
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.fetching import Command, Unreadable
 from light_scheduler.kafka.refusals import RecordTooLargeError
-from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.target_lookup import TopicFacts
 from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, DelayRule, TopicNames
 from light_scheduler.wire import encode_dead_letter
 from light_scheduler.wire.delays import DelayPosition, encode_position, position_key
@@ -30,7 +30,7 @@ class Writes:
     refused, and why.
     """
 
-    def __init__(self, rule: DelayRule, tp: TopicPartition, names: TopicNames, targets: Targets) -> None:
+    def __init__(self, rule: DelayRule, tp: TopicPartition, names: TopicNames, targets: TopicFacts) -> None:
         self._rule = rule
         self._tp = tp
         self._names = names

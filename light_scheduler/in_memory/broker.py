@@ -41,7 +41,7 @@ class _Batch(NamedTuple):
 class MemoryBroker:
     """Topics by name and number of partitions: the application's `own`, and `topics`; None: any, of `partitions` each.
 
-    Of topics in `unread` nothing is kept but how long they are. It stands for the lanes' `Targets`: a topic is known
+    Of topics in `unread` nothing is kept but how long they are. It serves cycles as `TopicFacts`: a topic is known
     without being asked for.
     """
 

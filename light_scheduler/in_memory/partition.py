@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from light_scheduler.kafka.targets import Targets
 from light_scheduler.lanes.budget import NOTHING_DUE, TurnBudget
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context import CycleContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.cycles import MAX_BULK, MAX_FIRING_BYTES
 from light_scheduler.lanes.pace import MOST
@@ -22,7 +19,7 @@ class MemoryPartition:
     A cycle holds `most` commands, and as many firings.
     """
 
-    def __init__(self, context: LaneContext, broker: MemoryBroker, most: int = MOST) -> None:
+    def __init__(self, context: CycleContext, broker: MemoryBroker, most: int = MOST) -> None:
         self.next_due: int | None = None
         self._context = context
         self._broker = broker
@@ -73,8 +70,3 @@ class MemoryPartition:
         log = self._broker.log(self._place)[self._position : self._position + self._most]
         self._position += len(log)
         return [*reversed(log)]
-
-
-def targets_of(broker: MemoryBroker) -> Targets:
-    """Return a broker as what a cycle looks topics up in: all that it asks is to be told of one."""
-    return cast(Targets, broker)

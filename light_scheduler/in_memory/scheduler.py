@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.engine import FiringRules, Limits
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context import CycleContext
 from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import Headers
 from light_scheduler.settings import Settings
@@ -14,7 +14,7 @@ from light_scheduler.tables import ScheduleTable
 from light_scheduler.wire import dialect_named, partition_for
 
 from .broker import MemoryBroker, Record
-from .partition import MemoryPartition, targets_of
+from .partition import MemoryPartition
 
 
 class MemoryScheduler:
@@ -55,9 +55,9 @@ class MemoryScheduler:
         )
         self.rules = rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
         self.dialect = dialect = dialect_named(source.dialect)
-        targets = targets_of(self.broker)
+        shared = dialect, names, limits, rules, self.broker
         self._partitions = [
-            MemoryPartition(LaneContext(source.name, number, dialect, names, limits, rules, targets), self.broker, most)
+            MemoryPartition(CycleContext(source.name, number, *shared), self.broker, most)
             for number in range(settings.partitions)
         ]
 

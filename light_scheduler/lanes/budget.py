@@ -12,7 +12,7 @@ from light_scheduler.model.tenant_rules import NO_TENANTS
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 
-from .context import LaneContext
+from .context import CycleContext
 from .pace import MOST, Pace
 from .refused_record_search import RefusedRecordSearch
 
@@ -39,7 +39,7 @@ class Budget:
 
     def __init__(
         self,
-        context: LaneContext,
+        context: CycleContext,
         record_search: RefusedRecordSearch,
         waits: Callable[[], Waits | None],
     ) -> None:

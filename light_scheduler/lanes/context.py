@@ -10,7 +10,7 @@ from light_scheduler.engine import CommandRates, FiringRates, FiringRules, Limit
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.refusals import UserRecord
-from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.target_lookup import TargetLookup, TopicFacts
 from light_scheduler.model import EQUAL_SHARES, BulkCommand, Entry, Schedule, Shares, TopicNames
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.place import Place
@@ -47,8 +47,8 @@ def origin_key(origin: UserRecord) -> OriginKey:
 
 
 @dataclass(frozen=True)
-class LaneContext:
-    """The context shared by a lane's cycles."""
+class CycleContext:
+    """The context that the cycles of a partition share: its topics have been resolved."""
 
     commands_topic: str
     partition: int
@@ -56,7 +56,7 @@ class LaneContext:
     names: TopicNames
     limits: Limits
     rules: FiringRules
-    targets: Targets
+    targets: TopicFacts
     shares: Shares = EQUAL_SHARES
     staging: Staging = NO_STAGING
     new_token: Callable[[], str] = new_token
@@ -161,6 +161,13 @@ class LaneContext:
         if isinstance(command, BulkCommand) and command.selection is not None:
             return True
         return identity(command.tenant, command.id) in schedules
+
+
+@dataclass(frozen=True)
+class LaneContext(CycleContext):
+    """The context of a lane, which resolves topics for its cycles."""
+
+    targets: TargetLookup
 
 
 @cache

@@ -23,7 +23,7 @@ from .bulk import BulkCommands
 from .command_routing import CommandRouting
 from .commands import Commands
 from .condemned_work import Condemned, blaming
-from .context import LaneContext, OriginKey, Refusals, origin_key
+from .context import CycleContext, OriginKey, Refusals, origin_key
 from .failing_work_search import Kind, Work
 from .firing_order import Turns
 from .firings import Firings
@@ -40,7 +40,7 @@ class Cycle:
 
     def __init__(
         self,
-        context: LaneContext,
+        context: CycleContext,
         overlay: Overlay,
         batches: RecordBatches,
         now: int,

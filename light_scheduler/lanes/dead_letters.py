@@ -13,7 +13,7 @@ from light_scheduler.wire import CommandRecord, encode_dead_letter
 from light_scheduler.wire.dialect import Envelope
 from light_scheduler.wire.lane_marks import Origin
 
-from .context import LaneContext
+from .context import CycleContext
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 class DeadLetters:
     """Writes to a cycle's batches."""
 
-    def __init__(self, context: LaneContext, batches: RecordBatches, now: int) -> None:
+    def __init__(self, context: CycleContext, batches: RecordBatches, now: int) -> None:
         self._context = context
         self._batches = batches
         self._now = now

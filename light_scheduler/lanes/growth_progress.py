@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 from light_scheduler.model.tenant_rules import NO_TENANTS, TenantBook
 from light_scheduler.tables import Overlay
 
-from .context import LaneContext
+from .context import CycleContext
 from .cycle import Cycle
 from .handover import HandoverPass, Slice
 from .partitionings import Stage
@@ -38,7 +38,7 @@ class _Followed(NamedTuple):
 class GrowthProgress:
     """Of one lane."""
 
-    def __init__(self, context: LaneContext) -> None:
+    def __init__(self, context: CycleContext) -> None:
         self._topic, self._partition = context.commands_topic, context.partition
         self._partitionings = context.partitionings
         self._handover = HandoverPass()

@@ -15,7 +15,7 @@ from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent, Requester
 from light_scheduler.wire import encode_history, history_key, history_key_of
 
-from .context import LaneContext
+from .context import CycleContext
 from .tracing import TracedEvent, sampled_parent
 
 SHORT_REASON = 100
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class History:
     """Writes to a cycle's batches, and counts events."""
 
-    def __init__(self, context: LaneContext, batches: RecordBatches, now: int) -> None:
+    def __init__(self, context: CycleContext, batches: RecordBatches, now: int) -> None:
         self._context = context
         self._batches = batches
         self._now = now

@@ -9,7 +9,8 @@ from aiokafka.errors import KafkaError
 
 from light_scheduler.engine import next_try
 from light_scheduler.kafka.refusals import RecordsRefusedError
-from light_scheduler.kafka.targets import Targets, refusal_of
+from light_scheduler.kafka.target_lookup import TargetLookup
+from light_scheduler.kafka.topic_facts import refusal_of
 from light_scheduler.model.place import Place
 
 from .context import OriginKey, Refusals, origin_key
@@ -29,7 +30,7 @@ class RefusedRecordSearch:
     are sent one by one until the refused one is known, or all went through.
     """
 
-    def __init__(self, name: str, targets: Targets) -> None:
+    def __init__(self, name: str, targets: TargetLookup) -> None:
         self._name = name
         self._targets = targets
         self.refusals: Refusals = {}

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError
 
 from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import StateConsumer
-from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.target_lookup import TargetLookup
 from light_scheduler.model.place import Place
 from light_scheduler.tables.changelog import reading
 
@@ -18,7 +18,7 @@ TIMEOUT_S = 2.0
 
 
 async def stable_ends(
-    places: list[Place], clients: LaneClients, targets: Targets, own_topics: Collection[str] = ()
+    places: list[Place], clients: LaneClients, targets: TargetLookup, own_topics: Collection[str] = ()
 ) -> dict[Place, int | KafkaError]:
     """Return the last stable offset of each place that answers, or its error.
 

@@ -8,7 +8,7 @@ from itertools import islice
 from light_scheduler.clock import Clock
 
 from .alarm import Alarm
-from .context import LaneContext
+from .context import CycleContext
 from .intake import Intake
 
 MAX_LOOKED_AT = 200
@@ -19,7 +19,7 @@ class StagedCommit:
     """Of one lane; its alarm rings when a command arrives."""
 
     def __init__(
-        self, context: LaneContext, clock: Clock, intake: Intake, alarm: Alarm, is_closing: Callable[[], bool]
+        self, context: CycleContext, clock: Clock, intake: Intake, alarm: Alarm, is_closing: Callable[[], bool]
     ) -> None:
         self._context = context
         self._clock = clock

@@ -18,7 +18,7 @@ from light_scheduler.wire.state import (
     encode_progress,
 )
 
-from .context import LaneContext
+from .context import CycleContext
 from .dead_letters import DeadLetters
 from .history import History
 
@@ -33,7 +33,7 @@ class Transaction:
     its users, so a transaction is freed with its cycle, not by the garbage collector.
     """
 
-    def __init__(self, context: LaneContext, overlay: Overlay, batches: RecordBatches, now: int) -> None:
+    def __init__(self, context: CycleContext, overlay: Overlay, batches: RecordBatches, now: int) -> None:
         self.context = context
         self.overlay = overlay
         self.batches = batches

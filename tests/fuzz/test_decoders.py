@@ -7,7 +7,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
@@ -18,9 +18,9 @@ from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.engine.cron import compile_cron, quartz
 from light_scheduler.errors import FormatError, InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches
-from light_scheduler.kafka.targets import Targets, TargetTopic
+from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.budget import TurnBudget
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context import CycleContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import Outcome, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
@@ -110,14 +110,14 @@ class _AnyTopic(dict[str, TargetTopic]):
 def test_a_command_is_carried_out_or_visibly_rejected_and_what_it_made_can_fire(
     dialect: str, records: st.SearchStrategy[Record], request: pytest.FixtureRequest
 ) -> None:
-    context = LaneContext(
+    context = CycleContext(
         NAMES.commands,
         0,
         dialect_named(dialect),
         NAMES,
         Limits(1_000_000, 512, frozenset({NAMES.history})),
         FiringRules(),
-        cast(Targets, _AnyTopic()),
+        _AnyTopic(),
     )
 
     def cycle_at(table: ScheduleTable, now: int) -> tuple[Cycle, Overlay, RecordBatches]:

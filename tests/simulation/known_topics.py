@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaConnectionError
 from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.half_open import Trials
 from light_scheduler.kafka.target_outages import Outages
-from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.model.place import Place
 
 from .log import MAX_BATCH_BYTES
@@ -78,7 +78,7 @@ class KnownTopics:
             return _existing(sum(tp.topic == topic for tp in self._node.world.partitions))
         return _existing(TARGET_PARTITIONS if topic in (TARGET, FRAIL) else 1)
 
-    async def resolve(self, topics: set[str]) -> None:
+    async def resolve(self, topics: Set[str]) -> None:
         try:
             await self._node.reach("1.resolve")
         except KafkaConnectionError as error:
@@ -91,7 +91,7 @@ class KnownTopics:
     def forget_all(self) -> None:
         """Nothing changes."""
 
-    def forget(self, topics: set[str]) -> None:
+    def forget(self, topics: Iterable[str]) -> None:
         """Nothing changes."""
 
     async def close(self) -> None:

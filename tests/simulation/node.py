@@ -18,7 +18,6 @@ from support.counting import miscounted
 from light_scheduler.agents import DueTimer
 from light_scheduler.clock import Clock
 from light_scheduler.engine import FiringRules
-from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.lanes.assigned_lanes import Lanes
 from light_scheduler.lanes.context import LaneContext
@@ -258,7 +257,7 @@ class Node:
             NAMES,
             self.world.limits,
             FiringRules(retries=0),
-            cast(Targets, KnownTopics(self)),
+            KnownTopics(self),
             self.world.history.shares,
             Staging(self.world.history.stage_ahead_ms, grid_ms=1),
             self.world.new_token,

@@ -14,30 +14,25 @@ from light_scheduler.delays.lane import DelayLane, DelayServices
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.fetching import Command
 from light_scheduler.kafka.refusals import RecordsRefusedError
-from light_scheduler.kafka.target_outages import Outages
-from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.model import DelayRule, TopicNames
 
+from .known_topics import KnownTopics
 from .producing import FakeProducer, Sent
 
 RULE = DelayRule("later", "orders", 60_000, "reminders")
 NOW = 1_767_225_600_000
 
 
-class KnownTopics(dict[str, TargetTopic]):
+class AllTopics(KnownTopics):
     """What is known of topics: they are all there, unless `outages` tells otherwise."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.outages = Outages(lambda: 0.0)
+        super().__init__({})
 
     def __missing__(self, topic: str) -> TargetTopic:
         return TargetTopic(1, 1_000_000, None, 0.0)
-
-    async def resolve(self, topics: set[str]) -> None: ...
-
-    def forget_all(self) -> None: ...
 
 
 class Outage:
@@ -48,7 +43,7 @@ class Outage:
     def __init__(self, given_at: int) -> None:
         self.steps: list[str] = []
         self.pauses: list[float] = []
-        self.topics = KnownTopics()
+        self.topics = AllTopics()
         self._given_at = given_at
 
     def producer(self, transactional_id: str) -> Any:
@@ -68,7 +63,7 @@ class Outage:
             clients=cast(Any, self),
             longest_wait_ms=1_000,
             clock=SettableClock(NOW),
-            targets=cast(Any, self.topics),
+            targets=self.topics,
             positions=unused,
             topic_ids=unused,
             confirm=self.confirm,

@@ -16,10 +16,10 @@ from msgspec import structs
 
 from light_scheduler.engine import FairQueue, FiringRules, Limits
 from light_scheduler.engine.command_rates import CommandRates
-from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.budget import TurnBudget
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context import CycleContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.tenancy import FixedTenancy
@@ -179,14 +179,14 @@ class Ledger:
         """Let one lane carry out what is there for it, once; return whether there was anything."""
         table, names = self._tables[lane], self.names
         overlay, batches = Overlay(table), _Batches(self, now)
-        context = LaneContext(
+        context = CycleContext(
             names.commands,
             lane,
             dialect_named(self.dialect),
             names,
             self.limits,
             self.rules,
-            self._topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
+            self._topics,
             tenants=self.tenants,
             command_rates=self._command_rates[lane],
         )

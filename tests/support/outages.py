@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Set
 from typing import Any
 
 from aiokafka.errors import KafkaError
 
 from light_scheduler.errors import LaneError
 from light_scheduler.kafka.batches import Written
-from light_scheduler.kafka.half_open import MANY_REFUSED, Trials
+from light_scheduler.kafka.half_open import MANY_REFUSED
 from light_scheduler.kafka.target_outages import Outages
-from light_scheduler.kafka.topic_facts import refused
+from light_scheduler.kafka.topic_facts import TargetTopic, refused
 from light_scheduler.lanes.attempt import Attempt
 from light_scheduler.lanes.context import Refusals
 from light_scheduler.lanes.held_firings import Holding
@@ -21,6 +21,7 @@ from light_scheduler.model.place import Place
 from light_scheduler.tables import MemoryStore, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 
+from .known_topics import KnownTopics
 from .partition import AT, Partition
 from .producing import FakeProducer
 
@@ -49,19 +50,17 @@ class Settling:
         self.settled.append((sorted(places), commits))
 
 
-class Topics(dict[str, Any]):
-    """Takes the place of targets. What is denied is refused from the next time on that it is resolved."""
+class Topics(KnownTopics):
+    """What is denied is refused from the next time on that it is resolved."""
 
-    def __init__(self, known: dict[str, Any], outages: Outages) -> None:
-        super().__init__(known)
-        self.outages = outages
-        self.trials = Trials(outages)
+    def __init__(self, known: KnownTopics, outages: Outages) -> None:
+        super().__init__(known, outages)
         self.denied: dict[str, str] = {}
-        self.forgotten: dict[str, Any] = {}
+        self.forgotten: dict[str, TargetTopic] = {}
         self.doubted: set[str] = set()
-        self._lifted: dict[str, Any] = {}
+        self._lifted: dict[str, TargetTopic] = {}
 
-    async def resolve(self, topics: Collection[str]) -> None:
+    async def resolve(self, topics: Set[str]) -> None:
         for topic in topics:
             if topic in self.forgotten:
                 self[topic] = self.forgotten.pop(topic)
@@ -71,7 +70,7 @@ class Topics(dict[str, Any]):
             elif topic in self._lifted:
                 self[topic] = self._lifted.pop(topic)
 
-    def doubt(self, topics: Collection[str]) -> None:
+    def doubt(self, topics: Iterable[str]) -> None:
         self.doubted |= set(topics)
 
     def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:

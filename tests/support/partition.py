@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.engine import CommandRates, FairQueue, FiringRules, Limits, RateDemand
-from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.bulk_overdue import OverdueTotals
 from light_scheduler.lanes.condemned_work import NOTHING_CONDEMNED
@@ -33,6 +33,7 @@ from light_scheduler.tables.store import Store
 from light_scheduler.wire import decode_dead_letter, decode_history, decode_result, dialect_named
 from light_scheduler.wire.schemas import Schemas
 
+from .known_topics import KnownTopics
 from .producing import FakeProducer
 
 AT = 1_767_225_600_000
@@ -93,15 +94,17 @@ class Partition:
         self.number = number
         self.table = ScheduleTable(store or MemoryStore())
         self.changelog: list[Kept] = []
-        self.topics = {
-            NAMES.commands: topic(of),
-            CHANGELOG: topic(of),
-            NAMES.history: topic(3),
-            NAMES.dead_letters: topic(2),
-            "reminders": topic(4),
-            "answers": topic(7),
-            "missing": topic(0, 0, "topic missing does not exist"),
-        }
+        self.topics = KnownTopics(
+            {
+                NAMES.commands: topic(of),
+                CHANGELOG: topic(of),
+                NAMES.history: topic(3),
+                NAMES.dead_letters: topic(2),
+                "reminders": topic(4),
+                "answers": topic(7),
+                "missing": topic(0, 0, "topic missing does not exist"),
+            }
+        )
         self.rules = FiringRules(retries=0)
         self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
         self.tenants = FixedTenancy()
@@ -135,7 +138,7 @@ class Partition:
             NAMES,
             self.limits,
             self.rules,
-            self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
+            self.topics,
             secret=lambda: SECRET,
             command_rates=self.command_rates,
             demand=self.demand,

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 from aiokafka import TopicPartition
-from support.delay_lanes import NOW, RULE, Broker, KnownTopics, run
+from support.delay_lanes import NOW, RULE, AllTopics, Broker, run
 from support.producing import FakeProducer, Sent
 
 from light_scheduler.delays.writes import Writes
@@ -15,9 +15,9 @@ from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.model import TopicNames
 
 
-async def letter_of(record: Command, topics: KnownTopics | None = None) -> Sent:
+async def letter_of(record: Command, topics: AllTopics | None = None) -> Sent:
     """Return the dead letter of a record that cannot be forwarded."""
-    writes = Writes(RULE, TopicPartition(RULE.source, 0), TopicNames("app"), cast(Any, topics or KnownTopics()))
+    writes = Writes(RULE, TopicPartition(RULE.source, 0), TopicNames("app"), topics or AllTopics())
     batches, dead_letters = writes.forwarding([record], record.offset + 1, NOW)
     assert dead_letters == 1
     sent = FakeProducer()
@@ -74,7 +74,7 @@ async def test_a_dead_letter_of_a_record_that_cannot_be_read_says_that_its_conte
 
 @pytest.mark.parametrize("value", [b"x" * 1_000, None])
 async def test_a_dead_letter_that_fits_keeps_key_value_and_headers(value: bytes | None) -> None:
-    topics = KnownTopics()
+    topics = AllTopics()
     topics[RULE.target] = TargetTopic(1, 500, None, 0.0)
     letter = await letter_of(Command(0, 5, NOW, b"k" * 500, value, [("h", b"1")]), topics)
     assert (letter.key, letter.value, letter.headers[0]) == (b"k" * 500, value, ("h", b"1"))

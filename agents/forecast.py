@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from mode import Service
 
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import SchedulerError
-from light_scheduler.kafka.connection import broker_errors, started_producer, stop_producer
+from light_scheduler.kafka.connection import broker_errors
+from light_scheduler.kafka.lasting_producer import LastingProducer
 from light_scheduler.kafka.log_reader import Span, opened_log
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.lane_state import LaneState
@@ -63,7 +63,7 @@ class Forecast(Service):
         self._topic = topic
         self._connection = connection_to(connection)
         self._clock = clock
-        self._producer: AIOKafkaProducer | None = None
+        self._producer = LastingProducer(connection)
         self._published: dict[tuple[str, int], _Published] = {}
         self._failures: dict[tuple[str, int], str] = {}
 
@@ -80,7 +80,7 @@ class Forecast(Service):
                     await self._publish_safely(lane)
 
     async def on_stop(self) -> None:
-        await self._disconnect()
+        await self._producer.close()
 
     async def _publish_safely(self, lane: Lane) -> None:
         failure = ""
@@ -89,7 +89,7 @@ class Forecast(Service):
         except (SchedulerError, KafkaError) as error:  # the lane itself sees to state that cannot be read
             failure = str(error) or type(error).__name__
             self._published.pop(lane.tp, None)  # what arrived is not known
-            await self._disconnect()  # an idempotent producer may be of no use after an error
+            await self._producer.reset()
         if failure and failure != self._failures.get(lane.tp):
             log.warning("cannot write the forecast of %s-%d: %s", *lane.tp, failure)
         self._failures[lane.tp] = failure
@@ -130,19 +130,12 @@ class Forecast(Service):
             return
         with broker_errors(f"writing to {self._topic}"):
             async with asyncio.timeout(SEND_TIMEOUT_S):
-                if self._producer is None:
-                    self._producer = await started_producer(self._connection.aiokafka())
                 (topic, partition), sent = lane.tp, []
                 for interval, pending in changes.items():
                     value = forecast_value(topic, partition, interval, pending, now)
                     key = forecast_key(topic, partition, interval)
                     sent.append(await self._producer.send(self._topic, value, key=key, partition=place))
                 await asyncio.gather(*sent)
-
-    async def _disconnect(self) -> None:
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await stop_producer(producer)
 
 
 def _changes(last: Mapping[Interval, int], pending: Mapping[Interval, int]) -> dict[Interval, int]:

@@ -7,14 +7,13 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from mode import Service
 
 from light_scheduler.clock import Clock
-from light_scheduler.connection import Address, connection_to
+from light_scheduler.connection import Address
 from light_scheduler.errors import SchedulerError
-from light_scheduler.kafka.connection import started_producer, stop_producer
+from light_scheduler.kafka.lasting_producer import LastingProducer
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.model.topics import karafka_states_topic
@@ -29,7 +28,7 @@ from light_scheduler.wire.dialects.karafka_state import (
 
 LOOK_S = 1.0
 SEND_TIMEOUT_S, LAST_SENDS_TIMEOUT_S = 10.0, 5.0
-"""Time-outs, because an idempotent producer retries for ever: for one state, and for all last states on stop."""
+"""For one state, and for all last states on stop."""
 
 INTERVAL_MS, SOON_MS = 15_000, 3_000
 """The state is published every interval; a change of state at the next look, and again soon: by then the records that
@@ -67,9 +66,8 @@ class KarafkaStates(Service):
         super().__init__(**options)
         self._lanes = lanes
         self._topics = topics
-        self._connection = connection_to(connection)
         self._clock = clock
-        self._producer: AIOKafkaProducer | None = None
+        self._producer = LastingProducer(connection)
         self._published: dict[tuple[str, int], _Published] = {}
 
     @Service.task
@@ -81,7 +79,7 @@ class KarafkaStates(Service):
                         await self._publish(lane)
             except _FAILURES as error:
                 log.warning("cannot write states: %s", str(error) or type(error).__name__)
-                await self._disconnect()  # an idempotent producer may be of no use after an error
+                await self._producer.reset()
             await self.sleep(LOOK_S)
 
     async def on_stop(self) -> None:
@@ -91,7 +89,7 @@ class KarafkaStates(Service):
                     await self._send(last._replace(state="stopped", at=self._clock.now()), {})
         except _FAILURES as error:
             log.warning("cannot write the last states: %s", str(error) or type(error).__name__)
-        await self._disconnect()
+        await self._producer.close()
 
     async def _publish(self, lane: Lane) -> None:
         now, state = self._clock.now(), _state_of(lane)
@@ -122,20 +120,14 @@ class KarafkaStates(Service):
         reloads = lane.counters.restarts
         partition = PartitionState(published.state, published.at, published.started_at, low, high, daily, reloads)
         async with asyncio.timeout(SEND_TIMEOUT_S):
-            if self._producer is None:
-                self._producer = await started_producer(self._connection.aiokafka())
-            await self._producer.send_and_wait(
+            sent = await self._producer.send(
                 karafka_states_topic(lane.tp.topic),
                 encode_state(partition),
-                STATE_KEY,
                 partition=lane.tp.partition,
+                key=STATE_KEY,
                 headers=STATE_HEADERS,
             )
-
-    async def _disconnect(self) -> None:
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await stop_producer(producer)
+            await sent
 
 
 def _state_of(lane: Lane) -> State:

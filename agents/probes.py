@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from mode import Service
 
 from light_scheduler.clock import Clock
-from light_scheduler.connection import Address, connection_to
+from light_scheduler.connection import Address
 from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.connection import started_producer, stop_producer
+from light_scheduler.kafka.lasting_producer import LastingProducer
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.model.probe import ProbeMark
 from light_scheduler.wire.probe import NO_VALUE, probe_headers
@@ -42,12 +42,10 @@ class Probes(Service):
     ) -> None:
         super().__init__(**options)
         self._lanes = lanes
-        self._connection = connection_to(connection)
         self._interval = interval
         self._clock = clock
         self._secret = secret
-        self._producer: AIOKafkaProducer | None = None
-        self._starting = asyncio.Lock()
+        self._producer = LastingProducer(connection)
         self._probed: dict[TopicPartition, int] = {}
 
     @Service.task
@@ -57,7 +55,7 @@ class Probes(Service):
             await self._look_once()
 
     async def on_stop(self) -> None:
-        await self._disconnect()
+        await self._producer.close()
 
     async def _look_once(self) -> None:
         """Give up the probes that are late, and send those that are due."""
@@ -82,21 +80,9 @@ class Probes(Service):
         headers = probe_headers(ProbeMark("sent", number), topic, partition, secret)
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
-                producer = await self._connected()
-                await producer.send_and_wait(topic, NO_VALUE, partition=partition, headers=headers)
+                sent = await self._producer.send(topic, NO_VALUE, partition=partition, headers=headers)
+                await sent
         except (BrokerError, KafkaError, TimeoutError, OSError) as error:
             reason = f"the probe cannot be written to {topic}-{partition}: {error or type(error).__name__}"
             probe.not_sent(number, self._clock.now(), reason)
-            await self._disconnect()  # an idempotent producer may be of no use after an error
-
-    async def _connected(self) -> AIOKafkaProducer:
-        if self._producer is None:
-            async with self._starting:
-                if self._producer is None:
-                    self._producer = await started_producer(self._connection.aiokafka())
-        return self._producer
-
-    async def _disconnect(self) -> None:
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await stop_producer(producer)
+            await self._producer.reset()

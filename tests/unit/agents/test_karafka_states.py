@@ -15,6 +15,7 @@ from light_scheduler.agents import karafka_states
 from light_scheduler.agents.karafka_states import KarafkaStates
 from light_scheduler.clock import SettableClock
 from light_scheduler.connection import Connection, KafkaSecurity, Secret
+from light_scheduler.kafka import lasting_producer
 from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.settings import load_settings
@@ -47,11 +48,15 @@ class Producer:
         self.hangs = False
         self.is_stopped = False
 
-    async def send_and_wait(self, topic: str, _value: bytes, _key: bytes, *, partition: int, headers: Any) -> None:
+    async def send(
+        self, topic: str, _value: bytes, *, key: bytes, partition: int, headers: Any
+    ) -> asyncio.Future[None]:
         assert headers == [("zlib", b"true")]
-        if self.hangs:
-            await asyncio.Event().wait()
-        self.sent.append((topic, partition))
+        sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not self.hangs:
+            self.sent.append((topic, partition))
+            sent.set_result(None)
+        return sent
 
     async def flush(self) -> None:
         pass
@@ -69,7 +74,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Producer, Any]]:
         found.append((Producer(), options))
         return found[-1][0]
 
-    monkeypatch.setattr(karafka_states, "started_producer", start)
+    monkeypatch.setattr(lasting_producer, "started_producer", start)
     return found
 
 

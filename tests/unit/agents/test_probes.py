@@ -11,10 +11,10 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
-from light_scheduler.agents import probes
 from light_scheduler.agents.probes import Probes
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerUnreachable
+from light_scheduler.kafka import lasting_producer
 from light_scheduler.lanes.probe import TIMEOUT_MS, LaneProbe
 from light_scheduler.wire.probe import PROBE
 from light_scheduler.wire.signatures import require_signed_for
@@ -44,10 +44,16 @@ class Producer:
         self.error = error
         self.is_stopped = False
 
-    async def send_and_wait(self, topic: str, value: bytes, *, partition: int, headers: Any) -> None:
+    async def send(
+        self, topic: str, value: bytes, *, key: bytes | None, partition: int, headers: Any
+    ) -> asyncio.Future[None]:
+        sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.error is not None:
-            raise self.error
-        self.sent.append((topic, value, partition, headers))
+            sent.set_exception(self.error)
+        else:
+            self.sent.append((topic, value, partition, headers))
+            sent.set_result(None)
+        return sent
 
     async def flush(self) -> None:
         pass
@@ -99,7 +105,7 @@ def test_a_lane_that_closes_is_not_probed() -> None:
 async def test_a_probe_is_one_signed_record_for_its_partition() -> None:
     lane, producer = Lane(3), Producer()
     worker = service([lane], SettableClock(AT))
-    worker._producer = producer
+    worker._producer._producer = producer
     await worker._probe(lane, SECRET)  # type: ignore[arg-type]
     ((topic, value, partition, headers),) = producer.sent
     assert (topic, value, partition, [name for name, _ in headers]) == ("commands", b"", 3, [PROBE])
@@ -114,13 +120,13 @@ async def test_a_probe_that_cannot_be_written_is_a_failure_and_the_next_one_has_
 ) -> None:
     lane, producer = Lane(0), Producer(error)
     worker = service([lane], SettableClock(AT))
-    worker._producer = producer
+    worker._producer._producer = producer
     await worker._probe(lane, SECRET)  # type: ignore[arg-type]
     assert lane.probe.status is not None
     assert lane.probe.status.failures == 1
     assert "cannot be written to commands-0" in (lane.probe.status.reason or "")
     assert producer.is_stopped
-    assert worker._producer is None
+    assert worker._producer._producer is None
 
 
 async def test_probes_of_several_partitions_share_a_connection_and_fail_together_without_one() -> None:
@@ -131,7 +137,7 @@ async def test_probes_of_several_partitions_share_a_connection_and_fail_together
         begun.append(options)
         raise BrokerUnreachable("127.0.0.1:9092")
 
-    with patch.object(probes, "started_producer", start):
+    with patch.object(lasting_producer, "started_producer", start):
         await asyncio.gather(*(worker._probe(lane, SECRET) for lane in lanes))  # type: ignore[arg-type]
     assert [lane.probe.status.failures for lane in lanes if lane.probe.status] == [1, 1]
 
@@ -139,7 +145,7 @@ async def test_probes_of_several_partitions_share_a_connection_and_fail_together
 async def test_a_probe_that_is_not_back_is_a_failure_long_before_the_next_one() -> None:
     lane, clock, producer = Lane(0), SettableClock(AT), Producer()
     worker = service([lane], clock, interval=3_600_000)
-    worker._producer = producer
+    worker._producer._producer = producer
     await worker._look_once()
     assert len(producer.sent) == 1
     for failures, ms in ((0, TIMEOUT_MS - 1), (1, 1), (1, TIMEOUT_MS)):

@@ -24,7 +24,7 @@ from light_scheduler.kafka.connection import broker_errors
 from light_scheduler.kafka.lasting_producer import LastingProducer
 from light_scheduler.kafka.log_reader import Span, opened_log
 from light_scheduler.lanes.lane import Lane
-from light_scheduler.lanes.lane_state import LaneState
+from light_scheduler.model.lane_state import LaneState
 from light_scheduler.tables.ahead import ahead
 from light_scheduler.tables.table import ScheduleTable
 from light_scheduler.wire.forecast import Interval, forecast_key, forecast_value, parse_forecast

@@ -15,7 +15,7 @@ from light_scheduler.connection import Address
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.lasting_producer import LastingProducer
 from light_scheduler.lanes.lane import Lane
-from light_scheduler.lanes.lane_state import LaneState
+from light_scheduler.model.lane_state import LaneState
 from light_scheduler.model.topics import karafka_states_topic
 from light_scheduler.tables.days import days_of
 from light_scheduler.wire.dialects.karafka_state import (

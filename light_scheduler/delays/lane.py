@@ -31,15 +31,14 @@ from light_scheduler.engine.delays import due_head, due_of
 from light_scheduler.errors import BrokerError, CycleTimeout, InputInDoubt, LaneError
 from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import Command
-from light_scheduler.kafka.refusals import RecordsRefusedError
+from light_scheduler.kafka.refusals import PASSING_REFUSALS, RecordsRefusedError
 from light_scheduler.kafka.supervision import Supervision
 from light_scheduler.kafka.target_lookup import TargetLookup
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
-from light_scheduler.lanes.lane_state import LaneState
-from light_scheduler.lanes.status import Lateness
-from light_scheduler.lanes.transaction_failures import PASSING_REFUSALS
 from light_scheduler.model import DelayRule, TopicNames
+from light_scheduler.model.lane_state import LaneState
+from light_scheduler.model.lateness import Lateness
 from light_scheduler.wire.delays import position_key
 
 from .batch_size import BatchSize

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from light_scheduler.lanes.status import Lateness
+from light_scheduler.model.lateness import Lateness
 
 
 class DelayLaneStatus(msgspec.Struct, kw_only=True):

@@ -43,6 +43,9 @@ OF_PRODUCER = (
 )
 """Errors of a partition or the client that concern the whole transaction."""
 
+PASSING_REFUSALS = 3
+"""How often a partition that refuses without saying why is given time, before the records are to blame."""
+
 UserRecord = Entry | Result
 """Content of a record for a user's topic: a pending schedule's firing, or a command's answer."""
 

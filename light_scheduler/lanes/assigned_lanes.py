@@ -12,13 +12,13 @@ from aiokafka import TopicPartition
 from light_scheduler.kafka.supervision import CLOSE_TIMEOUT_S
 from light_scheduler.kafka.target_outages import WHOLE_TOPIC, Outage, Outages
 from light_scheduler.model import EventType
+from light_scheduler.model.lane_state import LaneState
 from light_scheduler.model.place import Place
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.standby import Standby
 from light_scheduler.tables.status import StandbyStatus
 
 from .lane import Lane
-from .lane_state import LaneState
 from .status import LaneStatus, TargetStatus
 from .tenant_firings import TenantFirings
 from .topic_totals import TopicTotals

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from light_scheduler.model import EventType, Outcome
+from light_scheduler.model.lateness import Lateness
 
 from .cycle import Cycle
-from .status import Lateness
 from .topic_totals import TopicTotals
 
 

@@ -47,6 +47,7 @@ from light_scheduler.kafka.fencing import Fencing
 from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.supervision import FIRST_RETRY_S, Supervision
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
+from light_scheduler.model.lane_state import LaneState
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.changelog import PartitionLogs, is_untouched, nothing_counts
@@ -60,8 +61,8 @@ from .failing_work_search import WorkFailedError
 from .incoming import Incoming
 from .input_position import InputPosition
 from .intake import Intake
-from .lane_state import NOT_YET_USED, RULES_UNREAD, LaneState
 from .readable import Readable
+from .status import NOT_YET_USED, RULES_UNREAD
 
 TENANTS_RETRY_S = 0.5
 """How often a lane that waits for the rules of tenants checks whether it has to close."""

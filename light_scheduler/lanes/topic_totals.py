@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from light_scheduler.model import Outcome
-
-from .status import Lateness
+from light_scheduler.model.lateness import Lateness
 
 
 @dataclass

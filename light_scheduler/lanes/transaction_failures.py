@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError,
 
 from light_scheduler.errors import CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
 from light_scheduler.kafka.coordinator import KnownLog
-from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
+from light_scheduler.kafka.refusals import PASSING_REFUSALS, RecordsRefusedError, TargetsStalledError
 from light_scheduler.model.place import Place
 from light_scheduler.tables import DueScan
 from light_scheduler.tables.due_scan import Waits
@@ -27,9 +27,6 @@ from .markers import Markers
 from .refused_record_search import RefusedRecordSearch
 from .stable_ends import stable_ends
 from .unresponsive_partitions import Neighbours
-
-PASSING_REFUSALS = 3
-"""How often a partition that refuses without saying why is given time, before the records are to blame."""
 
 BREAKS_OF_CONNECTIONS = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, OSError)
 

@@ -8,13 +8,13 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from light_scheduler.delays import DelayLaneStatus
-from light_scheduler.lanes.status import RUNNING
+from light_scheduler.model.lane_state import LaneState
 
 from .cluster import Delays
 from .families import Counters, Gauges, LaneFamilies
 
 _GAUGES: Gauges[DelayLaneStatus] = (
-    ("delay_running", "1 if the rule works on the partition.", lambda lane: lane.state == RUNNING),
+    ("delay_running", "1 if the rule works on the partition.", lambda lane: lane.state == LaneState.RUNNING),
     ("delay_waiting", "1 if records are due and cannot be forwarded.", lambda lane: lane.waiting),
     ("delay_lag", "Offsets that wait in the source, due or not.", lambda lane: lane.lag),
     ("delay_position", "Offset of the next record to forward.", lambda lane: lane.position),

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.samples import BucketSpan, NativeHistogram
 
-from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, NATIVE_FROM_MS, NATIVE_SCHEMA, Lateness
+from light_scheduler.model.lateness import LATENESS_BOUNDS_MS, NATIVE_FROM_MS, NATIVE_SCHEMA, Lateness
 
 PREFIX = "light_scheduler_"
 _BOUNDS = [*(str(bound / 1_000) for bound in LATENESS_BOUNDS_MS), "+Inf"]

@@ -11,8 +11,9 @@ from itertools import accumulate
 import msgspec
 
 from light_scheduler.clock import Clock
-from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, LaneStatus
+from light_scheduler.lanes.status import LaneStatus
 from light_scheduler.model import Outcome
+from light_scheduler.model.lateness import LATENESS_BOUNDS_MS
 
 SLOT_MS = 30_000
 """A slot begins at a multiple of this, on all workers."""

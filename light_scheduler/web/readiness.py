@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from light_scheduler.lanes.lane_state import TOLD_TO_ALL
-from light_scheduler.lanes.status import RESTORING, RUNNING
+from light_scheduler.lanes.status import TOLD_TO_ALL
+from light_scheduler.model.lane_state import LaneState
 
 from .cluster import Access, Lanes, Peers
 
@@ -29,9 +29,9 @@ def why_not_ready(lanes: Lanes, peers: Peers, topics: frozenset[str], access: Ac
         lane = lanes_by_id.get((topic, partition))
         if lane is None:
             reasons.append(f"{topic}[{partition}] has no lane yet")
-        elif lane.state != RUNNING:
+        elif lane.state != LaneState.RUNNING:
             why = f": {lane.reason}" if lane.reason in TOLD_TO_ALL else ""
-            if lane.state == RESTORING and lane.restore is not None:
+            if lane.state == LaneState.RESTORING and lane.restore is not None:
                 why = f": {lane.restore}"
             reasons.append(f"{topic}[{partition}] is {lane.state}{why}")
     return reasons

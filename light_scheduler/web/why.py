@@ -17,8 +17,9 @@ from msgspec import UNSET, UnsetType
 
 from light_scheduler.engine import FiringRules, shares_under
 from light_scheduler.engine.why import Facts, Outage, Standing, Stopped
-from light_scheduler.lanes.status import RUNNING, LaneStatus, TargetStatus
+from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.model import Entry, HistoryEvent
+from light_scheduler.model.lane_state import LaneState
 from light_scheduler.tables.views import MAX_LIMIT, Lane
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.fields import parse_id, parse_tenant
@@ -169,7 +170,7 @@ async def own_standing(lanes: Lanes, tenant: str, id: str) -> OwnStanding:
         stopped=[
             Stopped(topic, partition, f"{each.state}: {each.reason}" if each.reason else each.state)
             for (topic, partition), each in status.items()
-            if each.state != RUNNING
+            if each.state != LaneState.RUNNING
         ],
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from light_scheduler.lanes.lane import Lane
-from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.model import Headers
+from light_scheduler.model.lane_state import LaneState
 from light_scheduler.model.probe import PROBE_ID, PROBE_TENANT, ProbeMark
 from light_scheduler.wire.probe import NO_VALUE, probe_headers
 

@@ -15,8 +15,8 @@ from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.fetching import Command
 from light_scheduler.kafka.refusals import RecordsRefusedError
 from light_scheduler.kafka.topic_facts import TargetTopic
-from light_scheduler.lanes.lane_state import LaneState
 from light_scheduler.model import DelayRule, TopicNames
+from light_scheduler.model.lane_state import LaneState
 
 from .known_topics import KnownTopics
 from .producing import FakeProducer, Sent

@@ -21,7 +21,7 @@ from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import BrokerError
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.topic_admin import create_topic, create_topics
-from light_scheduler.lanes.lane_state import LaneState
+from light_scheduler.model.lane_state import LaneState
 from light_scheduler.settings import Settings
 
 from .proxy import Proxies

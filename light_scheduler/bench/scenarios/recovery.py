@@ -30,7 +30,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import SchedulerError
 from light_scheduler.host.ports import free_port
-from light_scheduler.lanes.status import RUNNING
+from light_scheduler.model.lane_state import LaneState
 from light_scheduler.web.worker_documents import InfoDocument
 
 _PATIENCE_S = 60.0
@@ -124,7 +124,7 @@ def fail_over(application: BenchApplication, other: WorkerProcess, progress: Pro
     progress.phase("failing over")
     application.worker.kill()
     begun = time.monotonic()
-    _await(other, lambda seen: sum(lane.state == RUNNING for lane in seen.lanes) == partitions)
+    _await(other, lambda seen: sum(lane.state == LaneState.RUNNING for lane in seen.lanes) == partitions)
     return time.monotonic() - begun
 
 
@@ -134,7 +134,7 @@ def is_warm(document: InfoDocument, partitions: int) -> bool:
     return (
         bool(copies)
         and len(lanes) + len(copies) == partitions
-        and all(lane.state == RUNNING for lane in lanes)
+        and all(lane.state == LaneState.RUNNING for lane in lanes)
         and all(copy.lag == 0 for copy in copies)
     )
 

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from light_scheduler.lanes.status import LATENESS_BOUNDS_MS
 from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.model import Outcome
+from light_scheduler.model.lateness import LATENESS_BOUNDS_MS
 from light_scheduler.web.cluster import Lanes
 
 MISSED_AFTER_MS = 1_000

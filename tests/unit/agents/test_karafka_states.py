@@ -17,7 +17,7 @@ from light_scheduler.clock import SettableClock
 from light_scheduler.connection import Connection, KafkaSecurity, Secret
 from light_scheduler.kafka import lasting_producer
 from light_scheduler.kafka.topic_facts import TargetTopic
-from light_scheduler.lanes.lane_state import LaneState
+from light_scheduler.model.lane_state import LaneState
 from light_scheduler.settings import load_settings
 
 AT = 1_767_225_600_000

@@ -14,10 +14,9 @@ from support.delay_lanes import RULE, Broker, Outage, refusal, run
 
 from light_scheduler.delays.lane import BLOCKED_WAIT_S
 from light_scheduler.errors import CycleTimeout
-from light_scheduler.kafka.refusals import RecordsRefusedError
+from light_scheduler.kafka.refusals import PASSING_REFUSALS, RecordsRefusedError
 from light_scheduler.kafka.target_outages import WHOLE_TOPIC
 from light_scheduler.kafka.targets import TargetTopic
-from light_scheduler.lanes.transaction_failures import PASSING_REFUSALS
 
 
 async def test_a_lane_that_failed_fences_nobody_until_its_partition_is_its_own_again() -> None:

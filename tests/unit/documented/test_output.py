@@ -20,7 +20,7 @@ from light_scheduler.doctor.kafka_checks import check_rights
 from light_scheduler.doctor.worker_checks import check_targets
 from light_scheduler.kafka.missing_rights import MissingRight
 from light_scheduler.kafka.rights import Right
-from light_scheduler.lanes.status import Lateness
+from light_scheduler.model.lateness import Lateness
 from light_scheduler.model.tenant_rules import TenantRules
 from light_scheduler.settings import load_settings
 from light_scheduler.web.change_page import ChangePage

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from light_scheduler.delays import DelayLaneStatus
-from light_scheduler.lanes.status import Lateness
+from light_scheduler.model.lateness import Lateness
 
 RULES = "/api/v1/delays"
 NOW = 1_800_000_000_000

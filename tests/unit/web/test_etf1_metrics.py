@@ -10,9 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.web_cluster.cluster import with_topics
 from support.web_cluster.schedules import TOPIC
 
-from light_scheduler.lanes.status import Lateness
 from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.model import Outcome
+from light_scheduler.model.lateness import Lateness
 
 TYPES = ("planned_schedule", "deleted_schedule", "invalid_schedule", "triggered_schedule", "missed_schedule", "other")
 

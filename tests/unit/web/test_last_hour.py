@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, LaneStatus, Lateness
+from light_scheduler.lanes.status import LaneStatus
+from light_scheduler.model.lateness import LATENESS_BOUNDS_MS, Lateness
 from light_scheduler.web.last_hour import HOUR_MS, SLOT_MS, LastHour, together
 
 AT = 1_800_000_000_000

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, Lateness, ProbeStatus
+from light_scheduler.lanes.status import ProbeStatus
+from light_scheduler.model.lateness import LATENESS_BOUNDS_MS, Lateness
 from light_scheduler.tables.status import RestoreStatus, StandbyStatus
 from light_scheduler.web import slices, tenant_metrics
 from light_scheduler.web.operations import OPERATIONS

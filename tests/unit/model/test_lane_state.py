@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from light_scheduler.errors import IllegalTransition
-from light_scheduler.lanes.lane_state import LaneState
+from light_scheduler.model.lane_state import LaneState
 
 LEGAL = {
     ("created", "fenced"),

@@ -1,4 +1,4 @@
-"""The life of a lane, and which moves it allows.
+"""The life of a lane of schedules, or of a delay rule, and which moves it allows.
 
 created --> fenced --> restoring --> running
               ^            |            |
@@ -11,11 +11,6 @@ from __future__ import annotations
 from enum import StrEnum
 
 from light_scheduler.errors import IllegalTransition
-
-RULES_UNREAD = "the rules of the tenants have not been read yet"
-NOT_YET_USED = "it was added: it is used when its changelog has it too, and earlier moves are over"
-TOLD_TO_ALL = (RULES_UNREAD, NOT_YET_USED)
-"""Reasons why a lane does not run that name nothing of a tenant's."""
 
 
 class LaneState(StrEnum):

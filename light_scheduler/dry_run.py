@@ -1,7 +1,8 @@
 """A dry run: what commands would lead to if they were accepted at one instant and nothing else happened until another.
 
 It is the scheduler in memory (`in_memory`) with commands in the JSON form. Every target topic is taken to exist, with
-any partition, and no consumer completes what it receives.
+any partition, and no consumer completes what it receives. Of tenants' rules, those count that allow or refuse a single
+command, whatever else the tenant has sent or has pending.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import DEFAULT_TENANT, FAILURES, DeadLetter, DeadLetterCause, Firing, Headers, Outcome
+from light_scheduler.model.tenant_rules import NO_TENANTS, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
 from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_result, json_command, parse_firing
 from light_scheduler.wire.json_values import UNREADABLE, check
+
+DAY_MS = 86_400_000
+"""For how long a dry run goes on unless it is told."""
 
 ANY_PARTITION = 10_000
 """Stands for the unknown number of partitions of a target topic."""
@@ -79,16 +84,24 @@ class DryRun:
         settings: Settings | None = None,
         *,
         tenant: str = DEFAULT_TENANT,
+        tenants: TenantBook = NO_TENANTS,
         most_per_cycle: int = MOST,
     ) -> None:
         """Prepare to take commands, one from each line that is not blank. A wrong one is answered like others.
 
-        `tenant` is for lines that name none.
+        `tenant` is for lines that name none. `tenants` have the rules: their targets, default targets and largest
+        payloads count, and so does a deletion. Rates, `max_pending`, distributions and pauses do not.
         """
         settings = settings or Settings()
         source = CommandsTopic(settings.topics.commands, "json")
         settings = replace(settings, commands_topics=(source,), partitions=1, max_pending_per_partition=0)
-        self._scheduler = MemoryScheduler(settings, start, target_partitions=ANY_PARTITION, most=most_per_cycle)
+        self._scheduler = MemoryScheduler(
+            settings,
+            start,
+            target_partitions=ANY_PARTITION,
+            most=most_per_cycle,
+            tenants=_of_single_commands(tenants),
+        )
         self._results = settings.topics.results
         self._defaults = {"command": "schedule", "tenant": tenant}
         self._run = secrets.token_hex(16)
@@ -158,6 +171,22 @@ class DryRun:
         reply = {"reply_topic": self._results, "correlation_id": f"{self._run}:{number}"}
         answered = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in reply.items()}
         self._scheduler.send(key, msgspec.json.encode({**_LINE.decode(command), **answered}), [])
+
+
+def _of_single_commands(book: TenantBook) -> TenantBook:
+    """Return tenants with the rules alone that a single command keeps or breaks. A paused one is as if resumed."""
+    return TenantBook(
+        Tenant(
+            name=tenant.name,
+            rules=TenantRules(
+                targets=tenant.rules.targets,
+                default_target=tenant.rules.default_target,
+                max_payload_bytes=tenant.rules.max_payload_bytes,
+            ),
+            state=TenantState.DELETED if tenant.state is TenantState.DELETED else TenantState.ACTIVE,
+        )
+        for tenant in book.tenants.values()
+    )
 
 
 def key_of(command: bytes) -> bytes | None:

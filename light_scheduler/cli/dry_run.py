@@ -10,7 +10,7 @@ import click
 from rich.table import Table
 
 from light_scheduler.clock import SystemClock
-from light_scheduler.dry_run import Answer, Delivery, DryRun
+from light_scheduler.dry_run import DAY_MS, Answer, Delivery, DryRun
 from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
 
@@ -27,7 +27,7 @@ MOST_KEY_BYTES = 60
 @click.command(
     "dry-run",
     epilog=examples(
-        "dry-run --from-file commands.jsonl --until 2030-02-01T00:00:00Z",
+        "dry-run --from-file commands.jsonl",
         "dry-run --from-file - --from 2030-01-01T00:00:00Z --until 2030-02-01T00:00:00Z --json",
     ),
 )
@@ -47,7 +47,11 @@ MOST_KEY_BYTES = 60
     help="Instant at which all commands arrive. Default: now.",
 )
 @click.option(
-    "--until", type=Instant(), required=True, metavar="INSTANT", help="Show messages that are due up to this instant."
+    "--until",
+    "end",
+    type=Instant(),
+    metavar="INSTANT",
+    help="Show messages that are due up to this instant. Default: a day after --from.",
 )
 @click.option(
     "--limit",
@@ -60,16 +64,18 @@ MOST_KEY_BYTES = 60
 @output_option()
 @settings_options("app_id", "max_payload_bytes", "max_id_bytes", "lookback_minutes", "missed")
 def command(
-    settings: Settings, path: str, start: int | None, until: int, limit: int, tenant: str, output: Output
+    settings: Settings, path: str, start: int | None, end: int | None, limit: int, tenant: str, output: Output
 ) -> None:
     """Show what commands would deliver and when, and which would be refused. Needs neither a broker nor a worker.
 
     Each line is a command in the JSON form that HTTP takes; "command" defaults to "schedule", "tenant" to --tenant.
-    The dry run assumes that every target topic exists, and that no consumer completes a firing.
+    The dry run assumes that every target topic exists, and that no consumer completes a firing. It does not know the
+    rules of tenants.
 
     Exit code 1: a command would be refused, or finds no schedule.
     """
     start = SystemClock().now() if start is None else start
+    until = start + DAY_MS if end is None else end
     if until < start:
         raise click.BadParameter(f"is before --from, {format_instant(start)}", param_hint="--until")
     run = DryRun(_lines(path), start, settings, tenant=tenant)

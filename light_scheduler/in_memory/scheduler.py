@@ -8,7 +8,9 @@ from light_scheduler.clock import SettableClock
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.lanes.context import CycleContext
 from light_scheduler.lanes.pace import MOST
+from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import Headers
+from light_scheduler.model.tenant_rules import NO_TENANTS, TenantBook
 from light_scheduler.settings import Settings
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.wire import dialect_named, partition_for
@@ -22,7 +24,8 @@ class MemoryScheduler:
 
     What is sent or due is carried out by `settle`, and by `rounds` as the clock moves. Target topics have
     `target_partitions`, if they are not named in `topics`; default: as many as the application's own. A cycle holds
-    `most` commands, and as many firings.
+    `most` commands, and as many firings. `tenants` have no rates, no `max_pending`, and are not paused: nothing waits
+    here but for its time.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class MemoryScheduler:
         topics: Mapping[str, int] | None = None,
         target_partitions: int | None = None,
         most: int = MOST,
+        tenants: TenantBook = NO_TENANTS,
     ) -> None:
         self.clock = SettableClock(now)
         self.names = names = settings.topics
@@ -56,10 +60,11 @@ class MemoryScheduler:
         self.rules = rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
         self.dialect = dialect = dialect_named(source.dialect)
         shared = dialect, names, limits, rules, self.broker
-        self._partitions = [
-            MemoryPartition(CycleContext(source.name, number, *shared), self.broker, most)
-            for number in range(settings.partitions)
-        ]
+        tenancy = FixedTenancy(tenants)
+        contexts = (
+            CycleContext(source.name, number, *shared, tenants=tenancy) for number in range(settings.partitions)
+        )
+        self._partitions = [MemoryPartition(context, self.broker, most) for context in contexts]
 
     @property
     def next_due(self) -> int | None:

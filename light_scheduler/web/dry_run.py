@@ -10,8 +10,9 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.clock import Clock
-from light_scheduler.dry_run import Delivery, DryRun
+from light_scheduler.dry_run import DAY_MS, Delivery, DryRun
 from light_scheduler.settings import Settings
+from light_scheduler.tenants import TenantStore
 from light_scheduler.wire.instants import parse_instant, parse_lower_bound
 
 from .dry_run_document import DryRunDocument
@@ -32,8 +33,6 @@ MOST_BYTES = 4 << 20
 
 MOST_PER_CYCLE = 10
 """Commands, or firings, for which the loop is held up at one go."""
-
-DAY_MS = 86_400_000
 
 
 class DryRunParameters(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,10 +57,11 @@ class DryRunParameters(msgspec.Struct, frozen=True, kw_only=True):
 class DryRunHandlers:
     """One method per operation."""
 
-    def __init__(self, clock: Clock, work: SlicedTurns, settings: Settings) -> None:
+    def __init__(self, clock: Clock, work: SlicedTurns, settings: Settings, tenants: TenantStore) -> None:
         self._clock = clock
         self._work = work
         self._settings = settings
+        self._tenants = tenants
 
     async def dry_run(self, request: web.Request) -> web.Response:
         parameters = read_parameters(DryRunParameters, request.query)
@@ -92,7 +92,7 @@ class DryRunHandlers:
 
     async def _ran(self, lines: list[bytes], start: int, until: int, limit: int) -> DryRunDocument:
         """Return what it came to. In the lanes' loop, in slices: a thread would hold the interpreter's lock longer."""
-        run = DryRun(lines, start, self._settings, most_per_cycle=MOST_PER_CYCLE)
+        run = DryRun(lines, start, self._settings, tenants=self._tenants.book, most_per_cycle=MOST_PER_CYCLE)
         found: list[Delivery] = []
         size, complete = 0, True
         async with LoopTime(MOST_TIME_S) as time:

@@ -120,7 +120,7 @@ class Handlers:
             UpcomingHandlers(worker.lanes, self._cluster, counts, worker.clock),
             UpcomingGroupsHandlers(worker.lanes, self._partitions, self._cluster, counts, worker.clock),
             PreviewHandlers(worker.clock, self._work),
-            DryRunHandlers(worker.clock, self._work, worker.settings),
+            DryRunHandlers(worker.clock, self._work, worker.settings, worker.tenants),
             DelayHandlers(worker.delays, worker.peers),
             TenantHandlers(worker.tenants),
             TokenHandlers(worker.access, worker.clock),

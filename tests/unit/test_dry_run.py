@@ -219,6 +219,14 @@ class TestCommandLine:
         assert json.loads(self.invoke(good, "--limit", "2", "--json").stdout)["complete"] is False
         assert json.loads(self.invoke(good, "--limit", "5", "--json").stdout)["complete"] is True
 
+    def test_it_ends_a_day_after_its_start_unless_it_is_told(self, tmp_path: Path) -> None:
+        path = tmp_path / "commands.jsonl"
+        path.write_bytes(line(id="a", trigger={"every": "8h"}))
+        arguments = ["dry-run", "--from-file", str(path), "--from", "2030-01-01T00:00:00Z", "--json"]
+        document = json.loads(CliRunner().invoke(cli, arguments).stdout)
+        assert [each["due"] for each in document["deliveries"]] == [START + hour * HOUR for hour in (8, 16, 24)]
+        assert document["complete"] is True
+
     @pytest.mark.parametrize(
         "arguments", [["--until", "2029-01-01T00:00:00Z"], ["--until", "soon"], ["--limit", "0"]], ids=" ".join
     )

@@ -87,3 +87,52 @@ async def test_a_large_line_is_refused_with_what_to_do(workers: Any) -> None:
     problem = await workers[0].ask("POST", DRY_RUN, 413, lines({"id": "b"}) + b"\n" + padded(LARGE_BYTES))
     assert "Line 2 has 65536 bytes" in problem["detail"]
     assert "light-scheduler dry-run" in problem["detail"]
+
+
+SHOP = {
+    "targets": ["shop-*"],
+    "default_target": "shop-events",
+    "max_payload_bytes": 10,
+    "max_pending": 1,
+    "commands_per_second": 1,
+    "over_rate": "delay",
+    "firings_per_second": 0.001,
+    "distribution": "partition:20000",
+}
+
+
+async def test_rules_that_allow_or_refuse_a_single_command_count(workers: Any) -> None:
+    await workers[0].ask("PUT", "/api/v1/tenants/shop", 201, SHOP)
+    soon = {"tenant": "shop", "trigger": {"after": "1h"}}
+    body = b"\n".join(
+        json.dumps(command).encode()
+        for command in (
+            {**soon, "id": "by default"},
+            {**soon, "id": "allowed", "target": {"topic": "shop-mails"}},
+            {**soon, "id": "elsewhere", "target": {"topic": "mails"}},
+            {**soon, "id": "long", "payload": {"text": "x" * 11}},
+            {**soon, "id": "of another tenant", "tenant": "other", "target": {"topic": "mails"}},
+            {"id": "without a target", "tenant": "other", "trigger": {"after": "1h"}},
+        )
+    )
+    for worker in workers:
+        found = await worker.ask("POST", DRY_RUN, 200, body)
+        assert [(answer["id"], answer["field"]) for answer in found["answers"] if answer["outcome"] == "rejected"] == [
+            ("elsewhere", "target.topic"),
+            ("long", "payload"),
+            ("without a target", "target.topic"),
+        ]
+        assert {delivery["id"]: (delivery["topic"], delivery["at"]) for delivery in found["deliveries"]} == {
+            "by default": ("shop-events", NOW + HOUR),
+            "allowed": ("shop-mails", NOW + HOUR),
+            "of another tenant": ("mails", NOW + HOUR),
+        }
+
+
+async def test_a_paused_tenant_is_shown_as_if_resumed_and_a_deleted_one_is_rejected(workers: Any) -> None:
+    body = lines({"id": "a", "tenant": "shop", "trigger": {"after": "1h"}})
+    await workers[0].ask("POST", "/api/v1/tenants/shop/pause", 200)
+    assert [each["id"] for each in (await workers[1].ask("POST", DRY_RUN, 200, body))["deliveries"]] == ["a"]
+    await workers[0].ask("DELETE", "/api/v1/tenants/shop", 200)
+    found = await workers[1].ask("POST", DRY_RUN, 200, body)
+    assert (found["answers"][0]["reason"], found["deliveries"]) == ("tenant shop was deleted", [])

@@ -7,6 +7,7 @@
     │   ├── TenantRulesError    ... of rules of a tenant: in `model.tenant_rules`
     │   │   └── TenantWasDeleted    ... which has to be resumed first
     │   ├── TokenError          ... of a token of the HTTP API: in `access.tokens`
+    │   │   └── TokenUnusable       ... of which there is none, or which has ended
     │   └── QueryError          ... of a query: in `tables.views`
     ├── FormatError             bytes of ours that cannot be read
     │   ├── FormatTooNew        ... because a newer version wrote them

@@ -28,7 +28,7 @@ from .records import (
     token_record,
     used_record,
 )
-from .tokens import RotationConflict, Token, TokenError, new_token, rotated
+from .tokens import RotationConflict, Token, TokenUnusable, new_token, rotated
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class TokenStore:
     async def rotate(self, id: str, *, keep: int, by: Requester) -> tuple[Token, Secret]:
         """Give a token a new text; the one before is valid for `keep` ms.
 
-        Raises TokenError, BrokerError, and RotationConflict if another rotation came first.
+        Raises TokenUnusable, BrokerError, and RotationConflict if another rotation came first.
         """
         before, now = self._valid(id), self._clock.now()
         token, text = rotated(before, now=now, keep=keep)
@@ -104,7 +104,7 @@ class TokenStore:
         return token, text
 
     async def revoke(self, id: str, *, by: Requester) -> Token:
-        """End a token for good, and return what it was. Raises TokenError, BrokerError."""
+        """End a token for good, and return what it was. Raises TokenUnusable, BrokerError."""
         token, now = self._valid(id), self._clock.now()
 
         def revoke() -> Change:
@@ -126,9 +126,9 @@ class TokenStore:
 
     def _valid(self, id: str) -> Token:
         if id not in self.book.tokens:
-            raise TokenError("id", f"there is no token {id!r}")
+            raise TokenUnusable("id", f"there is no token {id!r}")
         if id in self.book.revoked:
-            raise TokenError("id", f"token {id} was revoked already")
+            raise TokenUnusable("id", f"token {id} was revoked already")
         return self.book.tokens[id]
 
     async def _change(self, make: Callable[[], Change]) -> None:

@@ -40,6 +40,10 @@ class TokenError(FieldError):
     """A token cannot be made, changed or accepted as asked."""
 
 
+class TokenUnusable(TokenError):
+    """There is no token of an id that can be changed: nobody created it, or it has ended."""
+
+
 class RotationConflict(SchedulerError):
     """A token was rotated by two at the same time: only the text of the other one is valid."""
 
@@ -105,9 +109,9 @@ def new_token(
 
 def rotated(token: Token, *, now: int, keep: int) -> tuple[Token, Secret]:
     """Return a token with a new text; the newest one before stays valid for `keep` ms, older ones end. Raises
-    TokenError if the token has expired."""
+    TokenUnusable if the token has expired."""
     if token.is_expired(now):
-        raise TokenError("id", f"token {token.id} has expired: create another one")
+        raise TokenUnusable("id", f"token {token.id} has expired: create another one")
     text, secret = _new_secret(token.id, now)
     before = token.secrets[-1]
     ends_at = now + keep if before.ends_at is None else min(before.ends_at, now + keep)

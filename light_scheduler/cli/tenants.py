@@ -183,10 +183,12 @@ def _set_state(settings: Settings, tenant: str, state: str, output: Output) -> N
 
 
 def _changed(settings: Settings, change: Callable[[TenantStore], Awaitable[Tenant]]) -> Tenant:
-    from light_scheduler.model.tenant_rules import TenantRulesError
+    from light_scheduler.model.tenant_rules import TenantRulesError, TenantWasDeleted
 
     try:
         return _with_store(settings, change)
+    except TenantWasDeleted as error:
+        raise click.ClickException(str(error)) from error
     except TenantRulesError as error:
         raise click.UsageError(str(error)) from error
 

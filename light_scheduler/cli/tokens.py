@@ -138,7 +138,7 @@ def _changed(settings: Settings, change: Callable[[TokenStore], Awaitable[tuple[
 
 def _with_store(settings: Settings, use: Callable[[TokenStore], Awaitable[T]]) -> T:
     from light_scheduler.access.store import opened_store
-    from light_scheduler.access.tokens import TokenError
+    from light_scheduler.access.tokens import TokenError, TokenUnusable
 
     async def used() -> T:
         async with opened_store(settings.connection, settings.topics, SystemClock(), READ_TIMEOUT_S) as store:
@@ -146,6 +146,8 @@ def _with_store(settings: Settings, use: Callable[[TokenStore], Awaitable[T]]) -
 
     try:
         return on_kafka(settings, used)
+    except TokenUnusable as error:
+        raise click.ClickException(str(error)) from error
     except TokenError as error:
         raise click.UsageError(str(error)) from error
 

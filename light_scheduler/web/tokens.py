@@ -12,7 +12,7 @@ from aiohttp import web
 from msgspec import UNSET
 
 from light_scheduler.access import ANYONE, TokenError
-from light_scheduler.access.tokens import RotationConflict
+from light_scheduler.access.tokens import RotationConflict, TokenUnusable
 from light_scheduler.clock import Clock
 from light_scheduler.durations import parse_typed_duration
 from light_scheduler.errors import BrokerError
@@ -88,9 +88,9 @@ def _changer(request: web.Request) -> Requester:
 def _problems() -> Iterator[None]:
     try:
         yield
+    except TokenUnusable as error:
+        raise ProblemError(HTTPStatus.NOT_FOUND, f"{error.reason[0].upper()}{error.reason[1:]}.") from None
     except TokenError as error:
-        if error.field == "id":
-            raise ProblemError(HTTPStatus.NOT_FOUND, f"{error.reason[0].upper()}{error.reason[1:]}.") from None
         raise ProblemError(
             HTTPStatus.BAD_REQUEST, str(error), parameter=error.field, type=ProblemType.INVALID_TOKEN
         ) from None

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from light_scheduler.cli import cli
 from light_scheduler.cli import tenants as tenants_module
 from light_scheduler.model import Requester
-from light_scheduler.model.tenant_rules import Tenant, TenantRules
+from light_scheduler.model.tenant_rules import Tenant, TenantRules, TenantWasDeleted
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +51,22 @@ def test_to_delay_without_a_rate_is_warned_of() -> None:
     assert warning_of("--commands-per-second", "5") == ""
     assert warning_of("--lift", "commands-per-second") == warning
     assert warning_of("--lift", "over-rate") == ""
+
+
+def test_a_pause_of_a_deleted_tenant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> None:
+        raise TenantWasDeleted("tenant", "shop was deleted, and a pause would undo that: resume it first")
+
+    monkeypatch.setattr(tenants_module, "_with_store", refused)
+    ran = CliRunner().invoke(cli, ["tenants", "pause", "shop"])
+    assert ran.exit_code == 1
+    assert ran.stderr == "Error: tenant: shop was deleted, and a pause would undo that: resume it first\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"), [([], "give a rule to set"), (["--weight", "3", "--lift", "weight"], "both")]
+)
+def test_rules_that_cannot_be_told_are_wrong_use(words: list[str], why: str) -> None:
+    ran = CliRunner().invoke(cli, ["tenants", "set", "shop", *words])
+    assert ran.exit_code == 2
+    assert why in ran.stderr

@@ -19,7 +19,7 @@ from light_scheduler.devkit.worker_process import worker_environment
 pytestmark = pytest.mark.integration
 
 PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()", "tenants"]
-SCHEDULES = "/api/v1/tenants/shop/schedules"
+TENANTS = "/api/v1/tenants"
 
 
 async def changed(application: Application, *words: str) -> Any:
@@ -33,15 +33,15 @@ async def changed(application: Application, *words: str) -> Any:
     tenant = json.loads(answer.stdout)
 
     async def is_known() -> bool:
-        listed = await application.workers[-1].get("/api/v1/tenants")
+        listed = await application.workers[-1].get(TENANTS)
         return tenant in listed["tenants"]
 
     await eventually(is_known, every=0.05, what="the change on the worker")
     return tenant
 
 
-async def put(application: Application, id: str, **body: Any) -> tuple[int, Any]:
-    url = f"{application.workers[-1].url}{SCHEDULES}/{id}"
+async def put(application: Application, id: str, tenant: str = "shop", **body: Any) -> tuple[int, Any]:
+    url = f"{application.workers[-1].url}{TENANTS}/{tenant}/schedules/{id}"
     async with aiohttp.ClientSession() as session, session.put(url, json=body) as response:
         return response.status, await response.json(content_type=None)
 
@@ -109,6 +109,20 @@ async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_delete
         return sorted(str(event.id) for event in events) if len(events) >= len(expected) else None
 
     assert await eventually(removed, every=0.1, what="the removals in the history") == expected
+
+
+async def test_a_name_that_nobody_has_used_can_be_deleted_over_http_and_its_commands_are_rejected(
+    served: Application,
+) -> None:
+    unused, later = f"{served.workers[-1].url}{TENANTS}/never-used", {"trigger": {"after": "1h"}}
+    async with aiohttp.ClientSession() as session:
+        async with session.delete(unused) as response:
+            assert (response.status, (await response.json())["state"]) == (200, "deleted")
+        status, problem = await put(served, "a", "never-used", **later, target={"topic": served.target})
+        assert (status, problem["result"]["reason"]) == (400, "tenant never-used was deleted")
+        async with session.post(f"{unused}/resume") as response:
+            assert response.status == 200
+    assert (await put(served, "a", "never-used", **later, target={"topic": served.target}))[0] == 201
 
 
 async def is_empty(application: Application) -> bool:

@@ -124,3 +124,13 @@ async def test_only_another_quota_of_pending_schedules_starts_what_was_lent_of_i
         )
         since.append(worker.tenants.book.pending_since["shop"] - NOW)
     assert since == [1_000, 1_001, 1_001, 2_000, 2_001, 2_001]
+
+
+async def test_any_name_can_be_deleted_until_it_is_resumed(workers: Any) -> None:
+    unused = "/api/v1/tenants/never-used"
+    await workers[0].ask("GET", unused, 404)
+    assert (await workers[0].ask("DELETE", unused, 200))["state"] == "deleted"
+    assert [each["name"] for each in (await workers[1].ask("GET", "/api/v1/tenants", 200))["tenants"]] == ["never-used"]
+    assert workers[1].tenants.book.deleted == {"never-used"}
+    await workers[0].ask("POST", f"{unused}/resume", 200)
+    assert workers[1].tenants.book.deleted == frozenset()

@@ -87,8 +87,8 @@ class _Conditions(NamedTuple):
 def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = None) -> Turn:
     """Decide on a schedule that wakes at an instant; `refusal` says why its target refuses the message.
 
-    Firings are taken in the order in which they may be delivered, so a refused firing stays the next one. A firing past
-    its time to live expires, whatever else holds.
+    Firings are taken in the order in which they may be delivered, so a refused firing stays the next one. A firing that
+    would still be delivered expires once its time to live is over, whatever else holds.
     """
     schedule, progress = entry.schedule, entry.progress
     if refusal is None and is_plain_turn(schedule, progress, now, rules):
@@ -199,13 +199,13 @@ def _deliver_again(entry: Entry, overdue: Awaited, conditions: _Conditions) -> T
     again = Entry(schedule, replace(named, attempt=attempt))
     others = tuple(each for each in progress.awaited if each is not overdue)
     given_up = run_ended(schedule, replace(progress, awaited=others, refusals=0, retry_at=None), overdue.until)
-    if (expired := why_expired(schedule, overdue.due, now)) is not None:
-        return _turn(again, given_up, EventType.EXPIRED, expired)
     waits = acknowledgement_of(schedule)
     if waits is None or overdue.attempt >= waits.max_attempts:
         last = Entry(schedule, replace(named, attempt=overdue.attempt))
         reason = f"not completed after {overdue.attempt} attempt{'s' if overdue.attempt > 1 else ''}"
         return _turn(last, given_up, EventType.DEAD_LETTERED, reason, DeadLetterCause.UNACKNOWLEDGED)
+    if (expired := why_expired(schedule, overdue.due, now)) is not None:
+        return _turn(again, given_up, EventType.EXPIRED, expired)
     if refusal is not None:
         if (retry := set_aside(entry, overdue.until, now, rules)) is not None:
             return _turn(again, retry, EventType.RETRIED, refusal)

@@ -72,12 +72,12 @@ def unfinished(entry: Entry, now: int) -> str:
 
 def _after_time_out(entry: Entry, awaited: Awaited, now: int) -> str:
     schedule = entry.schedule
-    looked_at = max(awaited.until, entry.progress.retry_at or 0, now)
-    if why_expired(schedule, awaited.due, looked_at) is not None:
-        return f"expires: {time_to_live(schedule, awaited.due, now)}"
     waits = acknowledgement_of(schedule)
     if waits is None or awaited.attempt >= waits.max_attempts:
         return "becomes a dead letter"
+    looked_at = max(awaited.until, entry.progress.retry_at or 0, now)
+    if why_expired(schedule, awaited.due, looked_at) is not None:
+        return f"expires: {time_to_live(schedule, awaited.due, now)}"
     return f"is delivered again, as attempt {awaited.attempt + 1}"
 
 

@@ -342,6 +342,26 @@ def test_a_firing_that_expires_before_it_comes_again_is_given_up_without_a_dead_
     assert life.entry is None
 
 
+@pytest.mark.parametrize("timing", [Once(M + HOUR), FixedRate(HOUR), FixedDelay(HOUR)])
+def test_a_firing_whose_attempts_are_used_up_becomes_a_dead_letter_whatever_its_time_to_live(timing: Timing) -> None:
+    life = Life()
+    life.schedule(timing, timeout=MINUTE, max_attempts=2, ttl=90 * SECOND)
+    life.run(M + HOUR + 2 * MINUTE)
+    assert life.events[:4] == ["scheduled", "fired", "fired", "dead_lettered"]
+    assert life.dead == [("unacknowledged", M + HOUR)]
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_failed_firing_past_its_time_to_live_is_a_dead_letter_only_if_it_was_its_last_attempt(attempts: int) -> None:
+    life = Life()
+    life.schedule(Once(M + HOUR), timeout=HOUR, max_attempts=attempts, ttl=SECOND)
+    life.tick(M + HOUR)
+    life.complete(M + HOUR, M + HOUR + MINUTE, succeeded=False)
+    life.tick(M + HOUR + MINUTE)
+    assert life.events[-1] == ("dead_lettered" if attempts == 1 else "expired")
+    assert life.entry is None
+
+
 @pytest.mark.parametrize(
     ("overlap", "dues", "events"),
     [

@@ -62,6 +62,7 @@ TIMES: st.SearchStrategy[Headers] = st.sampled_from(
         [("every", "5m"), ("ack-timeout", "12m"), ("overlap", "queue"), ("max-attempts", 2)],
         [("every", "5m"), ("ack-timeout", "12m"), ("overlap", "skip")],
         [("at", M + HOUR), ("ttl", "1s")],
+        [("at", M + HOUR), ("ack-timeout", "5m"), ("max-attempts", 2), ("ttl", "6m")],
         [("at", M + 30 * MINUTE), ("target-topic", "missing")],
         [("at", "soon")],
         [("at", M - HOUR), ("on-past", "reject")],
@@ -123,6 +124,23 @@ def test_an_audit_finds_nothing_wrong_with_a_firing_that_is_refused_after_missed
     told = [decode_history(record.value or b"").event for record in ledger.of(ledger.names.history)]
     assert told[:4] == [EventType.SCHEDULED, EventType.SKIPPED, EventType.RETRIED, EventType.DEAD_LETTERED]
     assert not explained(judged(ledger, end=M + HOUR + MINUTE))
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_an_audit_expects_the_dead_letter_of_a_firing_that_was_never_completed_whatever_its_time_to_live(
+    attempts: int,
+) -> None:
+    ledger = Ledger()
+    ledger.send("a", M, ("at", M + HOUR), ("ack-timeout", "1m"), ("max-attempts", attempts), ("ttl", "1s"))
+    ledger.run_until(M + 2 * HOUR)
+    told = [decode_history(record.value or b"").event for record in ledger.of(ledger.names.history)]
+    last = EventType.DEAD_LETTERED if attempts == 1 else EventType.EXPIRED
+    assert told == [EventType.SCHEDULED, EventType.FIRED, last]
+    assert not explained(judged(ledger, end=M + 2 * HOUR))
+    for letter in ledger.of(ledger.names.dead_letters):
+        ledger.remove(letter)
+    missing = [("a", "missing", M + HOUR)] if attempts == 1 else []
+    assert faults(judged(ledger, end=M + 2 * HOUR)) == missing
 
 
 # -- what is planted is found ------------------------------------------------------------------------------------------

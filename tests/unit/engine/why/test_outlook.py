@@ -156,8 +156,7 @@ PENDING: dict[str, tuple[Facts, str, int | None, str]] = {
         "awaiting",
         None,
         "Firing 1, attempt 1, was delivered at 2026-01-01T00:00:00.005Z, and waits for its completion until "
-        f"{ONE} (in 59m). If it is not completed by then, it expires: its time to live ended at "
-        "2026-01-01T00:00:01.000Z.",
+        f"{ONE} (in 59m). If it is not completed by then, it becomes a dead letter.",
     ),
     "waits for its completion for no longer than its time to live": (
         facts(AFTER, pending(DELIVERED, **ACKNOWLEDGED, ttl=HOUR)),
@@ -280,6 +279,13 @@ PAUSED: dict[str, tuple[Facts, str]] = {
         ),
         f"it fires next at {ONE} (in 50m). {DELIVERED_ONCE} it expires: its time to live ended at "
         "2026-01-01T00:05:00.000Z.",
+    ),
+    "the last time-out is over, and so is the time to live": (
+        facts(
+            TEN_MINUTES,
+            pending(IN_AN_HOUR | TIMED_OUT, **EVERY_HOUR, acknowledgement=Acknowledgement(MINUTE, 1), ttl=5 * MINUTE),
+        ),
+        f"it fires next at {ONE} (in 50m). {DELIVERED_ONCE} it becomes a dead letter.",
     ),
     "a firing is queued, and the one before is completed": (
         facts(

@@ -125,11 +125,24 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
         entry = Entry(schedule, progress)
     if current is None:
         return Decision(Outcome.SCHEDULED, entry, EventType.SCHEDULED, entry)
+    reason = _replaced(current.progress)
     if entry is not None:
-        return Decision(Outcome.UPDATED, entry, EventType.UPDATED, entry)
+        return Decision(Outcome.UPDATED, entry, EventType.UPDATED, entry, reason)
     subject = Entry(schedule, progress)
-    reason = "all its times are before the last firing of the schedule that it replaces"
-    return Decision(Outcome.UPDATED, None, EventType.UPDATED, subject, reason, finished=reason)
+    finished = "all its times are before the last firing of the schedule that it replaces"
+    reason = finished if reason is None else f"{reason}; {finished}"
+    return Decision(Outcome.UPDATED, None, EventType.UPDATED, subject, reason, finished)
+
+
+def _replaced(progress: Progress) -> str | None:
+    """Say which firings of the old definition are given up; None: none that waits for its completion."""
+    if not progress.awaited:
+        return None
+    return f"replaced: {_given_up(progress.awaited)}"
+
+
+def _given_up(awaited: Iterable[Awaited]) -> str:
+    return f"gives up what was delivered and not completed, which was due at {_dues(awaited)}"
 
 
 def _begins_before_the_last_firing(trigger: Trigger, planned: int, current: Entry) -> TypeGuard[FixedRate | Cron]:
@@ -323,7 +336,7 @@ def _rescheduled(current: Entry, progress: Progress, following: int | None, trig
     again = () if following is None else _delivered_again(current)
     given_up = [each for each in current.progress.awaited if each.until < NEVER and each not in again]
     if given_up and isinstance(trigger, Backoff):
-        told.append(f"gives up what was delivered and not completed, which was due at {_dues(given_up)}")
+        told.append(_given_up(given_up))
     return f"{RESCHEDULED}: {'; '.join(told)}" if told else RESCHEDULED
 
 

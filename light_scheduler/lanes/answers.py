@@ -95,7 +95,8 @@ class Answers:
     ) -> bool:
         targets = self._context.targets
         if (aim := self._aims.get(number)) is not None and (warning := targets[aim].refusal):
-            result = msgspec.structs.replace(result, reason=f"{warning}: nothing can be delivered there")
+            reason = "; ".join(filter(None, (f"{warning}: nothing can be delivered there", result.reason)))
+            result = msgspec.structs.replace(result, reason=reason)
         topic = targets[reply_to.topic]
         is_refused = topic.refusal is not None or (topic.is_compacted and key is None)
         if is_refused or (refusals and origin_key(result) in refusals):

@@ -177,6 +177,17 @@ async def test_bulk_commands_reach_every_partition(scheduler: InMemoryScheduler)
     assert scheduler.delivered == []
 
 
+async def test_the_answer_to_a_replacement_says_what_it_gives_up_besides_that_its_target_is_missing() -> None:
+    scheduler = InMemoryScheduler(now=START, topics={"here": 1})
+    await scheduler.schedule("a", topic="here", ack_timeout="1h")
+    await scheduler.advance(seconds=1)
+    due = scheduler.history[-1].due
+    result = await scheduler.schedule("a", topic="there", after="1s")
+    given_up = f"replaced: gives up what was delivered and not completed, which was due at {due}"
+    assert result.reason == f"topic there does not exist: nothing can be delivered there; {given_up}"
+    assert (scheduler.history[-1].event, scheduler.history[-1].reason) == (EventType.UPDATED, given_up)
+
+
 async def test_only_the_topics_that_are_named_exist() -> None:
     scheduler = InMemoryScheduler(now=START, topics={"here": 1}, settings=Settings(delivery_retries=0))
     result = await scheduler.schedule("a", topic="there", after="1s")

@@ -63,10 +63,10 @@ def _updated(event: HistoryEvent, before: Sequence[HistoryEvent]) -> str:
     reason = event.reason or ""
     if reason.startswith("rescheduled"):
         return f"Rescheduled{by(event)}, as version {event.version}: {_moved_due(event, before)}{reason[11:]}."
-    if reason:
+    if reason and not reason.startswith("replaced"):
         return f"{reason[0].upper()}{reason[1:]}{_asked(event)}."
     updated = f"Updated{by(event)} to version {event.version}, for topic {event.target_topic}"
-    return f"{updated}: {_moved_due(event, before)}."
+    return f"{updated}: {_moved_due(event, before)}{reason[8:]}."
 
 
 def _asked(event: HistoryEvent) -> str:

@@ -163,6 +163,20 @@ def test_a_cancel_says_what_it_came_too_late_for() -> None:
     )
 
 
+def test_a_replacement_says_which_firings_it_gives_up() -> None:
+    awaited = (Awaited(AT, 1, 2, AT + HOUR, AT + 5), Awaited(AT + 9, 2, 1, AT + HOUR, AT + 9))
+    delivered = msgspec.structs.replace(PENDING, progress=msgspec.structs.replace(PENDING.progress, awaited=awaited))
+    decision = decided(schedule(), delivered)
+    assert (decision.outcome, decision.event) == (Outcome.UPDATED, EventType.UPDATED)
+    assert decision.reason == (
+        f"replaced: gives up what was delivered and not completed, which was due at {AT}, {AT + 9}"
+    )
+
+
+def test_a_replacement_of_what_waits_for_no_completion_has_no_reason() -> None:
+    assert decided(schedule(), PENDING).reason is None
+
+
 def test_cancel_of_an_unknown_id_is_not_found_and_no_event() -> None:
     decision = decided(cancel(recorded_at=AT))
     assert (decision.outcome, decision.entry, decision.event, decision.subject) == (

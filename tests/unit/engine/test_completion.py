@@ -3,9 +3,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, Life
+from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, SOURCE, Life
 
-from light_scheduler.model import Backoff, Cron, EventType, FixedDelay, FixedRate, Once, Outcome, Timing
+from light_scheduler.model import (
+    Backoff,
+    CompleteCommand,
+    Cron,
+    EventType,
+    FixedDelay,
+    FixedRate,
+    Once,
+    Outcome,
+    Timing,
+)
 
 M = MIDNIGHT
 KINDS: list[Timing] = [
@@ -45,6 +55,18 @@ def test_a_late_answer_to_an_older_attempt_changes_nothing(timing: Timing, succe
         assert life.complete(M + HOUR, M + HOUR + 3 * MINUTE, older, succeeded=succeeded) is Outcome.CONFLICT
     assert life.complete(M + HOUR, M + HOUR + 3 * MINUTE, 4, succeeded=succeeded) is Outcome.CONFLICT
     assert life.complete(M + HOUR, M + HOUR + 3 * MINUTE, 3, succeeded=succeeded) is Outcome.COMPLETED
+
+
+def test_a_completion_that_expects_its_version_is_none_of_a_replacement_that_has_the_same_firing_id() -> None:
+    life = delivered(Once(M + HOUR))
+    life.schedule(Once(M + HOUR), M + HOUR + 1, timeout=MINUTE)
+    life.tick(M + HOUR + 1)
+    at = M + HOUR + 2
+    named = CompleteCommand(
+        **SOURCE, firing_due=M + HOUR, attempt=1, succeeded=True, recorded_at=at, expected_version=1
+    )
+    assert life.send(named, at).outcome is Outcome.CONFLICT
+    assert life.complete(M + HOUR, M + HOUR + 3) is Outcome.COMPLETED
 
 
 @pytest.mark.parametrize("timing", KINDS)

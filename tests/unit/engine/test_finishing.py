@@ -118,6 +118,16 @@ def test_a_replacement_whose_one_time_to_be_made_up_for_is_past_its_end_ends_for
     assert (life.entry, life.finished, decision.reason) == (None, why, why)
 
 
+def test_a_replacement_that_ends_at_once_says_which_firings_it_gives_up_and_why_it_ends() -> None:
+    life = Life()
+    life.schedule(Cron("*/5 * * * *"), timeout=HOUR)
+    life.run(M + 5 * MINUTE)
+    decision = life.schedule(Cron("2 0 * * *"), M + 6 * MINUTE, recorded_at=M + MINUTE, end=M + 4 * MINUTE)
+    given_up = f"replaced: gives up what was delivered and not completed, which was due at {M + 5 * MINUTE}"
+    why = "all its times are before the last firing of the schedule that it replaces"
+    assert (life.entry, life.finished, decision.reason) == (None, why, f"{given_up}; {why}")
+
+
 def test_a_single_firing_is_never_finished() -> None:
     life = Life()
     life.schedule(Once(M + HOUR))

@@ -23,6 +23,10 @@ SENTENCES = {
         [ACCEPTED, event("updated", DUE, version=2, due=DUE + HOUR)],
         f"Updated to version 2, for topic out: due {MIDNIGHT} -> {ONE}.",
     ),
+    "replaced while a firing of it was not completed": (
+        [ACCEPTED, event("updated", DUE, version=2, due=DUE + HOUR, reason="replaced: gives up what was delivered")],
+        f"Updated to version 2, for topic out: due {MIDNIGHT} -> {ONE}: gives up what was delivered.",
+    ),
     "replaced, due as before": (
         [ACCEPTED, event("updated", DUE, version=2, by="shop", address="")],
         f"Updated by shop to version 2, for topic out: still due {MIDNIGHT}.",

@@ -6,10 +6,10 @@ The same functions run in the worker, in test doubles, in dry runs and in audits
 from .bulk import check_bulk, concerns, decide_bulk, event_of, result_of
 from .command_rates import CommandRates
 from .commands import decide
-from .decision import Decision
+from .decision import Decision, Skipped
 from .distribution import distributed
 from .fairness import FairQueue
-from .firing import Skipped, Turn, is_plain_turn, take_turn
+from .firing import Turn, is_plain_turn, take_turn
 from .firing_rates import FiringRates
 from .firing_rules import FiringRules
 from .limits import Limits

@@ -37,7 +37,8 @@ from .limits import Limits
 from .overlap import MOST_AWAITED
 from .progress import is_exhausted, planned_for, standing
 from .recurrence import is_planned, next_of, within
-from .timing import begin
+from .superseded import left_undelivered
+from .timing import begin, recorded_at_of
 
 _ALL_DELIVERED = "its new times have been delivered"
 
@@ -126,12 +127,14 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
     if current is None:
         return Decision(Outcome.SCHEDULED, entry, EventType.SCHEDULED, entry)
     reason = _replaced(current.progress)
+    after = progress if entry is None else entry.progress
+    skipped = left_undelivered(current, after, recorded_at_of(command, now), "replaced")
     if entry is not None:
-        return Decision(Outcome.UPDATED, entry, EventType.UPDATED, entry, reason)
+        return Decision(Outcome.UPDATED, entry, EventType.UPDATED, entry, reason, skipped=skipped)
     subject = Entry(schedule, progress)
     finished = "all its times are before the last firing of the schedule that it replaces"
     reason = finished if reason is None else f"{reason}; {finished}"
-    return Decision(Outcome.UPDATED, None, EventType.UPDATED, subject, reason, finished)
+    return Decision(Outcome.UPDATED, None, EventType.UPDATED, subject, reason, finished, skipped)
 
 
 def _replaced(progress: Progress) -> str | None:
@@ -259,10 +262,11 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
         progress = planned_for(schedule, progress, following, taken + 1)
     entry = standing(schedule, progress)
     reason = _rescheduled(current, progress, following, trigger)
+    skipped = left_undelivered(current, progress, recorded_at_of(command, now), "rescheduled")
     if entry is not None:
-        return Decision(Outcome.RESCHEDULED, entry, EventType.UPDATED, entry, reason)
+        return Decision(Outcome.RESCHEDULED, entry, EventType.UPDATED, entry, reason, skipped=skipped)
     subject = Entry(schedule, progress)
-    return Decision(Outcome.RESCHEDULED, None, EventType.UPDATED, subject, reason, finished=_ALL_DELIVERED)
+    return Decision(Outcome.RESCHEDULED, None, EventType.UPDATED, subject, reason, _ALL_DELIVERED, skipped)
 
 
 def _latest_delivered(current: Entry) -> int:

@@ -26,6 +26,7 @@ from light_scheduler.model import (
 )
 
 from .completion import acknowledgement_of, next_again, timeout_end
+from .decision import Skipped
 from .expiry import why_expired
 from .firing_rules import FiringRules
 from .misfire import catch_up
@@ -43,14 +44,6 @@ from .progress import (
 from .refused_firings import set_aside
 
 replace = msgspec.structs.replace
-
-
-class Skipped(msgspec.Struct, frozen=True, gc=False):
-    """Firings of a schedule that are not delivered: how many, and the first one as its progress names it."""
-
-    progress: Progress
-    count: int
-    reason: str
 
 
 class Turn(msgspec.Struct, frozen=True, gc=False):

@@ -60,6 +60,11 @@ def catch_up(schedule: Schedule, progress: Progress, now: int) -> CaughtUp:
     return _first_on_time_or_latest(schedule, progress, passed, now)
 
 
+def times_until(schedule: Schedule, planned: int, until: int) -> int:
+    """Return how many firings of a fixed rate or a cron are planned from one of them until an instant."""
+    return 0 if planned > until else 1 + _last_until(schedule, planned, until).skipped
+
+
 def _first_on_time_or_latest(schedule: Schedule, progress: Progress, passed: _Passed, now: int) -> CaughtUp:
     step = 0
     while step < MOST_STEPS and (following := _after(schedule, progress, planned_at(progress))).due <= now:

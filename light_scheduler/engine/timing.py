@@ -51,7 +51,7 @@ def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
     Raises InvalidCommand for what the command's own `on_past` refuses, for a delay that ends after the year 9999, and
     for a series that never fires.
     """
-    recorded_at = min(command.recorded_at, now) if command.recorded_at > 0 else now
+    recorded_at = recorded_at_of(command, now)
     timing = command.timing
     if isinstance(timing, Once):
         if command.on_past is not None:
@@ -76,6 +76,11 @@ def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
     if planned is None:
         raise _never_fires(trigger, bounds)
     return Begun(trigger, planned)
+
+
+def recorded_at_of(command: ScheduleCommand | RescheduleCommand, now: int) -> int:
+    """Return when a command was recorded, as far as its timestamp can be trusted: not after it is carried out."""
+    return min(command.recorded_at, now) if command.recorded_at > 0 else now
 
 
 def _never_fires(trigger: Series, bounds: Bounds) -> InvalidCommand:

@@ -16,6 +16,9 @@ def record_decision(transaction: Transaction, name: bytes, current: Entry | None
         transaction.store(name, decision.entry)
     else:
         transaction.advance(name, decision.entry)
+    if current is not None and (skipped := decision.skipped) is not None:
+        subject = Entry(current.schedule, skipped.progress)
+        transaction.history.record(EventType.SKIPPED, name, subject, skipped.reason, skipped.count)
     if decision.subject is not None:
         reason = None if decision.reason == decision.finished else decision.reason  # one line says it
         transaction.history.record(decision.event, name, decision.subject, reason)

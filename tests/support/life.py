@@ -129,6 +129,9 @@ class Life:
     def send(self, command: Command, at: int) -> Decision:
         decision = decide(command, self.entry, at, LIMITS)
         if decision.event is not None:
+            if decision.skipped is not None and self.entry is not None:
+                skipped = Entry(self.entry.schedule, decision.skipped.progress)
+                self._tell(EventType.SKIPPED, skipped, decision.skipped.count)
             self.entry = decision.entry
             if decision.subject is not None:
                 self._tell(decision.event, decision.subject)

@@ -71,7 +71,7 @@ def _queued(event: HistoryEvent, before: Sequence[HistoryEvent]) -> str | None:
 
 def _missed_too(event: HistoryEvent, before: Sequence[HistoryEvent]) -> str | None:
     skipped = _last(before, EventType.SKIPPED)
-    if skipped is None or skipped.at != event.at or skipped.due is None:
+    if skipped is None or (skipped.at, skipped.version) != (event.at, event.version) or skipped.due is None:
         return None
     return f"the firings since {format_instant(skipped.due)} were not delivered in time either, and {UNKNOWN}"
 

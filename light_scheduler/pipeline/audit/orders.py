@@ -234,11 +234,10 @@ class Orders:
             return
         if decision.event is None or decision.subject is None:
             return
-        line = Line(decision.event, decision.subject)
+        line, *rest = _lines_of_decision(decision, state.entry)
         if line.is_told_by(event):
-            following = (Line(EventType.FINISHED, decision.subject),) if decision.finished is not None else ()
             since = min(asked.recorded_at, event.at)
-            yield after._replace(entry=decision.entry, since=since, following=following), line
+            yield after._replace(entry=decision.entry, since=since, following=tuple(rest)), line
 
     @staticmethod
     def by_removal(state: State, event: HistoryEvent) -> Iterator[Way]:
@@ -284,6 +283,18 @@ def _decided(command: Command, entry: Entry | None, now: int) -> Decision:
     if entry is None or not concerns(BulkPart(command, command.partition, command.offset), entry):
         return Decision(Outcome.NOT_FOUND, entry)
     return decide_bulk(command, entry, now, NO_LIMITS)
+
+
+def _lines_of_decision(decision: Decision, entry: Entry | None) -> list[Line]:
+    """Return what history tells of a decision on a schedule that stood as `entry` says; at least its event."""
+    lines = []
+    if decision.skipped is not None and entry is not None:
+        lines.append(Line(EventType.SKIPPED, Entry(entry.schedule, decision.skipped.progress), decision.skipped.count))
+    if decision.event is not None and decision.subject is not None:
+        lines.append(Line(decision.event, decision.subject))
+        if decision.finished is not None:
+            lines.append(Line(EventType.FINISHED, decision.subject))
+    return lines
 
 
 def lines_of(turn: Turn, entry: Entry, since: int) -> list[Line]:

@@ -148,6 +148,13 @@ def coalesced_rate(log: Log) -> None:
     log.fire(source, 5_100, at=6_050, sequence=2)
 
 
+def sent_again_after_times_that_nobody_delivered(log: Log) -> None:
+    first = log.schedule({"every": 100, "misfire": "all"})
+    log.fire(first, 100)
+    second = log.schedule({"every": 100, "max-firings": 1}, "updated", at=550, version=2)
+    log.fire(second, 650, version=2)
+
+
 def cron(log: Log) -> None:
     source = log.schedule({"cron": "*/2 * * * * *", "cron-dialect": "spring", "max-firings": 2}, at=1)
     log.fire(source, 2_000)
@@ -191,6 +198,7 @@ KEPT = [
     triggered_twice_and_rescheduled,
     fixed_rate,
     coalesced_rate,
+    sent_again_after_times_that_nobody_delivered,
     cron,
     fixed_delay,
     backoff,

@@ -23,7 +23,7 @@ from light_scheduler.pipeline.audit.faults import FaultKind
 from light_scheduler.pipeline.audit.gathering import imported_lane
 from light_scheduler.pipeline.audit.verdict import Verdict
 from light_scheduler.pipeline.import_decisions import adopted
-from light_scheduler.wire import decode_history, partition_for
+from light_scheduler.wire import decode_history, encode_history, partition_for
 
 from .conftest import Verdicts, evidence, judged, order_of
 
@@ -141,6 +141,49 @@ def test_an_audit_expects_the_dead_letter_of_a_firing_that_was_never_completed_w
         ledger.remove(letter)
     missing = [("a", "missing", M + HOUR)] if attempts == 1 else []
     assert faults(judged(ledger, end=M + 2 * HOUR)) == missing
+
+
+# -- what a new definition leaves undelivered --------------------------------------------------------------------------
+
+
+def superseded() -> Ledger:
+    """A series whose workers were down from 00:35 to 01:20, and that was sent again at 01:15."""
+    ledger = Ledger()
+    ledger.send("a", M, ("every", "10m"))
+    ledger.run_until(M + 35 * MINUTE)
+    ledger.send("a", M + HOUR + 15 * MINUTE, ("every", "10m"))
+    ledger.run(M + HOUR + 20 * MINUTE)
+    ledger.run_until(M + 2 * HOUR)
+    return ledger
+
+
+def test_an_audit_takes_firings_that_were_skipped_since_their_series_was_sent_again_for_what_they_are() -> None:
+    ledger = superseded()
+    line = decode_history(told(ledger, "a", EventType.SKIPPED).value)
+    assert (line.due, line.count, line.version) == (M + 40 * MINUTE, 4, 1)
+    assert not explained(judged(ledger, end=M + 2 * HOUR))
+
+
+def test_an_audit_finds_that_skipped_firings_are_not_told_of() -> None:
+    ledger = superseded()
+    ledger.remove(told(ledger, "a", EventType.SKIPPED))
+    assert faults(judged(ledger, end=M + 2 * HOUR)) != []
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_an_audit_finds_that_another_number_of_firings_was_skipped(count: int) -> None:
+    ledger = superseded()
+    record = told(ledger, "a", EventType.SKIPPED)
+    other = structs.replace(decode_history(record.value), count=count)
+    ledger.change(record, replace(record, value=encode_history(other)))
+    assert faults(judged(ledger, end=M + 2 * HOUR)) != []
+
+
+def test_an_audit_finds_firings_that_are_told_to_be_skipped_and_were_not() -> None:
+    ledger = superseded()
+    record = told(ledger, "a", EventType.SKIPPED)
+    ledger.append(record.topic, record.partition, record.timestamp, record.key, record.value, record.headers)
+    assert faults(judged(ledger, end=M + 2 * HOUR)) != []
 
 
 # -- what is planted is found ------------------------------------------------------------------------------------------

@@ -130,6 +130,13 @@ SENTENCES = {
         "Firing 2, attempt 1, was delivered to out, 1h late: the firings since 2025-12-31T23:00:00.000Z were not "
         f"delivered in time either, and {UNKNOWN}.",
     ),
+    "late, and not like those of the definition before": (
+        [
+            event("skipped", DUE + HOUR, due=DUE - HOUR, count=2, reason="replaced"),
+            event("fired", DUE + HOUR, version=2),
+        ],
+        f"Firing 1, attempt 1, was delivered to out, 1h late: {UNKNOWN}.",
+    ),
     "completed": ([event("completed", DUE)], "Firing 1, attempt 1, was reported as completed."),
     "failed": (
         [event("completed", DUE, reason="failure", by="shop", address="")],
@@ -142,6 +149,10 @@ SENTENCES = {
     "skipped": (
         [event("skipped", DUE, count=3, reason="missed, and not delivered because of misfire policy skip")],
         f"3 firings were skipped, from {MIDNIGHT} on: missed, and not delivered because of misfire policy skip.",
+    ),
+    "skipped, since its series was replaced": (
+        [event("skipped", DUE, count=2, reason=f"not delivered before a command of {ONE} replaced the schedule")],
+        f"2 firings were skipped, from {MIDNIGHT} on: not delivered before a command of {ONE} replaced the schedule.",
     ),
     "one skipped": (
         [event("skipped", DUE, count=UNSET, reason="the firing before it is not completed")],

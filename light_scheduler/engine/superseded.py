@@ -1,0 +1,73 @@
+"""Which firings of a series are not delivered because a command replaces or reschedules it. Instants are UTC epoch ms.
+
+A new definition begins after its command was recorded. A firing that was due until then and was not delivered, because
+no worker ran or its target refused it, belongs to the old definition, and the history counts it as skipped.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from light_scheduler.model import NO_BOUNDS, Backoff, Entry, FixedDelay, FixedRate, Once, Progress, Schedule
+from light_scheduler.wire import format_instant
+
+from .decision import Skipped
+from .misfire import times_until
+from .progress import planned_at, planned_for
+from .recurrence import is_planned, next_planned
+
+
+def left_undelivered(current: Entry, after: Progress, recorded_at: int, done: str) -> Skipped | None:
+    """Return the firings that a series owed until a command was recorded, and that it does not deliver any more.
+
+    `after` is its progress with the new definition, `done` what the command has done to it. What fires once, and a
+    backoff series, owe nothing: their firing, or their work, gets other times.
+    """
+    schedule, progress = current.schedule, current.progress
+    if isinstance(schedule.trigger, Once | Backoff):
+        return None
+    dues = [due for due in progress.triggered if due not in after.triggered]
+    if progress.queued is not None and after.queued is None and progress.queued <= recorded_at:
+        dues.append(progress.queued)
+    count = len(dues)
+    if planned := _planned_until(schedule, progress, recorded_at):
+        first = progress
+        if _has(schedule, planned_at(progress), planned_at(after), recorded_at):  # the new definition delivers that one
+            planned -= 1
+            if planned_at(after) == planned_at(progress):
+                following = next_planned(schedule, planned_at(progress), progress.attempt)
+                first = planned_for(schedule, progress, following, progress.due + 1)
+        if planned > 0:
+            dues.append(first.due)
+            count += planned
+    if not dues:
+        return None
+    paused = ", which was paused" if progress.paused else ""
+    reason = f"not delivered before a command of {format_instant(recorded_at)} {done} the schedule{paused}"
+    return Skipped(replace(progress, due=min(dues), planned=None), count, reason)
+
+
+def _planned_until(schedule: Schedule, progress: Progress, until: int) -> int:
+    """Return how many firings were planned from the next one until an instant, if nothing had delivered them."""
+    planned, bounds = planned_at(progress), schedule.bounds or NO_BOUNDS
+    if planned > until or isinstance(schedule.trigger, FixedDelay):
+        return int(planned <= until)  # a fixed delay has one firing waiting
+    count = times_until(schedule, planned, until)
+    if bounds.max_firings is None:
+        return count
+    # Those that its misfire policy would have left out do not count for its maximum.
+    missed = 0
+    if bounds.misfire != "all":
+        missed = times_until(schedule, planned, until - bounds.window - bounds.misfire_grace - 1)
+    waiting = len(progress.triggered) + (progress.queued is not None)
+    return missed + min(count - missed, bounds.max_firings - waiting - progress.sequence + 1)
+
+
+def _has(schedule: Schedule, first: int, instant: int, until: int) -> bool:
+    """Return whether an instant is one of those at which a series was planned from its next firing until another."""
+    if not first <= instant <= until:
+        return False
+    trigger = schedule.trigger
+    if isinstance(trigger, FixedRate):
+        return (instant - first) % trigger.interval == 0
+    return instant == first or is_planned(trigger, instant)

@@ -1,6 +1,6 @@
-"""HTTP: look at schedules from any worker for the whole cluster, and at the worker itself.
+"""HTTP API: reads and changes schedules of the whole cluster from any worker, and shows the worker itself.
 
-`attach` serves it from the worker's HTTP server; `cluster` says what it needs of the worker.
+`attach` serves it from the worker's HTTP server; `cluster` declares what it needs from the worker.
 """
 
 from typing import TYPE_CHECKING

@@ -30,16 +30,16 @@ class Server(Protocol):
 
     @property
     def application(self) -> web.Application:
-        """What it serves."""
+        """The aiohttp application that the server serves."""
         ...
 
     def listen_with(self, new_site: Callable[[web.AppRunner, str, int], web.BaseSite]) -> None:
-        """Have what `new_site` makes of a runner, a host and a port take connections."""
+        """Accept connections through the site that `new_site(runner, host, port)` returns."""
         ...
 
 
 def attach(server: Server, worker: Worker, shared: Sequence[socket.socket] = ()) -> None:
-    """Serve the API of a worker. To be called before the server starts.
+    """Serve the API of a worker. Call it before the server starts.
 
     `shared` are the listening sockets that the processes of a node share. Raises ConfigurationError if the server's
     certificate cannot be used.

@@ -1,4 +1,4 @@
-"""The HTTP handler of a batch: schedules that come one a line, and whose answers leave one a line."""
+"""The HTTP handler of a batch: one schedule per line in the request, one answer per line in the response."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ from .worker import Worker
 
 MOST_AT_WORK = 100
 MOST_BYTES_AT_WORK = 1 << 20
-"""Lines of one batch that are carried out at a time, and what they come to, unless one line has more."""
+"""Limits on the lines of one batch that are being carried out: their number and total bytes. A single larger line is
+still admitted."""
 
 Work = Coroutine[Any, Any, BatchAnswer]
 Begin = Callable[[Line], Coroutine[Any, Any, Work]]
-"""Reads a line, and returns what is to be done for its answer."""
+"""Reads a line, and returns a coroutine that produces its answer."""
 
 T = TypeVar("T")
 
@@ -82,13 +83,13 @@ class BatchHandlers:
             return response
 
     async def _read(self, request: web.Request, line: Line, lines: LinesOfBatch) -> Submission:
-        """Read a line as if it came alone. A large one waits for its turn. Raises ProblemError."""
+        """Read a line as if it were a request of its own. A large one waits for its turn. Raises ProblemError."""
         if line.text is None:
             raise ProblemError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"A line of a batch has at most {LARGEST_LINE:,} bytes. Send larger schedules one by one.",
             )
-        await request[STILL_ADMITTED]()  # a token may end before the batch does
+        await request[STILL_ADMITTED]()  # the token may expire before the batch ends
         tenant = request.match_info["tenant"]
         with failures_as_problems():
             named, ruled = naming(request, self._worker.access), self._worker.tenants.book.get(tenant)
@@ -113,9 +114,9 @@ class BatchHandlers:
 
 
 class _Answering:
-    """One batch at work: lines are read in their order while there is room, and so are their answers written.
+    """One batch: reads lines and writes answers in order, while there is room.
 
-    A client that does not read its answers is not read from either.
+    If a client does not read its answers, no more of its lines are read.
     """
 
     def __init__(self, request: web.Request, response: web.StreamResponse, begin: Begin) -> None:
@@ -127,7 +128,8 @@ class _Answering:
         self._freed = asyncio.Event()
 
     async def run(self) -> None:
-        """Read all lines and write all answers. Raises an ExceptionGroup with what fails, and ends what is at work."""
+        """Read all lines and write all answers. On failure, cancels the work in progress and raises an
+        ExceptionGroup."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._read(group))
             await self._write()
@@ -160,7 +162,7 @@ class _Answering:
 
 
 async def _unless_refused(request: web.Request, line: Line, doing: Awaitable[T]) -> T | BatchAnswer:
-    """Return what comes of it, or the answer that tells what is wrong with a line, or that it failed."""
+    """Return the result of `doing`. If it fails, return an answer that describes the error."""
     try:
         return await doing
     except (ProblemError, QueryError) as error:

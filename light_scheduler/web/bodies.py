@@ -1,7 +1,8 @@
-"""Bodies of requests: how many bytes of them a worker holds, and for how long it waits for them.
+"""Bodies of requests: how many bytes of them a worker holds, and how long it waits for them.
 
-A body is read before its handler runs, unless that reads it piece by piece. Its bytes are reserved before that, until
-the answer is there, so bodies that never end cost no more than `MOST_BYTES`, or three of the largest if that is more.
+A body is read before its handler runs, unless the handler reads it piece by piece. Its bytes are reserved before
+reading and until the answer exists. So bodies that never end cost at most `MOST_BYTES`, or three of the largest bodies
+if that is more.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from .problems import RETRY_AFTER_S, ProblemError
 from .shares import HOLDER, Shares
 
 MOST_BYTES = 96 << 20
-"""Bodies that a worker holds at a time, half of it for one tenant. It is three of the largest if that is more, so
-that two of them fit of a tenant that is alone, and then one of another."""
+"""Bytes of bodies that a worker holds at a time. One tenant may have half of it. It is raised to three of the largest
+bodies: enough for two of a lone tenant, then one of another."""
 
 TIMEOUT_S = 10.0
 LEAST_BYTES_PER_S = 256 << 10
-"""A body may take ten seconds, and as long as its size takes at this rate."""
+"""Time-out of a body: `TIMEOUT_S`, plus its size at this rate."""
 
 
 STREAM_BYTES = 4 << 20
@@ -32,7 +33,8 @@ STREAM_BYTES = 4 << 20
 
 
 class Bodies:
-    """Its `read` is a middleware. Handlers in `streaming` read by themselves, and hold `STREAM_BYTES` of a body."""
+    """`read` is a middleware. Handlers in `streaming` read the body themselves; `STREAM_BYTES` are reserved for
+    each."""
 
     def __init__(self, largest: int, streaming: Collection[Handler] = ()) -> None:
         self._reserved = Shares(max(MOST_BYTES, 3 * largest))
@@ -40,7 +42,7 @@ class Bodies:
 
     @web.middleware
     async def read(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Read the body, which `request.read()` then returns at once. Raises ProblemError."""
+        """Read the body, so that `request.read()` returns at once. Raises ProblemError."""
         if not request.can_read_body:
             return await handler(request)
         if request.match_info.handler in self._streaming:
@@ -62,7 +64,8 @@ class Bodies:
 
 
 def _most_bytes(request: web.Request) -> int:
-    """Return how many bytes a body can have: what it says, unless that is not the size that it is read as."""
+    """Return the largest size that a body can have: its Content-Length, unless that is missing or the body is
+    compressed."""
     largest = request.client_max_size
     if request.content_length is None or "Content-Encoding" in request.headers:
         return largest
@@ -83,7 +86,7 @@ async def _read(request: web.Request, timeout_s: float) -> None:
 
 @contextmanager
 def unreadable_as_problems() -> Iterator[None]:
-    """Raise what can go wrong with reading a body as ProblemError."""
+    """Convert errors of reading a body to ProblemError."""
     try:
         yield
     except OSError:

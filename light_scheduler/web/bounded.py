@@ -1,4 +1,4 @@
-"""Reading all that an answer needs from this worker's lanes, slice by slice, unless it is more than one request may."""
+"""Reads everything that an answer needs from this worker's lanes, slice by slice, within the limits of one request."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .own_answers import REQUEST_BUDGET, REQUEST_TIME_S, SLICE_BUDGET
 from .slices import LoopTime
 
 MOST_BYTES = 32 << 20
-"""Of the rows that a worker keeps for one answer, in JSON."""
+"""Bytes of JSON rows that a worker keeps for one answer."""
 
 
 class Reader(Protocol):
-    """Reads one lane's table, and keeps rows of it. `size` is what these have in bytes."""
+    """Reads one lane's table and keeps some of its rows. `size` is their bytes."""
 
     @property
     def size(self) -> int: ...
@@ -27,7 +27,7 @@ class Reader(Protocol):
         ...
 
     def read(self, table: ReadableTable, time: LoopTime, budget: int) -> int:
-        """Read a slice, at most the budget or one row, and return what it took of the budget."""
+        """Read a slice: at most `budget`, or one row. Return how much of the budget it used."""
         ...
 
 
@@ -35,8 +35,8 @@ R = TypeVar("R", bound=Reader)
 
 
 async def read_lanes(lanes: Tables, topics: frozenset[str], reader_of: Callable[[Lane], R]) -> list[R] | None:
-    """Return the readers of this worker's running lanes of some topics, each when it is done; None: there is more to
-    read, or to keep, than one request may. A lane that stops meanwhile has none."""
+    """Return the finished reader of each running lane of some topics. None: reading or keeping the rows exceeds the
+    limits of one request. Skips lanes that stop meanwhile."""
     done: list[R] = []
     spent = size = 0
     is_spent = False
@@ -65,7 +65,7 @@ def own_lanes(lanes: Tables, topics: frozenset[str]) -> Mapping[Lane, ReadableTa
 
 
 def too_much(parameter: str, rows: str, advice: str) -> QueryError:
-    """Return the refusal of what needs more rows than one answer may take."""
+    """Return the error for a request that needs more rows than one answer may hold."""
     return QueryError(
         parameter,
         f"more than a worker reads for one answer ({REQUEST_BUDGET} {rows}, {REQUEST_TIME_S} s) or sends "

@@ -1,8 +1,8 @@
-"""Which requests are refused, so that no tenant keeps all connections of a worker busy.
+"""Refuses requests, so that no tenant keeps all connections of a worker busy.
 
-Connections whose requests are at work are counted for the token's tenants. While three quarters of the worker's
-connections suffice for all, nobody is refused. Beyond that, a holder may have no more than are left (`shares`), so
-others find room. The last ones are for connections of which the worker does not know yet whose they are.
+A connection is counted for its token's tenants while its request is in progress. Nothing is refused until three
+quarters of the worker's connections are busy. From then on, a holder may have at most as many connections as are still
+free (`shares`), so that others find room. The last few are reserved for connections whose owner is not known yet.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ MOST_TENANTS = 100
 
 
 class BusyConnections:
-    """Connections of a worker, up to `most`, whose requests are at work for holders of tokens."""
+    """Connections of a worker, up to `most`, with a request in progress, counted by the holder of the token."""
 
     def __init__(self, most: int) -> None:
         self._for_anybody = most * 3 // 4
         self._shares = Shares(max(1, most - max(1, most // 16)))
         self.refused: Counter[str] = Counter()
-        """Requests, by tenant."""
+        """Number of refused requests, by tenant."""
         self.others_refused = 0
 
     @property

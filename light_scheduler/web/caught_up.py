@@ -1,4 +1,5 @@
-"""Waiting until tables have every change that was answered before: a result can be read a moment earlier."""
+"""Waits until tables contain every change that was answered before: a result can be read a moment before the table has
+it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from .cluster import Lanes, Tables
 
 
 async def caught_up(lanes: Lanes) -> Tables:
-    """Wait until the tables have what was committed by now; those that do not get there in time are left out."""
+    """Wait until the tables contain everything committed by now. Leaves out tables that do not catch up in time."""
     late = await lanes.catch_up()
     return _Without(lanes, late) if late else lanes
 

@@ -11,7 +11,7 @@ from light_scheduler.model import HistoryEvent
 
 
 class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
-    """What was changed of tenants, tokens and delay rules, by whom and from where."""
+    """Changes of tenants, tokens and delay rules: what, by whom and from which address."""
 
     changes: Annotated[
         list[HistoryEvent], Meta(description="The newest first; `reason` says what changed from what to what.")

@@ -1,4 +1,4 @@
-"""The HTTP handler of changes: of rules and states of tenants, of tokens, and of delay rules."""
+"""The HTTP handler of changes of tenants (rules and states), tokens and delay rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .text_forms import LOWER_BOUND, TENANT, described
 from .turns import Turns
 
 _OF_NO_ID = history_key("", None)
-"""Ends the key of each record of the history that names no id."""
+"""End of the key of every history record without an id."""
 
 
 class ChangeParameters(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class ChangeParameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeHandlers:
-    """One method per operation. A change of a tenant that is hidden looks as if it were not there."""
+    """One method per operation. Changes of a hidden tenant are left out, as if the tenant did not exist."""
 
     def __init__(self, logs: OpenLog, topic: str, searches: Turns, clock: Clock, cursors: Cursors) -> None:
         self._logs = logs
@@ -81,10 +81,10 @@ class ChangeHandlers:
 
 
 def changes_of(tenant: str | None, identity: Identity) -> Callable[[CommandRecord], HistoryEvent | None]:
-    """Return what finds changes among the records of the history: of all tenants that an identity sees, or of one (not
-    None).
+    """Return a function from a record of the history to its change, or None.
 
-    The empty tenant, which stands for none and for several, is seen by who sees all.
+    It finds changes of one tenant or, with None, of all tenants that the identity sees. Changes with an empty tenant,
+    which stands for none or for several, need an identity that sees all tenants.
     """
 
     def is_seen(changed: str) -> bool:
@@ -104,7 +104,7 @@ def changes_of(tenant: str | None, identity: Identity) -> Callable[[CommandRecor
 
 
 class _Changes:
-    """The partition of the history that has the changes."""
+    """The partition of the history that contains the changes."""
 
     def __init__(self, history: Log) -> None:
         self._history = history

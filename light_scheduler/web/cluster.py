@@ -31,7 +31,8 @@ class Lanes(Tables, Protocol):
     """This worker's partitions."""
 
     async def catch_up(self) -> Set[Lane]:
-        """Wait until tables have what was committed before the call; return those that do not get there in time."""
+        """Wait until the tables contain everything committed before the call. Return the lanes that did not catch up in
+        time."""
         ...
 
     def status(self) -> list[LaneStatus]:
@@ -39,42 +40,42 @@ class Lanes(Tables, Protocol):
         ...
 
     def standbys(self) -> list[StandbyStatus]:
-        """Return how warm the copies are that this worker keeps of other workers' partitions."""
+        """Return how far each standby copy of another worker's partition is behind."""
         ...
 
     def targets(self) -> list[TargetStatus]:
-        """Return the target topics that cannot be written to just now."""
+        """Return the target topics that cannot be written to at the moment."""
         ...
 
     def tenant_firings(self) -> TenantFirings:
-        """Return what this worker has delivered of each tenant."""
+        """Return how many firings this worker has delivered for each tenant."""
         ...
 
     def topic_totals(self) -> Mapping[str, TopicTotals]:
-        """Return what this worker has done of each commands topic."""
+        """Return totals of this worker for each commands topic."""
         ...
 
 
 class Delays(Protocol):
-    """The delay rules, and this worker's part in them."""
+    """The delay rules, and this worker's lanes for them."""
 
     def views(self) -> list[DelayView]:
         """Return all rules, by name."""
         ...
 
     def lanes(self) -> list[DelayLaneStatus]:
-        """Return what this worker's delay lanes are doing."""
+        """Return the state of this worker's delay lanes."""
         ...
 
     async def put(self, rule: DelayRule, *, by: Requester) -> bool:
-        """Add or replace a rule, and tell the history; return whether it is new.
+        """Add or replace a rule, and record it in the history. Return whether the rule is new.
 
         Raises RuleError, RuleFromConfigurationError, BrokerError.
         """
         ...
 
     async def remove(self, name: str, *, by: Requester) -> bool:
-        """Remove a rule, and tell the history; return whether there was one.
+        """Remove a rule, and record it in the history. Return whether the rule existed.
 
         Raises RuleFromConfigurationError, BrokerError.
         """
@@ -82,11 +83,11 @@ class Delays(Protocol):
 
 
 class Access(Protocol):
-    """Who may ask."""
+    """Tokens and their rights."""
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it is known who may ask; nobody is let in before."""
+        """Whether the tokens have been read. Until then, every request is refused."""
         ...
 
     @property
@@ -96,7 +97,7 @@ class Access(Protocol):
 
     @property
     def oidc(self) -> Oidc | None:
-        """Who accepts the tokens of an identity provider, if there is one."""
+        """Verifies tokens of an identity provider; None if there is no provider."""
         ...
 
     @property
@@ -110,11 +111,11 @@ class Access(Protocol):
 
 
 class Peers(Protocol):
-    """Who has which partitions, this worker included."""
+    """Which worker owns which partitions, this one included."""
 
     @property
     def own_url(self) -> str:
-        """This worker's key in `owners`, where other workers reach it."""
+        """This worker's key in `owners`: the URL at which other workers reach it."""
         ...
 
     def owners(self) -> Mapping[str, Mapping[str, list[int]]]:
@@ -123,9 +124,9 @@ class Peers(Protocol):
 
 
 def owner_of_each(peers: Peers, topics: frozenset[str]) -> dict[Lane, str | None]:
-    """Return the owner's url of every partition of these topics; None if nobody has it.
+    """Return the URL of the worker that owns each partition of these topics; None if no worker owns it.
 
-    Partitions are numbered from 0, so a gap, or a topic without any, is a partition that nobody has.
+    Partitions are numbered from 0, so a gap, or a topic without partitions, means a partition without an owner.
     """
     owned = {
         (topic, partition): url

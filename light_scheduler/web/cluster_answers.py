@@ -1,8 +1,8 @@
-"""Answers for the whole cluster: the same request goes to every worker that has partitions, marked as local.
+"""Answers for the whole cluster: the request is forwarded to every worker with partitions, marked as local.
 
-A worker answers a marked request from its own lanes only, so nothing goes round in circles. Each share names the
-partitions that it speaks for. Should any be missing in the end, there is a list of those in place of an answer: one
-with silent gaps would be taken for the truth.
+A worker answers a marked request from its own lanes only, so requests never circulate. Each share names the partitions
+that it covers. If any partition is missing in the end, the answer is an error that names the missing ones: a list with
+silent gaps would pass for complete.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ SHARE_MEDIA_TYPE = "application/vnd.light-scheduler.share+msgpack"
 
 CONNECT_TIMEOUT_S = 1.0
 TOTAL_TIMEOUT_S = 3.0
-"""A worker that is slower than this counts as absent, so that it does not hold up the answer for long."""
+"""A worker that takes longer counts as absent, so that it does not delay the answer."""
 
 GRACE_S = 0.1
-"""How long a schedule that was found waits for workers that have not answered yet: a frozen one delays no reader."""
+"""How long `find` waits for the remaining workers after a match, so that a frozen worker does not delay reads."""
 
 
 class HasLanes(Protocol):
-    """A worker's share of an answer: a msgspec struct that names the lanes it speaks for."""
+    """A worker's share of an answer: a msgspec struct that names the lanes it covers."""
 
     @property
     def lanes(self) -> list[Lane]: ...
@@ -52,7 +52,7 @@ Share = TypeVar("Share", bound=HasLanes)
 class Whole(Generic[Share]):
     """The shares of all lanes: worker -> share, and lane -> the one worker whose share counts for it.
 
-    While a partition moves, two workers may both speak for it.
+    While a partition moves, two workers may both cover it.
     """
 
     shares: dict[str, Share]
@@ -68,7 +68,7 @@ class EncodedPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_local(request: web.Request) -> bool:
-    """Return whether another worker asks, for this one's share."""
+    """Return whether the request comes from another worker, for this worker's share."""
     return request.headers.get(SCOPE_HEADER) == LOCAL_SCOPE
 
 
@@ -95,8 +95,8 @@ class ClusterAnswers:
     async def whole(
         self, own: Coroutine[Any, Any, Share], path: str, kind: type[Share], lane: Lane | None = None
     ) -> Whole[Share]:
-        """Return every worker's share of an answer, or that of a lane's owner. `path` is the request's, with its query
-        string.
+        """Return every worker's share of an answer, or only that of a lane's owner. `path` is the request's, with its
+        query string.
 
         Raises ProblemError naming the partitions that are missing.
         """
@@ -107,8 +107,8 @@ class ClusterAnswers:
     async def known(
         self, own: Coroutine[Any, Any, Share], path: str, kind: type[Share], lane: Lane | None = None
     ) -> tuple[Whole[Share], list[MissingPartition]]:
-        """Return the shares of the workers that answer, and the partitions that none of them speaks for; or of the
-        owner of one lane only."""
+        """Return the shares of the workers that answer, and the partitions that no share covers. With `lane`, asks only
+        its owner."""
         owners = owner_of_each(self._peers, self._topics)
         if lane is not None:
             owners = {lane: owners.get(lane)}
@@ -120,10 +120,10 @@ class ClusterAnswers:
     async def find(
         self, own: Coroutine[Any, Any, OwnMatches], path: str, *, to_change: bool = False
     ) -> ScheduleDetail | None:
-        """Return the schedule that a path names, or None. Several of one id: the one that was accepted last, of those
-        that come within `GRACE_S` of the first; `to_change` one of them, of those of all workers that answer at all.
+        """Return the schedule that a path names, or None. If several partitions have the id, return the one accepted
+        last among the answers that come within `GRACE_S` of the first match. With `to_change`, wait for all workers.
 
-        Raises ProblemError naming the partitions that are missing, if it was not found in the others.
+        Raises ProblemError naming the partitions that are missing, if no other partition has the schedule.
         """
         owners = owner_of_each(self._peers, self._topics)
         async with self._asked(own, path, owners, OwnMatches) as asked:
@@ -146,7 +146,8 @@ class ClusterAnswers:
     async def _asked(
         self, own: Coroutine[Any, Any, Share], path: str, owners: Mapping[Lane, str | None], kind: type[Share]
     ) -> AsyncIterator[dict[str, asyncio.Task[Share | str]]]:
-        """Ask all workers at once: worker -> its share to be, or why there is none. Nothing is left running after."""
+        """Ask all workers at once: worker -> task that returns its share, or the reason why there is none. Leaves no
+        task running."""
         own_url = self._peers.own_url
         urls = sorted({url for url in owners.values() if url is not None and url != own_url})
         asked: dict[str, asyncio.Task[Share | str]] = {own_url: asyncio.create_task(own)}
@@ -159,7 +160,8 @@ class ClusterAnswers:
             await asyncio.gather(*asked.values(), return_exceptions=True)
 
     async def _ask(self, url: str, path: str, kind: type[Share]) -> Share | str:
-        """Return a worker's share, or why there is none. Raises ProblemError (429) if it has too much to do."""
+        """Return a worker's share, or the reason why there is none. Raises ProblemError (429) if the worker is too
+        busy."""
         address = URL(url.rstrip("/") + path, encoded=True)
         timeout = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
         try:
@@ -178,7 +180,7 @@ class ClusterAnswers:
 
 
 def _collected(asked: Mapping[str, asyncio.Task[Share | str]]) -> tuple[dict[str, Share], dict[str, str]]:
-    """Return the shares that came, and why the others did not; both by worker."""
+    """Return the shares that arrived, and the reasons for those that did not; both by worker."""
     shares: dict[str, Share] = {}
     failures: dict[str, str] = {}
     for url, task in asked.items():
@@ -191,9 +193,9 @@ def _collected(asked: Mapping[str, asyncio.Task[Share | str]]) -> tuple[dict[str
 
 
 def merged(pages: list[OwnPage], query: Query) -> EncodedPage:
-    """Return the page that pages of different lanes make together.
+    """Return one page from the pages of different lanes.
 
-    Nothing beyond the place that every one of them has read up to may be shown: another might still have rows before.
+    It ends at the last place that all of them have read up to: beyond it, a lane might still have earlier rows.
     """
     frontier = min((page.reached for page in pages if page.reached is not None), default=None)
     schedules: list[msgspec.Raw] = []
@@ -214,7 +216,7 @@ def merged(pages: list[OwnPage], query: Query) -> EncodedPage:
 
 
 def _total(pages: list[OwnPage]) -> int | None:
-    """Return how many schedules match in all lanes; None: the counts of one do not say."""
+    """Return how many schedules match in all lanes; None if a lane does not know its number."""
     counts = {lane: count for page in pages for lane, count in page.counts}
     if not all(lane in counts for page in pages for lane in page.lanes):
         return None
@@ -228,7 +230,8 @@ def _missing(
     return [
         MissingPartition(topic=topic, partition=partition, worker=url, reason=_why(url, failures))
         for (topic, partition), url in sorted(owners.items())
-        # Without an owner it is missing even if a share speaks for it: how many there are is not known then.
+        # Without an owner it counts as missing even if a share covers it: the number of such partitions is unknown
+        # then.
         if url is None or (topic, partition) not in covered
     ]
 
@@ -253,7 +256,7 @@ def _refuse_gaps(missing: list[MissingPartition]) -> None:
 
 
 def _claims(owners: Mapping[Lane, str | None], shares: Mapping[str, Share]) -> dict[Lane, str]:
-    """Return lane -> the worker whose share counts for it: its owner, if that has it."""
+    """Return lane -> the worker whose share counts for it: the owner, if its share has the lane."""
     claims: dict[Lane, str] = {}
     for url, share in shares.items():
         for lane in share.lanes:
@@ -263,7 +266,7 @@ def _claims(owners: Mapping[Lane, str | None], shares: Mapping[str, Share]) -> d
 
 
 def _claimed(whole: Whole[OwnPage]) -> list[OwnPage]:
-    """Return the pages with each lane in one of them only."""
+    """Return the pages, with each lane in only one of them."""
     return [
         msgspec.structs.replace(
             share,

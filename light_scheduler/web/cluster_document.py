@@ -11,7 +11,7 @@ from .worker_documents import InfoDocument
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
-    """One worker: what it says about itself, or why it says nothing."""
+    """One worker: its `/info`, or why it did not answer."""
 
     url: Annotated[str, Meta(description="Address at which other workers reach it.")]
     partitions: Annotated[
@@ -22,7 +22,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnownedPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition of a commands topic that no worker has: what is due in it waits."""
+    """A partition of a commands topic that no worker owns: its firings wait."""
 
     topic: str
     partition: int
@@ -37,7 +37,7 @@ class ClusterDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdentityDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks, as the worker knows them, and what they ask."""
+    """The identity and role of the request, and the application that answers."""
 
     name: str
     role: Annotated[str, Meta(description="metrics, read, write or admin.")]

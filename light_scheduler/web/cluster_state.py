@@ -1,4 +1,4 @@
-"""The HTTP handler of the whole cluster's state: `/info` of every worker, and who does not answer."""
+"""The HTTP handler of the cluster's state: `/info` of every worker, and which workers do not answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .peer_client import PEER_CLIENT, PeerClient, why_unreachable
 from .worker_documents import InfoDocument
 
 FRESH_S = 1.0
-"""How long an answer is given again: all dashboards of a worker together ask the others once in this time."""
+"""How long an answer is reused: all dashboards of a worker together query the others once in this time."""
 
 
 class ClusterHandlers:
@@ -74,7 +74,7 @@ def _sorted(partitions: Mapping[str, list[int]], topics: frozenset[str]) -> dict
 
 
 async def _info_of(client: PeerClient, url: str) -> tuple[InfoDocument | None, str | None]:
-    """Return what a worker says about itself, or why it says nothing."""
+    """Return a worker's `/info`, or why there is none."""
     timeout = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     try:
         async with client.get(URL(url.rstrip("/") + "/info"), timeout) as response:

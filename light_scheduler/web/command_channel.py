@@ -1,4 +1,4 @@
-"""This worker's own way to the commands topic, for what is asked of it over HTTP."""
+"""This worker's own client of the commands topic, for commands that arrive over HTTP."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from light_scheduler.wire import CommandRecord
 from .shares import HOLDER, Shares
 
 MOST_WAITING = 1_000
-"""Commands that this worker waits for at one time, be it for the scheduler's answer or for the broker's. A tenant may
-have half of them: fewer than there may be connections, so that others get to this limit at all."""
+"""Number of commands in progress: waiting for the scheduler's answer or the broker's acknowledgement. One tenant may
+have half. It is below the number of connections, so that other tenants reach this limit at all."""
 
 REST_AFTER_S = 30.0
-"""How long results are read on after the last one that was waited for: nobody pays for them all day."""
+"""How long results are still read after the last awaited one. An idle worker does not read them."""
 
 CLOSE_TIMEOUT_S = 5.0
-"""How long the end of a worker waits for the broker to acknowledge commands."""
+"""How long a stopping worker waits for the broker to acknowledge commands."""
 
 _RECORD_EXTRA_BYTES = 1 << 20
-"""Room in a request to the broker for what is not the payload."""
+"""Room in a record for everything but the payload."""
 
 log = logging.getLogger(__name__)
 
 
 class TooManyWaitingError(Exception):
-    """Too many commands are being sent, or wait for their answers: no more of this tenant are taken."""
+    """Too many commands of this tenant are being sent or wait for their answers."""
 
 
 class Followed(Protocol):
-    """A topic's committed records as they come; iterated once, without end. `close` it."""
+    """Committed records of a topic as they arrive. Iterate it only once; it does not end. `close` it after use."""
 
     def __aiter__(self) -> AsyncIterator[CommandRecord]: ...
 
@@ -49,18 +49,19 @@ class Sender(Protocol):
     """Sends commands, one after another."""
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
-        """Send a command without waiting for its result. Raises BrokerError: NotAcknowledged if it may still be
-        sent."""
+        """Send a command without waiting for its result. Raises BrokerError; NotAcknowledged if the command may still
+        be sent."""
         ...
 
 
 class Commands(Protocol):
-    """Where commands go, and their answers come from."""
+    """Sends commands and receives their results."""
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
         """Send a command and wait for its result.
 
-        Raises TooManyWaitingError, BrokerError, and ResultTimeout: the command stands.
+        Raises TooManyWaitingError, BrokerError, or ResultTimeout; after ResultTimeout the command may still be carried
+        out.
         """
         ...
 
@@ -72,14 +73,14 @@ class Commands(Protocol):
         ...
 
     def place(self) -> AbstractContextManager[Sender]:
-        """Hold a place among the commands that are sent, for several that belong together: none of them is refused.
+        """Reserve a place for several commands that belong together, so that none of them is refused halfway.
 
-        Raises TooManyWaitingError when it is entered.
+        Entering it raises TooManyWaitingError.
         """
         ...
 
     async def follow(self, topic: str, timeout: float) -> Followed:
-        """Return all that a topic has, and then what comes. Raises BrokerError."""
+        """Return a reader of all records of a topic, from its beginning on. Raises BrokerError."""
         ...
 
     async def close(self) -> None:
@@ -88,7 +89,7 @@ class Commands(Protocol):
 
 
 class CommandChannel:
-    """A channel that connects with the first command. `close` it in the end."""
+    """A channel that connects with the first command. `close` it at the end."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -169,7 +170,7 @@ class CommandChannel:
 
 
 class _PlacedSender:
-    """Sends what a place is held for."""
+    """Sends commands within a reserved place."""
 
     def __init__(self, connected: Callable[[float], Awaitable[Channel]]) -> None:
         self._connected = connected
@@ -180,10 +181,10 @@ class _PlacedSender:
 
 
 def largest_record(settings: Settings) -> int:
-    """Return how many bytes a record may have that a request makes."""
+    """Return the maximum size of a record that a request can produce, bytes."""
     return largest_body(settings) + _RECORD_EXTRA_BYTES
 
 
 def largest_body(settings: Settings) -> int:
-    """Return how many bytes a request may have: the largest payload as base64, and room for the rest."""
+    """Return the maximum size of a request, bytes: the largest payload as base64, and room for the rest."""
     return settings.max_payload_bytes * 4 // 3 + _RECORD_EXTRA_BYTES

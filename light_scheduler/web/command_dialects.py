@@ -1,4 +1,4 @@
-"""Reading single records of the commands topics, such as those of dead letters, as lanes read them."""
+"""Reads single records of the commands topics, such as the sources of dead letters, in the same way as lanes do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCHEMA_TIMEOUT_S = 2.0
 
 
 class CommandDialects:
-    """The dialects of a worker's commands topics, with the schemas that records need."""
+    """The dialects of a worker's commands topics, and the schemas that their records need."""
 
     def __init__(self, settings: Settings) -> None:
         access, effect = settings.registry, "dead letters with unknown schemas are not redriven"
@@ -26,7 +26,8 @@ class CommandDialects:
         return self._dialects[topic]
 
     async def trouble_reading(self, topic: str, record: CommandRecord) -> str | None:
-        """Get the schemas that a record of a topic needs; return why one is not to be had in time, or None."""
+        """Load the schemas that a record of a topic needs. Return None, or the reason why one could not be loaded in
+        time."""
         if self._registry is None:
             return None
         for id in self._dialects[topic].schema_ids(record):
@@ -37,6 +38,6 @@ class CommandDialects:
         return None
 
     async def close(self) -> None:
-        """Ask for no schema any more."""
+        """Stop requesting schemas."""
         if self._registry is not None:
             await self._registry.close()

@@ -24,7 +24,7 @@ from .problems import RETRY_AFTER_S, Extension, ProblemError, ProblemType
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 ABOUT_FIRINGS = ("complete", "extend")
-"""Commands that name a firing, and no version of a schedule."""
+"""Commands that name a firing instead of a version of a schedule."""
 
 KEYS_RETRY_AFTER_S = 60
 
@@ -47,7 +47,7 @@ def etag(version: int) -> str:
 
 
 def sent_response(receipt: Receipt) -> web.Response:
-    """Answer a command whose result nobody waits for."""
+    """Answer a command that was sent without waiting for its result."""
     return web.Response(status=HTTPStatus.ACCEPTED, body=msgspec.json.encode(receipt), content_type=_JSON)
 
 
@@ -86,7 +86,7 @@ def _refused(result: Result) -> ProblemError:
 
 @contextmanager
 def failures_as_problems() -> Iterator[None]:
-    """Raise what can go wrong with a command as ProblemError."""
+    """Convert errors of commands to ProblemError."""
     try:
         yield
     except InvalidCommand as error:

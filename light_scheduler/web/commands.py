@@ -83,7 +83,7 @@ class CommandHandlers:
             return await self._carried_out(parameters, await self._dispatch.placed(request, wanted))
 
     async def _replace(self, request: web.Request, parameters: SendParameters, wanted: Requested) -> web.Response:
-        """Replace a schedule that is there, whichever version it has unless the body says so; 412 if it is not."""
+        """Replace an existing schedule, of any version unless the body names one; 412 if there is none."""
         found = await self._dispatch.existing(request, wanted)
         placed = wanted if wanted.has_key else replace(wanted, place=found.place)
         return await self._of_version(parameters, placed, found.version)
@@ -143,7 +143,8 @@ class CommandHandlers:
     async def _control(
         self, request: web.Request, parameters: SendParameters, body: bytes, given: Mapping[str, str]
     ) -> web.Response:
-        """Carry out a command about a schedule that is there, wherever it is if the request does not name its key."""
+        """Carry out a command about an existing schedule. Unless the request names its key, search for the schedule
+        first."""
         with failures_as_problems():
             timeout_s = parameters.timeout_s
             wanted = await self._bodies.read(body, partial(requested, body, given, naming(request, self._access)))
@@ -161,15 +162,16 @@ class CommandHandlers:
     async def _control_starred(
         self, request: web.Request, parameters: SendParameters, wanted: Requested
     ) -> web.Response:
-        """Carry out a command about a schedule whose id ends in `*`, as another scheduler's may: the command names the
-        schedule's version, so it is not taken for one about several. 400 if there is no such schedule."""
+        """Carry out a command about a schedule whose id ends in `*`, as ids of other schedulers may. The command names
+        the schedule's version, so it is not taken for a bulk command. 400 if there is no such schedule."""
         found = await self._dispatch.named(request, wanted)
         if found is None:
             raise nothing_to_match(wanted) if must_exist(request) else no_selection()
         return await self._of_version(parameters, replace(wanted, place=found.place), found.version)
 
     async def _of_version(self, parameters: SendParameters, placed: Requested, version: int) -> web.Response:
-        """Carry out a placed command for a schedule of a version; unless it names one, whichever that has then."""
+        """Carry out a placed command for a schedule that was found with `version`; if the request names no version, any
+        later one will do."""
         if placed.expected_version is not None:
             return await self._carried_out(parameters, placed)
         if parameters.wait:

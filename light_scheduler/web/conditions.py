@@ -1,4 +1,4 @@
-"""Headers that make a request conditional or repeatable: what cannot keep to one refuses it, and changes nothing."""
+"""Headers that make a request conditional or repeatable. An operation that does not support one refuses it (400)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _OF_METHOD: Mapping[str, Collection[str]] = {
     "DELETE": (IF_MATCH, IF_NONE_MATCH),
     "POST": (IF_MATCH, IF_NONE_MATCH, IDEMPOTENCY_KEY),
 }
-"""The headers without which a request of a method would do something else."""
+"""Headers that change what a request does, by method: ignoring one would do something else."""
 
 
 def kept(taken: Mapping[Handler, Collection[str]]) -> Middleware:
-    """Return a middleware that refuses requests with such a header, unless their handler has `taken` it (400)."""
+    """Return a middleware that refuses requests with such a header (400), unless `taken` lists it for their handler."""
 
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:

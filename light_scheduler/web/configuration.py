@@ -1,4 +1,4 @@
-"""The HTTP handlers of what a worker runs with and on: its settings, and what `doctor` finds there."""
+"""The HTTP handlers of a worker's settings, and of the results of `doctor` where it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .worker import Worker
 from .worker_documents import InfoDocument
 
 FRESH_S = 10.0
-"""How long what the checks found is given again. They ask the broker a dozen questions, and there is one run at a
+"""How long the results of the checks are reused. A run sends the broker about a dozen requests; only one runs at a
 time."""
 
 
@@ -49,7 +49,7 @@ class ConfigurationHandlers:
         return _json(await asyncio.shield(self._run))
 
     async def close(self) -> None:
-        """Let nothing run on; a check that has begun ends by itself, within its time-out, and no other begins."""
+        """Stop the checks. A check that has begun ends by itself within its time-out; no other begins."""
         self._closing.set()
         if self._run is not None:
             self._run.cancel()
@@ -60,7 +60,7 @@ class ConfigurationHandlers:
         return msgspec.json.encode(checks_shown(checks, self._worker.peers.own_url, self._worker.clock.now()))
 
     def _checks(self, info: Mapping[str, Any]) -> list[Check]:
-        """Do the checks. Cancelling a task does not end its thread, which Python waits for when it exits."""
+        """Run the checks. Cancelling a task does not end its thread, and Python waits for threads when it exits."""
         return list(takewhile(lambda _: not self._closing.is_set(), self._worker.examine(info)))
 
 
@@ -80,7 +80,7 @@ def settings_shown(settings: Settings, url: str) -> ConfigurationDocument:
 
 
 def checks_shown(checks: Sequence[Check], url: str, at: int) -> DoctorDocument:
-    """Return what was found at an instant (UTC epoch ms) where the worker at an address runs."""
+    """Return the results of the checks of the worker at `url`, completed at an instant (UTC epoch ms)."""
     return DoctorDocument(
         url=url,
         at=at,

@@ -1,4 +1,4 @@
-"""What the settings of a worker, and what `doctor` finds, look like over HTTP."""
+"""The JSON documents of a worker's settings, and of the results of `doctor`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from light_scheduler.settings import Origin
 
 
 class SettingView(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting as it holds in a worker."""
+    """A setting and its value in a worker."""
 
     name: str
     value: Annotated[
@@ -37,7 +37,7 @@ class ConfigurationDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckView(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found in one check."""
+    """The result of one check."""
 
     name: str
     status: Status
@@ -46,7 +46,7 @@ class CheckView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DoctorDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What `light-scheduler doctor` finds where the worker that answers runs."""
+    """The results of `light-scheduler doctor` where the answering worker runs."""
 
     url: Annotated[str, Meta(description="Address of this worker.")]
     at: Annotated[int, Meta(description="When the checks ended, UTC epoch ms.")]

@@ -1,4 +1,5 @@
-"""A connection of the HTTP server: aiohttp's, with time-outs, and with problem documents for what is not HTTP."""
+"""A connection of the HTTP server: aiohttp's, with time-outs, and with problem documents for requests that are not
+valid HTTP."""
 
 from __future__ import annotations
 
@@ -16,32 +17,33 @@ from .problems import RETRY_AFTER_S, Problem, ProblemError, problem_response
 from .shares import HOLDER, Shares
 
 IDLE_S = 20.0
-"""How long a connection waits for the header of a request to be complete, from its start or the answer before."""
+"""How long a connection waits for a complete request header, from its start or from the answer before."""
 
 LINGER_S = 2.0
-"""How long the rest of a body is read that was refused, for the client to see why."""
+"""How long the rest of a refused body is read, so that the client receives the answer."""
 
 SEND_S = 30.0
 """How long a client may take to read an answer."""
 
 CLOSE_S = 5.0
-"""How long a connection that is closed may take to send what it has left."""
+"""How long a closing connection may take to send its remaining bytes."""
 
 MOST_UNSENT_BYTES = 64 << 20
-"""Answers that clients have not read yet, of all connections."""
+"""Bytes of answers that clients have not read yet, over all connections."""
 
 SMALL_ANSWER_BYTES = 16 << 10
-"""Answers up to this size are sent in any case: health checks, and refusals."""
+"""Answers up to this size (bytes) are always sent: health checks and refusals."""
 
 MOST_LINE_BYTES = 32 << 10
-"""Of a request's first line: a cursor of a search through 1,000 partitions has half of that at most."""
+"""Maximum length of a request's first line, bytes. The cursor of a search through 1,000 partitions takes at most half
+of it."""
 
 MOST_HEADERS = 64
 MOST_HEADER_BYTES = 64 << 10
-"""Of one request, as long as its header is not complete."""
+"""Maximum bytes of a request until its header is complete."""
 
 MOST_PIPELINED_BYTES = 512 << 10
-"""Requests that are sent while another one is answered. Some of it may be the body of that one."""
+"""Maximum bytes that arrive while another request is answered. Some of them may belong to that request's body."""
 
 _SHOWN = 200
 _QUOTED = re.compile(r"(?:^|\s)b?['\"]")
@@ -80,7 +82,7 @@ class Connection(web.RequestHandler):
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has come; aiohttp bounds lines and their number, but not what they come to."""
+        """Parse received bytes, and bound their total: aiohttp only bounds the length and number of header lines."""
         waits_for_request = self._waiter is not None and not self._waiter.done()
         super().data_received(data)
         if self._messages:
@@ -91,12 +93,12 @@ class Connection(web.RequestHandler):
             self.force_close()
 
     def idle_since(self) -> float | None:
-        """Return since when it waits for a request (the loop's time); None: it does not."""
+        """Return since when the connection waits for a request (the loop's time); None if it does not wait."""
         at_work = self._request_in_progress or bool(self._messages)
         return None if at_work or self.transport is None else self._idle_since
 
     def end_if_stuck(self) -> None:
-        """Abort it if it was closed some time ago and cannot get rid of what it has to send."""
+        """Abort the connection if it is closing and has not sent its remaining bytes within `CLOSE_S`."""
         if self._opened is None or not self._opened.is_closing():
             return
         if self._closed_at is None:
@@ -111,7 +113,8 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what aiohttp could not parse with a problem document; it is the client's fault, and not logged."""
+        """Answer a request that aiohttp could not parse with a problem document. It is the client's fault, so it is not
+        logged."""
         if status != HTTPStatus.BAD_REQUEST or request.writer.output_size > 0:
             return super().handle_error(request, status, exc, message)
         what = "its URL cannot be read" if isinstance(exc, InvalidURLError) else _without_quotes(message or "")
@@ -125,7 +128,7 @@ class Connection(web.RequestHandler):
         return problem_response(error.problem, {**headers_for(is_secure=is_secure), **error.headers})
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log what is the worker's own fault, and not what clients send, or that they leave."""
+        """Log the worker's own faults only, not bad requests or clients that disconnect."""
         if isinstance(fault := kw.get("exc_info"), _CLIENTS_FAULT):
             self.logger.debug("the fault of a client: %s", type(fault).__name__)  # its text may repeat a token
         else:
@@ -134,7 +137,7 @@ class Connection(web.RequestHandler):
     async def finish_response(
         self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send an answer; the second value says that the client is gone."""
+        """Send an answer. The second value is whether the client is gone."""
         if isinstance(resp, web.HTTPException) and resp.status >= HTTPStatus.BAD_REQUEST:
             # Raised before any middleware runs.
             resp = problem_response(Problem(title=resp.reason, status=resp.status, detail=resp.reason))
@@ -154,7 +157,7 @@ class Connection(web.RequestHandler):
 
 
 def _without_quotes(message: str) -> str:
-    """Return what aiohttp says of a request without the bytes that it quotes: a token may be among them."""
+    """Return aiohttp's error message without the bytes that it quotes from the request: they may contain a token."""
     return " ".join(_QUOTED.split(message, maxsplit=1)[0].split())[:_SHOWN].rstrip(":")
 
 

@@ -1,4 +1,4 @@
-"""Prometheus metrics of connections: how many are busy, and whose requests were refused for it."""
+"""Prometheus metrics of connections: how many are busy, and how many requests were refused for it, by tenant."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .families import PREFIX
 
 
 class ConnectionCollector(Collector):
-    """The label is the tenant: several tenants of one token are joined by commas, and `*` is a token for all."""
+    """The label is the tenant. Several tenants of one token are joined by commas; `*` is a token for all tenants."""
 
     def __init__(self, busy: BusyConnections) -> None:
         self._busy = busy
 
     def describe(self) -> list[Metric]:
-        """Return nothing: that keeps registration from collecting."""
+        """Return nothing, so that registration does not collect."""
         return []
 
     def collect(self) -> Iterator[Metric]:

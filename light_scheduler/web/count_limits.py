@@ -1,5 +1,5 @@
-"""What counts of schedules ahead may take of a worker: a count reads each group and each cell of the counts of tables,
-of which a range can have millions."""
+"""Limits on counts of upcoming schedules: a count reads every group and cell of the tables' counts, and a range can
+have millions."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from .slices import SHORT_REST, LoopTime
 from .turns import Turns
 
 REQUEST_TIME_S = 0.5
-"""Processor time for a worker's share of a count. With rests it is done in 2 s, unless others keep the loop busy."""
+"""Processor time of a worker's share of a count. With pauses it takes 2 s, unless other work keeps the loop busy."""
 
 WHOLE_COUNTS = 4
-"""Counts of the whole cluster that a worker puts together at a time: it has the shares of all workers meanwhile."""
+"""Number of counts over the whole cluster that a worker merges at a time. Each holds the shares of all workers."""
 
 WHOLE_COUNTS_WAITING = 16
-"""Counts that wait for one of those to end."""
+"""Number of counts that wait for one of those to end."""
 
 OWN_COUNTS_WAITING = 32
-"""Counts of this worker's own tables that wait for their turn, or between two slices."""
+"""Number of counts over this worker's own tables that wait for their turn or between two slices."""
 
 WHOLE_PATIENCE_S = 1.0
 OWN_PATIENCE_S = 0.7
-"""How long they wait, each of them, in all. A worker that asks for a share waits for
-`cluster_answers.TOTAL_TIMEOUT_S`, for reading too, which others' slices in between make longer."""
+"""How long a count waits in each queue, in total. It must leave time for reading, which slices of other counts prolong,
+within the `cluster_answers.TOTAL_TIMEOUT_S` that a worker waits for a share."""
 
 
 class CountTurns(NamedTuple):
-    """Two queues: were a count to keep its turn at the tables while it waits for other workers, they could wait for
-    each other."""
+    """Two queues. With only one, counts that wait for each other's workers could deadlock."""
 
     whole: Turns
     own: SlicedTurns
@@ -46,12 +45,12 @@ def count_turns() -> CountTurns:
 
 
 def count_time() -> LoopTime:
-    """Return the time of the lanes' loop that one share may take."""
+    """Return the budget of the lanes' loop for one share."""
     return LoopTime(REQUEST_TIME_S, SHORT_REST)
 
 
 def too_much() -> QueryError:
-    """Return the refusal of a count that takes a worker longer."""
+    """Return the error for a count that takes longer than a worker allows."""
     return QueryError(
         "due_to",
         f"more is due until then than a worker counts for one answer ({REQUEST_TIME_S} s): ask for a shorter range "

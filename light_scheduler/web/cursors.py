@@ -1,7 +1,7 @@
-"""Cursors as they are sent: where requests need a token, only workers can read them.
+"""Cursors as clients see them: encrypted, if requests need a token.
 
-A cursor has offsets of topics that all tenants share: how far these move on tells how much the other tenants do.
-Workers seal cursors with the secret that they have in common, so any of them can go on with one, also after a restart.
+A cursor contains offsets of topics that all tenants share, and how fast these grow shows how active other tenants are.
+Workers seal cursors with their common secret, so any worker can continue from one, even after a restart.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ Of = Literal["schedules", "history", "changes", "dead-letters"]
 
 
 class Cursors:
-    """Seals and opens cursors, which are base64url without "=". Where nobody needs a token, they stay as they are."""
+    """Seals and opens cursors, which are base64url without "=". If requests need no token, cursors are left as they
+    are."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
 
     def sealed(self, of: Of, cursor: str | None) -> str | None:
-        """Return a cursor as it is sent; None: there is none."""
+        """Return a cursor in the form that clients get; None if there is none."""
         secret = self._access.book.peer_secret
         if cursor is None or secret is None or not self._are_sealed:
             return cursor
         return seal(secret, of, urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
 
     def opened(self, of: Of, given: str | UnsetType) -> str | UnsetType:
-        """Return a cursor as it was before it was sealed. Raises QueryError."""
+        """Return the plain cursor of a sealed one. Raises QueryError."""
         secret = self._access.book.peer_secret
         if given is UNSET or secret is None:
             return given
@@ -52,6 +53,6 @@ class Cursors:
 
 
 def path_with(request: web.Request, cursor: str | None) -> str:
-    """Return the path and query of a request as other workers are asked: with the cursor as it was before it was
-    sealed, since workers of earlier versions do not know sealed ones."""
+    """Return the path and query of a request to forward to other workers, with the plain cursor: workers of earlier
+    versions do not know sealed ones."""
     return request.rel_url.raw_path_qs if cursor is None else str(request.rel_url.update_query(cursor=cursor))

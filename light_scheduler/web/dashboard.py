@@ -1,7 +1,7 @@
-"""The dashboard's files. They are read once, and are all that its page may load.
+"""The dashboard's files. They are read once, and the page may load nothing else.
 
-Its policy lets nothing in from elsewhere, and no text become markup or code: scripts come from this worker only, and
-with Trusted Types and no policy of them, no string can be assigned to `innerHTML`.
+Its content security policy allows scripts from this worker only. It requires Trusted Types without allowing any policy,
+so no string can be assigned to `innerHTML` and no text can become markup or code.
 """
 
 from __future__ import annotations
@@ -60,6 +60,6 @@ class DashboardHandlers:
 
 
 def _media_type(name: str) -> str | None:
-    """Return the media type of a file of the dashboard; None: it is not served."""
+    """Return the media type of a dashboard file; None if the file is not served."""
     match = _NAME.fullmatch(name)
     return None if match is None else _MEDIA_TYPES.get(match[1])

@@ -1,4 +1,4 @@
-"""Reads and redrives dead letters over the HTTP API: what `light-scheduler dead-letters` is made of."""
+"""Reads and redrives dead letters over the HTTP API, for `light-scheduler dead-letters`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATH = "/api/v1/dead-letters"
 
 
 class DeadLetterReader(ScheduleReader):
-    """Raises QueryError naming a parameter that the worker refuses, ClientError if there is no full answer."""
+    """Raises QueryError naming a parameter that the worker refuses, and ClientError if there is no complete answer."""
 
     async def list_dead_letters(self, parameters: Parameters, limit: int) -> DeadLetterPage:
         """Return the newest `limit` dead letters; `parameters` are those of the API."""

@@ -105,7 +105,7 @@ class FoundLetter(msgspec.Struct, frozen=True):
         return self.record.headers[-1][0] == DROPPED
 
     def refusal(self, commands_topics: Container[str], limits: Limits) -> str | None:
-        """Return why it cannot be sent again, whoever asks; None if it can."""
+        """Return why the letter cannot be sent again by any identity; None if it can."""
         letter, target = self.letter, self.letter.target_topic or ""
         source = f"{self.source_topic}, partition {letter.source_partition}, offset {letter.source_offset}"
         if self.source_topic not in commands_topics:
@@ -115,14 +115,14 @@ class FoundLetter(msgspec.Struct, frozen=True):
             )
         if self.is_dropped:
             return f"Dead letter {self.name} was too large for its topic. Its record is in {source}."
-        if self.kind == "firing" and not limits.may_aim_at(target):  # who can write the dead letters can make one up
+        if self.kind == "firing" and not limits.may_aim_at(target):  # writers of that topic can make one up
             return (
                 f"Dead letter {self.name} is for {target}, an internal topic: only the scheduler and Kafka write to it."
             )
         return None
 
     def redriven_to(self, place: Place, offset: int) -> RedriveDocument:
-        """Show where it was sent again."""
+        """Show where it was sent."""
         topic, partition = place
         return RedriveDocument(
             letter=self.name,

@@ -58,7 +58,7 @@ class DeadLetterParameters(msgspec.Struct, frozen=True, kw_only=True):
     ) = UNSET
 
     def select(self, found: FoundLetter) -> bool:
-        """Return whether a dead letter is asked for."""
+        """Return whether a dead letter matches."""
         letter = found.letter
         return (
             self.tenant in (UNSET, letter.tenant)
@@ -68,7 +68,7 @@ class DeadLetterParameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLetterHandlers:
-    """One method per operation. A letter of a tenant that is hidden looks as if it were not there."""
+    """One method per operation. Letters of a hidden tenant are treated as if they did not exist."""
 
     def __init__(
         self,
@@ -139,12 +139,13 @@ class DeadLetterHandlers:
 
 
 def _may_see(identity: Identity, found: FoundLetter) -> bool:
-    """Return whether a letter exists as far as an identity may know; of an unknown tenant, for those who see all."""
+    """Return whether an identity may see a letter. A letter of unknown tenant is shown only to identities that see all
+    tenants."""
     return identity.sees(found.letter.tenant) and (found.letter.is_tenant_known or identity.tenants is None)
 
 
 def _read(record: CommandRecord) -> FoundLetter | None:
-    """Return a dead letter; None for a record of somebody else, who may write there."""
+    """Return the dead letter in a record; None if another program wrote the record."""
     try:
         return FoundLetter.of(record)
     except FormatError:

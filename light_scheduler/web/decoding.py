@@ -1,4 +1,4 @@
-"""Payloads and headers as they are shown: decoded, if that is asked for, and with masked fields left out."""
+"""Shows payloads and headers: decoded on request, and with masked fields left out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .turns import Turns
 
 PAYLOADS_WAITING = 32
 PATIENCE_S = 5.0
-"""For the payloads before: one is decoded at a time."""
+"""How long a payload waits for its turn: they are decoded one at a time."""
 
 SCHEMA_TIMEOUT_S = 2.0
 
@@ -36,7 +36,7 @@ D = TypeVar("D", ScheduleDetail, DeadLetterDetail)
 
 
 class Decoding:
-    """Of one worker, by its settings `payload_decoder`, `payload_schemas`, `schema_registry` and `masked_fields`."""
+    """Decodes by a worker's settings `payload_decoder`, `payload_schemas`, `schema_registry` and `masked_fields`."""
 
     def __init__(self, settings: Settings) -> None:
         self._fields = settings.masked_fields
@@ -49,7 +49,7 @@ class Decoding:
         self._turns = Turns("payloads to decode", at_work=1, waiting=PAYLOADS_WAITING, patience_s=PATIENCE_S)
 
     async def running(self, application: web.Application) -> AsyncIterator[None]:
-        """Load hook and schemas, and let go of everything when the application ends. Raises ConfigurationError."""
+        """Load hook and schemas, and release them when the application ends. Raises ConfigurationError."""
         del application
         await self._decoder.check()
         yield
@@ -58,9 +58,9 @@ class Decoding:
             await self._registry.close()
 
     async def shown(self, found: D, topic: str | None, identity: Identity, *, is_asked: bool) -> D:
-        """Return a schedule or a dead letter as an identity may see it, decoded if that is asked for.
+        """Return a schedule or a dead letter as an identity may see it; with `is_asked`, decoded.
 
-        `topic` is where the payload goes; None: it is a command, and no payload.
+        `topic` is the destination of the payload; None: it is a command, so there is no payload.
         """
         decoded = UNSET if not is_asked else await self._decoded(found, topic)
         if not self._masks:
@@ -78,7 +78,8 @@ class Decoding:
         )
 
     def for_writers(self, handler: Handler) -> Handler:
-        """Return a handler of payloads as they were sent that refuses others while fields are masked."""
+        """Wrap a handler that returns payloads as they were sent: while fields are masked, it refuses identities that
+        may not see them."""
         if not self._masks:
             return handler
 
@@ -112,7 +113,7 @@ class Decoding:
             return _view(await self._decoder.decode(job))
 
     async def _with_schema(self, job: Job) -> Job:
-        """Return a job with the schema that its payload names."""
+        """Return the job with the schema whose id is in its payload."""
         id = schema_id(job.payload)
         if id is None or self._registry is None:
             return job
@@ -129,7 +130,7 @@ class Decoding:
 
 
 def may_see_masked(identity: Identity) -> bool:
-    """Return whether an identity gets the values of masked fields: it may replace and cancel what it sees."""
+    """Return whether an identity sees the values of masked fields: whoever may change schedules does."""
     return identity.role.includes(Role.WRITE)
 
 
@@ -145,11 +146,11 @@ def _view(decoded: Decoded | None) -> DecodedView | None:
 
 
 def _without_partition_key(target: TargetView) -> TargetView:
-    """Leave out what may be the value of a header: that of a tenant's distribution."""
+    """Leave out the partition key: it may be the value of a header, with the distribution by tenant."""
     return msgspec.structs.replace(target, partition_key=UNSET, partition_key_base64=UNSET)
 
 
 def _without_details(decoded: DecodedView) -> DecodedView:
-    """Return what a payload says with only the kind of an exception: its message may quote what is masked."""
+    """Reduce a decoding error to its kind: the message of an exception may quote masked values."""
     kind = None if decoded.error is UNSET else decoded.error.partition(":")[0]
     return msgspec.structs.replace(decoded, error=kind) if kind and kind.isidentifier() else decoded

@@ -1,4 +1,4 @@
-"""Reads and changes delay rules over the HTTP API: what `light-scheduler delays` is made of."""
+"""Reads and changes delay rules over the HTTP API, for `light-scheduler delays`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 
 class DelayClient(WorkerHttp):
-    """Raises ClientError for what is refused or not answered."""
+    """Raises ClientError if the worker refuses or does not answer."""
 
     async def list(self) -> DelayList:
-        """Return all rules and what the workers make of them."""
+        """Return all rules, and the state of their lanes on all workers."""
         return self._read(await self._answer("GET", _PATH), DelayList)
 
     async def put(self, name: str, source: str, delay: str, target: str) -> DelayView:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class _Info(msgspec.Struct):
-    """Of a worker's `/info`, what concerns delays."""
+    """The part of a worker's `/info` about delays."""
 
     delays: list[DelayLaneStatus]
 

@@ -1,4 +1,4 @@
-"""Sending a request's command to where its schedule is pending: the path names a schedule by tenant and id alone."""
+"""Sends a request's command to the partition where its schedule is pending, since the path only has tenant and id."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ from .problems import ProblemError, ProblemType
 from .requested import Requested
 
 MOST_VERSIONS = 5
-"""How many versions are tried of a schedule that others replace meanwhile."""
+"""How many versions are tried if others replace the schedule meanwhile."""
 
 Find = Callable[[web.Request, str, str], Awaitable[ScheduleDetail | None]]
-"""Finds the schedule of a tenant and an id wherever in the cluster it is. Raises ProblemError if it cannot be known."""
+"""Finds the schedule of a tenant and an id anywhere in the cluster. Raises ProblemError if a partition does not
+answer."""
 
 
 class Dispatch:
     """Finds partitions and sends commands."""
 
     def __init__(self, commands: Commands, find: Find, topics: Sequence[str]) -> None:
-        """`topics` are the commands topics that take bulk commands, if there are any."""
+        """`topics` are the commands topics that take bulk commands. Can be empty."""
         self._commands = commands
         self._find = find
         self._topics = topics
 
     async def placed(self, request: web.Request, command: Requested) -> Requested:
-        """Return a command that goes to the partition in which its schedule is pending.
+        """Return the command with the partition in which its schedule is pending.
 
-        One with a key goes to the partition of its key, and so does one whose schedule is pending nowhere: its key is
-        its id then. Raises ProblemError if a partition did not answer.
+        A command with a key keeps the partition of that key. If the schedule is not pending anywhere, its id is the
+        key. Raises ProblemError if a partition did not answer.
         """
         if command.has_key:
             return command
@@ -53,16 +54,17 @@ class Dispatch:
         return await self._commands.ask(command.record, timeout_s)
 
     async def ask_everywhere(self, command: Requested, timeout_s: float) -> Result:
-        """Send a bulk command to all topics that take some, and wait for the results. Return them as one.
+        """Send a bulk command to all topics that take bulk commands, wait for the results, and return them as one.
 
-        Raises as `ask` does, after all topics have answered, or have not in time.
+        Raises as `ask` does, after every topic has answered or timed out.
         """
         asked = [self.ask(each, timeout_s) for each in self._everywhere(command)]
         results = await asyncio.gather(*asked, return_exceptions=True)
         return of_all_topics([_result_of(result) for result in results])
 
     async def send_everywhere(self, command: Requested, timeout_s: float) -> Receipt:
-        """Send a bulk command to all topics that take some; return the receipt of the first. Raises as `send` does."""
+        """Send a bulk command to all topics that take bulk commands. Return the receipt of the first. Raises as `send`
+        does."""
         first, *_ = [await self.send(each, timeout_s) for each in self._everywhere(command)]
         return first
 
@@ -70,9 +72,10 @@ class Dispatch:
         return [replace(command, place=(topic, None)) for topic in self._topics] or [command]
 
     async def ask_where_it_is(self, request: web.Request, command: Requested, timeout_s: float) -> Result:
-        """Place and send a command for a schedule that is there, and wait for its result.
+        """Place and send a command for an existing schedule, and wait for its result.
 
-        One that was accepted in another partition while this command was on its way is looked for once more.
+        If the schedule is not found, but has been accepted in another partition meanwhile, the command is sent once
+        more.
         """
         sent = await self.placed(request, command)
         result = await self.ask(sent, timeout_s)
@@ -84,7 +87,7 @@ class Dispatch:
         return await self.ask(again, timeout_s)
 
     async def named(self, request: web.Request, command: Requested) -> ScheduleDetail | None:
-        """Return the schedule that a command names; None: it is pending nowhere.
+        """Return the schedule that a command names; None if it is pending nowhere.
 
         Raises ProblemError if a partition did not answer.
         """
@@ -101,10 +104,10 @@ class Dispatch:
         return found
 
     async def ask_whichever_version(self, command: Requested, version: int, timeout_s: float) -> Result:
-        """Send a placed command for a schedule that had a version, and wait for its result.
+        """Send a placed command for a schedule that had `version`, and wait for its result.
 
-        Another version that it has by then will do; a schedule that has gone by then is a conflict. So is one that is
-        still another one when the time is over.
+        If the schedule has another version by then, the command is sent again for that one, up to `MOST_VERSIONS`
+        times. The result is a conflict if the schedule is gone, or still changes when the time is over.
         """
         ends = monotonic() + timeout_s
         for _ in range(MOST_VERSIONS):
@@ -128,7 +131,7 @@ def _result_of(result: Result | BaseException) -> Result:
 
 
 def nothing_to_match(command: Requested) -> ProblemError:
-    """Return what is said of `If-Match: *` for a schedule that is not there."""
+    """Return the error for `If-Match: *` if the schedule does not exist."""
     return ProblemError(
         HTTPStatus.PRECONDITION_FAILED,
         f"Tenant {command.tenant} has no pending schedule {command.id!r}.",

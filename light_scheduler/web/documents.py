@@ -1,6 +1,6 @@
-"""The JSON documents of the HTTP API: the one source of their validation and of OpenAPI's schemas.
+"""The JSON documents of the HTTP API. Validation and the OpenAPI schemas both come from here.
 
-Times are UTC epoch ms, durations ms. Bytes are text where that loses nothing, base64 otherwise.
+Times are UTC epoch ms, durations ms. Bytes are text if they are UTF-8, otherwise base64.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, value: bytes) -> Content:
-        """Show bytes as text where that loses nothing."""
+        """Show bytes as text if they are UTF-8, otherwise as base64."""
         try:
             return cls(text=value.decode())
         except UnicodeDecodeError:
@@ -58,7 +58,7 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BackoffView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Growing intervals: either given one by one, or as a rule."""
+    """Growing intervals: a list, or a rule."""
 
     intervals: Annotated[list[int], Meta(description="Each interval, ms.")] | UnsetType = UNSET
     initial: Annotated[int, Meta(description="The first interval, ms.")] | UnsetType = UNSET
@@ -171,14 +171,14 @@ class ScheduleSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeaderView(msgspec.Struct, frozen=True):
-    """A header of the user's."""
+    """A header that the user gave."""
 
     name: str
     value: Content | None
 
 
 class DecodedView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A payload as it was decoded: exactly one of `json`, `text` and `error` is there."""
+    """A decoded payload: exactly one of `json`, `text` and `error` is present."""
 
     by: Annotated[
         Literal["hook", "avro", "json"],
@@ -227,7 +227,8 @@ class ScheduleDetail(ScheduleSummary, frozen=True, kw_only=True):
 
     @property
     def place(self) -> tuple[str, int]:
-        """Topic and partition that it is pending in; a worker of an earlier version tells those of `source`."""
+        """Topic and partition in which the schedule is pending. Workers of earlier versions only give those of
+        `source`."""
         return self.source.topic, self.source.partition if self.partition is None else self.partition
 
 
@@ -317,7 +318,7 @@ def _awaited(id: str, each: Awaited) -> AwaitedView:
 
 
 def detail(entry: Entry, topic: str, partition: int) -> ScheduleDetail:
-    """Show a schedule that is pending in a partition of the commands topic `topic` in full."""
+    """Show in full a schedule that is pending in a partition of the commands topic `topic`."""
     schedule = entry.schedule
     shown = summary(entry, topic)
     return ScheduleDetail(
@@ -330,7 +331,7 @@ def detail(entry: Entry, topic: str, partition: int) -> ScheduleDetail:
 
 
 def _with_partition_key(target: TargetView, key: bytes | None) -> TargetView:
-    """Add the key that chooses the partition. It may be the value of a header, which not everybody may see."""
+    """Add the partition key. It may be the value of a header, which not every identity may see."""
     if key is None:
         return target
     shown = Content.of(key)

@@ -1,4 +1,4 @@
-"""The HTTP handler of the dry run: what commands would lead to if they were accepted at an instant."""
+"""The HTTP handler of the dry run: shows the effects of commands as if they were accepted at a given instant."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ MOST_TIME_S = 0.25
 
 MOST_LINES = 1_000
 MOST_BYTES = 4 << 20
-"""Of payloads delivered in one dry run: an answer repeats them."""
+"""Bytes of payloads delivered in one dry run, since an answer repeats them."""
 
 MOST_PER_CYCLE = 10
-"""Commands, or firings, for which the loop is held up at one go."""
+"""Number of commands or firings that are processed before the loop gets its turn."""
 
 
 class DryRunParameters(msgspec.Struct, frozen=True, kw_only=True):

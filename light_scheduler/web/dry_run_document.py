@@ -69,7 +69,7 @@ class DryRunDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, run: DryRun, deliveries: Sequence[Delivery], *, complete: bool) -> DryRunDocument:
-        """Show what a run has come to."""
+        """Show a finished or interrupted run."""
         undelivered = [
             UndeliveredDocument(
                 at=letter.at,

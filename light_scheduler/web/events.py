@@ -1,4 +1,4 @@
-"""Server-sent events: what a page shows, again and again over one connection, for as long as it is looked at."""
+"""Server-sent events: sends the documents of a page again and again over one connection, while the page is open."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .shares import HOLDER, Shares
 
 EVERY_S = 2.0
 MOST_STREAMS = 200
-"""Of one worker; whoever alone has some may have half. Whoever gets none asks for the documents themselves."""
+"""Number of streams of one worker. A lone holder may have half of them. A page that gets no stream polls the documents
+instead."""
 
 EVENTS_MEDIA_TYPE = "text/event-stream"
 
@@ -41,7 +42,7 @@ class EventsParameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventHandlers:
-    """One method per operation. `answers` return the documents that can be sent, as JSON in one line."""
+    """One method per operation. `answers` map names to functions that return a document as JSON in one line."""
 
     def __init__(self, answers: dict[What, Callable[[web.Request], Awaitable[bytes]]]) -> None:
         self._answers = answers
@@ -59,19 +60,19 @@ class EventHandlers:
         response = web.StreamResponse(headers=headers_for(is_secure=request.secure))
         response.content_type = EVENTS_MEDIA_TYPE
         if request.method == "HEAD":
-            return response  # nothing follows its header: what did would be taken for the answer to another request
+            return response  # send nothing after the header: it would be taken for the answer to another request
         with self._open.holding(holder):
             try:
                 await self._send(request, response, [*wanted])
             except (ConnectionError, ProblemError):
-                pass  # the reader is gone, or may not read any more
+                pass  # the reader is gone, or its token is no longer valid
             except TimeoutError:
                 if request.transport is not None:
                     request.transport.abort()
         return response
 
     async def end(self, application: web.Application) -> None:
-        """End all streams: the server waits for them when it stops."""
+        """End all streams. Otherwise the server would wait for them when it stops."""
         del application
         self._ending.set()
 

@@ -1,4 +1,4 @@
-"""Formats in which Prometheus is told metrics, and which one it wants."""
+"""Formats of metrics for Prometheus, and which of them a scrape asks for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WEIGHT = re.compile(";q=([^;]*)")
 
 
 class Exposition(NamedTuple):
-    """A format: `together` makes one exposition of several, of different processes."""
+    """A format. `together` merges the expositions of several processes."""
 
     media_type: str
     generate: Callable[[Collector], bytes]

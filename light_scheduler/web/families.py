@@ -1,4 +1,4 @@
-"""Families of Prometheus metrics that have one sample for each lane, made from what a lane says of itself."""
+"""Families of Prometheus metrics with one sample per lane, made from the status of each lane."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BOUNDS = [*(str(bound / 1_000) for bound in LATENESS_BOUNDS_MS), "+Inf"]
 L = TypeVar("L")
 
 Gauges = tuple[tuple[str, str, Callable[[L], float | None]], ...]
-"""Name less the prefix, help, and the figure of a lane; None: it has none."""
+"""Name without the prefix, help, and a function from a lane to its value; None if it has none."""
 Counters = tuple[tuple[str, str, Callable[[L], int]], ...]
-"""Name less the prefix and `_total`, help, and the count of a lane."""
+"""Name without the prefix and `_total`, help, and a function from a lane to its count."""
 
 
 @dataclass(frozen=True)
 class LaneFamilies(Generic[L]):
-    """`labels` are the names of what `labels_of` says of a lane."""
+    """`labels` are the names of the values that `labels_of` returns for a lane."""
 
     labels: tuple[str, ...]
     labels_of: Callable[[L], list[str]]
@@ -56,7 +56,7 @@ class LaneFamilies(Generic[L]):
 
 
 class LatenessFamily(HistogramMetricFamily):
-    """A histogram whose samples are of the classic kind; the native ones are beside them, for who can write them."""
+    """A histogram with classic samples. The native ones are kept beside them, for formats that support them."""
 
     def __init__(self, name: str, help: str, labels: Sequence[str]) -> None:
         super().__init__(name, help, labels=labels)
@@ -64,12 +64,12 @@ class LatenessFamily(HistogramMetricFamily):
         self._added: dict[tuple[str, ...], Lateness] = {}
 
     def add_lateness(self, labels: Sequence[str], lateness: Lateness) -> None:
-        """Add what one lane has counted."""
+        """Add the counts of one lane."""
         self._added[tuple(labels)] = lateness
         self.add_metric(labels, _buckets_of(lateness), lateness.sum_ms / 1_000)
 
     def native_of(self, labels: Mapping[str, str]) -> NativeHistogram:
-        """Return the native histogram of a lane. There can be more labels than were added."""
+        """Return the native histogram of a lane. `labels` may contain more labels than were added."""
         lateness = self._added[tuple(labels[name] for name in self._names)]
         spans, deltas = _spans_of(lateness.native)
         return NativeHistogram(
@@ -84,7 +84,8 @@ class LatenessFamily(HistogramMetricFamily):
 
 
 def _spans_of(counts: Mapping[int, int]) -> tuple[list[BucketSpan], list[int]]:
-    """Return runs of buckets, each with its distance from the end of the one before, and the counts' differences."""
+    """Return runs of buckets, each with its distance from the end of the run before, and the differences of the
+    counts."""
     spans: list[BucketSpan] = []
     deltas, before, end = [], 0, 0
     for bucket, count in sorted(counts.items()):
@@ -98,5 +99,5 @@ def _spans_of(counts: Mapping[int, int]) -> tuple[list[BucketSpan], list[int]]:
 
 
 def _buckets_of(lateness: Lateness) -> list[tuple[str, float]]:
-    """Return a histogram's cumulative buckets with their bounds in seconds."""
+    """Return a histogram's cumulative buckets, with their bounds in seconds."""
     return list(zip(_BOUNDS, map(float, accumulate(lateness.counts)), strict=True))

@@ -1,4 +1,4 @@
-"""Who may do what: each request is identified and judged before its body is read."""
+"""Authentication and authorization: each request is checked before its body is read."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .sessions import cookie_of, login_page
 from .shares import HOLDER, holder_for
 
 IDENTITY = web.RequestKey("identity", Identity)
-"""Who asks, of every request that needs a right."""
+"""The identity of a request that needs a right."""
 
 STILL_ADMITTED = web.RequestKey[Callable[[], Awaitable[Identity]]]("still admitted")
-"""Judges a request again that takes long. Raises ProblemError."""
+"""Checks the authorization of a long request again. Raises ProblemError."""
 
 _NO_SUCH_PATH = Right(Role.METRICS)
-"""Whoever has any token may learn which paths there are."""
+"""Any valid token may learn which paths exist."""
 
 _UNLISTED = Right(Role.ADMIN, all_tenants=True)
 
@@ -39,7 +39,7 @@ _BEARER = 'Bearer realm="light-scheduler"'
 
 
 class _ChallengeError(ProblemError):
-    """A problem that says how to be let in (`WWW-Authenticate`)."""
+    """A problem with a `WWW-Authenticate` header, which tells how to log in."""
 
     def __init__(self, status: HTTPStatus, detail: str, challenge: str) -> None:
         super().__init__(status, detail)
@@ -49,9 +49,9 @@ class _ChallengeError(ProblemError):
 def guarded(
     access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler, Right], busy: BusyConnections
 ) -> Middleware:
-    """Return a middleware that carries out only what `rights` allow; they are those of the routes' handlers.
+    """Return a middleware that only lets requests through that `rights` allow, by the handler of their route.
 
-    It notes for whom a request is in `HOLDER`, and counts its connection in `busy`.
+    It stores the holder of a request in `HOLDER`, and counts its connection in `busy`.
     """
 
     @web.middleware
@@ -81,21 +81,22 @@ def guarded(
 
 
 def _hold_connection(identity: Identity, busy: BusyConnections) -> None:
-    """Count a connection for who sent its request, until that is done. Raises ProblemError if they have too many."""
+    """Count a connection for the sender of its request, until the request is done. Raises ProblemError if they have too
+    many."""
     task = asyncio.current_task()
     if identity is not ANYONE and identity is not PEER and task is not None:
         busy.hold(identity, task)
 
 
 def refuse_hidden(request: web.Request, tenant: str | None) -> None:
-    """Raise ProblemError (404) if a body or a query names a tenant that is hidden from who asks."""
+    """Raise ProblemError (404) if a body or a query names a tenant that is hidden from the identity."""
     if tenant is not None and not request[IDENTITY].sees(tenant):
         raise _hidden(tenant)
 
 
 def refuse_reserved(request: web.Request, topic: str | None, reserved: frozenset[str]) -> None:
-    """Raise ProblemError (403) if a token for some tenants aims at a topic of the application itself: what is delivered
-    to a commands topic is a command, of whichever tenant it names."""
+    """Raise ProblemError (403) if a token for some tenants targets one of the application's own topics: a message in a
+    commands topic is a command, and may name any tenant."""
     if topic in reserved and request[IDENTITY].tenants is not None:
         raise ProblemError(
             HTTPStatus.FORBIDDEN,
@@ -141,14 +142,16 @@ async def _identified(request: web.Request, access: Access, peers: Peers, clock:
 
 
 def _is_of_browser(request: web.Request) -> bool:
-    """Return whether somebody wants to see a page: programs, and scripts of pages, do not ask for HTML by name."""
+    """Return whether the request is for a page in a browser: programs and scripts of pages do not ask for HTML
+    explicitly."""
     is_reading = request.method in ("GET", "HEAD") and "Authorization" not in request.headers
     navigates = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
     return is_reading and navigates and "text/html" in request.headers.get("Accept", "")
 
 
 async def holder_of(text: str, access: Access, now: int) -> Identity:
-    """Return who has a token, and note that it was used. Raises TokenError, KeysUnavailable."""
+    """Return the identity that a token stands for, and note that the token was used. Raises TokenError,
+    KeysUnavailable."""
     if access.oidc is not None and not text.startswith(PREFIX):
         return await access.oidc.identity(text)
     token = access.book.holder(text, now)
@@ -171,7 +174,7 @@ def _judge(identity: Identity, right: Right, tenant: str | None) -> None:
 
 
 def _hidden(tenant: str) -> ProblemError:
-    """Say the same whether there is such a tenant or not."""
+    """Return the same answer whether the tenant exists or not."""
     return ProblemError(HTTPStatus.NOT_FOUND, f"There is no tenant {tenant!r}.")
 
 

@@ -150,7 +150,7 @@ class Handlers:
         self._openapi: asyncio.Future[bytes] | None = None
 
     def _log_handlers(self, searches: Turns) -> tuple[object, ...]:
-        """Return those who answer from what topics have."""
+        """Return the groups of handlers that search topics."""
         worker = self._worker
         logs, topics, clock, cursors = worker.kafka.logs, worker.settings.topics, worker.clock, self._cursors
         return (
@@ -168,13 +168,13 @@ class Handlers:
         ] + [web.route(method, path, handler) for method, path, _, handler in self._pages]
 
     def rights(self) -> dict[Handler, Right]:
-        """Return what each route's handler needs."""
+        """Return the right that each route's handler needs."""
         return {handler: RIGHTS[name] for name, handler in self._handlers.items()} | {
             handler: RIGHTS[name] for _, _, name, handler in self._pages
         }
 
     def headers(self) -> dict[Handler, Collection[str]]:
-        """Return which headers each operation's handler takes."""
+        """Return the conditional headers that each operation's handler supports."""
         return {self._handlers[operation.name]: frozenset(operation.headers) for operation in self._operations}
 
     def streaming(self) -> frozenset[Handler]:
@@ -187,7 +187,7 @@ class Handlers:
         )
 
     async def watched(self, application: web.Application) -> AsyncIterator[None]:
-        """Keep the last hour of this worker while the application runs."""
+        """Record the last hour of this worker's figures while the application runs."""
         del application
         watch = asyncio.create_task(self._hour.watch(self._worker.lanes.status, self._worker.clock))
         yield
@@ -195,11 +195,11 @@ class Handlers:
         await asyncio.gather(watch, return_exceptions=True)
 
     async def end_streams(self, application: web.Application) -> None:
-        """End what would otherwise go on until its reader leaves."""
+        """End streams that would otherwise run until their readers leave."""
         await self._events.end(application)
 
     async def close(self, application: web.Application) -> None:
-        """Let go of what requests have opened."""
+        """Release the resources that requests have opened."""
         del application
         await self._idempotency.close()
         await self._configuration.close()
@@ -241,7 +241,8 @@ class Handlers:
         return _json(shown, headers)
 
     async def openapi(self, request: web.Request) -> web.Response:
-        """Answer with the document; it is made for the first who asks, which takes longer than lanes should wait."""
+        """Answer with the document. The first request builds it, in a thread, since that takes longer than lanes should
+        wait."""
         del request
         if self._openapi is None:
             self._openapi = asyncio.ensure_future(asyncio.to_thread(self._openapi_bytes))
@@ -298,7 +299,7 @@ class Handlers:
         return web.Response(body=body, headers={"Content-Type": exposition.media_type})
 
     def _node_asked(self, request: web.Request) -> Node | None:
-        """Return the node if a request is for all of its processes; None: it is for this one."""
+        """Return the node if a request is for all of its processes; None if it is for this process."""
         return None if is_local(request) else self._node
 
     async def identity(self, request: web.Request) -> web.Response:
@@ -335,7 +336,7 @@ def _json(document: msgspec.Struct, headers: Mapping[str, str] | None = None) ->
 def _pages(
     dashboard: DashboardHandlers, logins: LoginHandlers, rates: RateCourier
 ) -> tuple[tuple[str, str, str, Handler], ...]:
-    """Return what is for people, or for workers only: method, path, name and handler."""
+    """Return the routes that are only for people or for workers: method, path, name and handler."""
     return (
         ("GET", DASHBOARD_PATH, "dashboard_file", dashboard.dashboard_file),
         ("GET", LOGIN_PATH, "login", logins.login),

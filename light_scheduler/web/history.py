@@ -49,7 +49,7 @@ class HistoryParameters(msgspec.Struct, frozen=True, kw_only=True):
     ) = UNSET
 
     def events(self) -> frozenset[EventType]:
-        """Raises QueryError."""
+        """The kinds of events to find. Raises QueryError."""
         named = [name for text in self.event for name in text.split(",") if name]
         for name in named:
             if name not in SCHEDULE_EVENTS:
@@ -87,7 +87,7 @@ class HistoryHandlers:
 def events_of(
     tenant: str, id: str, kinds: Collection[EventType] = SCHEDULE_EVENTS
 ) -> Callable[[CommandRecord], HistoryEvent | None]:
-    """Return what finds the events of one id among the records of the history."""
+    """Return a function from a record of the history to its event if it is one of this id, otherwise to None."""
     key = history_key(tenant, id)
 
     def select(record: CommandRecord) -> HistoryEvent | None:
@@ -96,14 +96,15 @@ def events_of(
         try:
             event = decode_history(record.value)
         except FormatError:
-            return None  # of somebody else, who may write there
+            return None  # written by another program
         return event if event.event in kinds else None
 
     return select
 
 
 def place_of(since: str | UnsetType, cursor: str | UnsetType, default: int) -> SearchPosition:
-    """Return where a search begins; `default` is the instant at which it ends unless it is told. Raises QueryError."""
+    """Return the position at which a search begins. `default` is the instant at which it ends unless `since` is given.
+    Raises QueryError."""
     if cursor is not UNSET:
         return SearchPosition.of(cursor)
     return SearchPosition(default if since is UNSET else checked("since", parse_lower_bound, since))

@@ -1,8 +1,8 @@
 """Which hosts a worker answers as: protection against DNS rebinding.
 
 A page of another site can make its own name resolve to this machine. A browser then takes the worker for that site, and
-lets the page read and change everything. It still sends the site's name in `Host`, so a worker answers only to names of
-its own.
+lets the page read and change everything. But it still sends the site's name in `Host`, so a worker only answers to its
+own names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%[\w.~-]+)?\]|[^\s:/?#@\[\]]+)(?::\d*)?
 
 
 def host_name(header: str) -> str | None:
-    """Return the name or address in a Host header as `normal` has it, without the port; None: it is malformed."""
+    """Return the name or address in a Host header, normalised and without the port; None if the header is malformed."""
     match = _HOST.fullmatch(header)
     return None if match is None else normal(match[1].strip("[]"))
 
@@ -42,9 +42,9 @@ def normal(name: str) -> str:
 def known_hosts(peers: Peers, configured: Iterable[str]) -> Middleware:
     """Return a middleware that refuses requests for other hosts (421).
 
-    Known are loopback names and addresses, those `configured`, the host of this worker's url, and the address at which
-    the request arrived. A page cannot get at the worker by an address without being of the worker's own origin. A GET
-    or HEAD of HTTP/1.0 needs no host.
+    Accepted are loopback names and addresses, the names in `configured`, the host of this worker's URL, and the address
+    at which the request arrived. A page can only reach the worker by an address if it has the worker's own origin. A
+    GET or HEAD of HTTP/1.0 needs no host.
     """
     names = frozenset(map(normal, configured))
 
@@ -55,7 +55,7 @@ def known_hosts(peers: Peers, configured: Iterable[str]) -> Middleware:
     async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
         headers = request.headers.getall("Host", [])
         if not headers and request.version < (1, 1) and request.method in _READING:
-            return await handler(request)  # no browser
+            return await handler(request)  # not from a browser
         name = host_name(headers[0]) if len(headers) == 1 else None
         if name is None:
             raise ProblemError(HTTPStatus.BAD_REQUEST, "The request must have one Host header: a name or an address.")

@@ -1,8 +1,8 @@
-"""Requests that may be sent again: the first one with an idempotency key is carried out, the others get its answer.
+"""Requests that may be sent again: the first one with an idempotency key is carried out; repeats get its answer.
 
-A request first writes a claim to the idempotency topic and reads the topic up to it. The first claim of a key is the
-one that counts, on every worker. Its command asks for its result in the same topic, so a lane writes the answer in
-the transaction that carries the command out: no worker has to survive for that.
+A request first writes a claim to the idempotency topic and reads the topic up to it. The first claim of a key counts,
+on every worker. Its command asks for its result in the same topic, so a lane writes the answer in the transaction that
+carries the command out. That does not depend on any worker's survival.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from .requested import Requested
 from .shares import HOLDER, Shares
 
 BEHIND_S = 1.0
-"""How far a worker may be behind in what the others have answered (s), without a request that comes again noticing."""
+"""How far a worker may be behind the answers of others (s) before a repeated request notices."""
 
 LATE_TIMEOUT_S = 10.0
-"""How long Kafka may take for a record about a late command, before the next one is thought of."""
+"""Time-out for writing a record about a late command, before the next record is handled."""
 
 log = logging.getLogger(__name__)
 
 
 class KeyReusedError(Exception):
-    """The same key came with another request."""
+    """The same key was used with a different request."""
 
 
 class StillRunningError(Exception):
-    """A request with this key is being carried out."""
+    """The first request with this key is still in progress."""
 
 
 class TooManyKeysError(Exception):
-    """As many keys as a tenant may have are in use."""
+    """The tenant has used its maximum number of keys."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A request with an idempotency key. `name` tells it from all others, once it has claimed the key."""
+    """A request with an idempotency key. Once it has claimed the key, `name` identifies it."""
 
     tenant: str
     hash: str
@@ -66,7 +66,7 @@ class Attempt:
 
 
 class Idempotency:
-    """The keys of all workers, as the topic has them. `close` it in the end."""
+    """The keys of all workers, as read from the topic. `close` it at the end."""
 
     def __init__(self, commands: Commands, topic: str, clock: Clock) -> None:
         self._commands = commands
@@ -77,7 +77,7 @@ class Idempotency:
         self._late = LateCommands(self._write_late)
 
     async def known(self, attempt: Attempt, timeout_s: float) -> Claim | None:
-        """Return the claim of an earlier request, as far as this worker has read; None: it may have to be claimed.
+        """Return the claim of an earlier request, as far as this worker has read; None: the key may have to be claimed.
 
         Raises KeyReusedError, BrokerError.
         """
@@ -88,14 +88,16 @@ class Idempotency:
         return _of_same_request(claim, attempt)
 
     def place(self) -> AbstractContextManager[Sender]:
-        """Hold a place for a claim and its command: the command is not refused after its key was claimed, nor what
-        records it after it was sent. Raises TooManyWaitingError when it is entered.
+        """Reserve a place for a claim, its command, and the record of its sending, so that none of them is refused
+        after the one before.
+
+        Entering it raises TooManyWaitingError.
         """
         return self._commands.place()
 
     async def claim(self, sender: Sender, attempt: Attempt, id: str, timeout_s: float) -> Claim:
-        """Claim a key for a schedule id, in `timeout_s`; return the claim that counts. If its owner is another, that is
-        no error.
+        """Claim a key for a schedule id within `timeout_s`. Return the claim that counts; it may belong to another
+        request.
 
         Raises KeyReusedError, TooManyKeysError, TooManyWaitingError, BrokerError.
         """
@@ -121,7 +123,7 @@ class Idempotency:
     ) -> Receipt:
         """Send the command of a claim that this attempt owns. Raises BrokerError.
 
-        One that may still be sent after that keeps the claim, and is recorded as sent then.
+        If the command may still be sent later, the claim is renewed, and the sending is recorded when it happens.
         """
         reply_to = ReplyTo(self._topic, claim.request_id.encode())
         try:
@@ -133,7 +135,7 @@ class Idempotency:
         try:
             await self._write(sender, attempt, claim.request_id, sent, max(timeout_s, BEHIND_S))
         except BrokerError as error:
-            # The command's result will say the same, unless that takes longer than a claim is waited for.
+            # The command's result will record the same, unless it takes longer than claims stay valid without it.
             log.warning("cannot record that the command of an idempotency key was sent: %s", error)
         return receipt
 
@@ -149,9 +151,10 @@ class Idempotency:
         return claim.result
 
     async def settle(self, claim: Claim, timeout_s: float, *, needs_result: bool) -> None:
-        """Give what became of a claim a moment to be read here: another worker may have answered with it already.
+        """Wait briefly until the outcome of a claim has been read here, since another worker may already have answered
+        with it.
 
-        That is its result or, if none is needed, that its command was sent. Raises BrokerError.
+        The outcome is its result or, if none is needed, the fact that its command was sent. Raises BrokerError.
         """
 
         def is_settled() -> bool:
@@ -163,7 +166,7 @@ class Idempotency:
                     await self._log.until(is_settled)
 
     async def close(self) -> None:
-        """Read no more. Requests that still wait get a BrokerError."""
+        """Stop reading. Waiting requests fail with BrokerError."""
         await self._late.close()
         await self._log.close()
 

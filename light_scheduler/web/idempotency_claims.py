@@ -1,6 +1,6 @@
-"""Which request carries an idempotency key out, and with what result: the idempotency topic, read in its order.
+"""Which request carries out an idempotency key, and with what result: the state of the idempotency topic.
 
-Every worker reads the same records in the same order, so all of them come to the same state. Times are the records'
+Every worker reads the same records in the same order, so all arrive at the same state. Times are the records'
 timestamps, UTC epoch ms.
 """
 
@@ -17,32 +17,32 @@ from light_scheduler.wire.idempotency import ClaimEvent, ClaimMade, CommandSent,
 from .shares import Holder, Shares
 
 MOST_KEYS = 200_000
-"""Keys of the last hour, of all workers together, that are kept in memory: half of them of a tenant that alone uses
-some. More are refused until some expire."""
+"""Keys of the last hour, of all workers together, that are kept in memory. A tenant that is alone may use half of them.
+Beyond that, keys are refused until some expire."""
 
 KEPT_MS = 3_600_000
-"""How long a key stands for the request that came with it first."""
+"""How long a key belongs to the request that used it first."""
 
 ABANDONED_MS = 120_000
-"""A claim of this age whose command was not sent never will be: its worker is gone. It is longer than the longest wait
-of a request, the look-ups before its command is sent, and the time until its claim is renewed."""
+"""Age at which a claim without a sent command is abandoned: its worker must be gone. It is longer than the longest wait
+of a request, the look-ups before sending, and the time until its claim is renewed."""
 
 COUNTED_FOR_MS = 1_000
-"""How long a count of what has expired is used: it can take some 50 ms."""
+"""How long a count of expired claims is reused: counting can take about 50 ms."""
 
 MOST_REFUSED = 10_000
-"""So many requests of claims that were forgotten for their result are remembered: a renewal may come after it."""
+"""Number of refused requests that are remembered after their claims were forgotten, in case a renewal arrives late."""
 
 _CHANGED_NOTHING = (Outcome.REJECTED, Outcome.CONFLICT)
 
 
 @dataclass(slots=True)
 class Claim:
-    """The request that carries a key out. `owner` is the claim that does so: the first, or one that took it over. `at`
-    is when it was made, or renewed last.
+    """The request that carries out a key. `owner` is the claim that does so: the first, or one that took over. `at` is
+    when it was made or last renewed.
 
     `request_id` is that of the first claim, so that the result of its command counts, however late. `id` is the
-    schedule's. `sent` is None as long as the command may not be in its topic.
+    schedule's. `sent` is None until the command is known to be in its topic.
     """
 
     request_id: str
@@ -55,12 +55,12 @@ class Claim:
     result: Result | None = None
 
     def is_abandoned(self, now: int) -> bool:
-        """Return whether another request may carry the key out in its place."""
+        """Return whether another request may take over."""
         return self.sent is None and self.result is None and now - self.at > ABANDONED_MS
 
 
 class _Expired(NamedTuple):
-    """How many claims of each tenant had expired at an instant, and wait for a record to be forgotten."""
+    """Number of expired claims of each tenant at an instant. They are removed when the next record is applied."""
 
     at: int
     of: Counter[Holder]
@@ -79,7 +79,8 @@ class Claims:
         return len(self._by_hash)
 
     def has_room(self, tenant: str, now: int) -> bool:
-        """Return whether a tenant may claim one more key. With its record, those that have expired are forgotten."""
+        """Return whether a tenant may claim one more key. Expired claims count as free: the record of the new claim
+        removes them."""
         if self._shares.has_room(tenant):
             return True
         if self._expired is None or now - self._expired.at >= COUNTED_FOR_MS:
@@ -88,12 +89,12 @@ class Claims:
         return self._shares.has_room(tenant, freed=self._expired.of)
 
     def get(self, hash: str, now: int) -> Claim | None:
-        """Return the claim that a key stands for at an instant."""
+        """Return the claim of a key at an instant, or None."""
         claim = self._by_hash.get(hash)
         return None if claim is None or claim.at <= now - KEPT_MS else claim
 
     def apply(self, request_id: str, event: ClaimEvent, at: int) -> None:
-        """Take in the next record of the topic."""
+        """Apply the next record of the topic."""
         self._expired = None
         self._forget_before(at - KEPT_MS)
         hash = key_hash_of(request_id)
@@ -107,12 +108,12 @@ class Claims:
         else:
             claim.result = event
             if event.outcome in _CHANGED_NOTHING:
-                self._forget(hash)  # the same request may be right another time
+                self._forget(hash)  # the same request may succeed next time
                 self._note_refused(claim.request_id, claim.owner)
 
     def _claim(self, hash: str, claim: Claim | None, request_id: str, made: ClaimMade, at: int) -> None:
         if request_id in self._refused:
-            return  # a renewal that was under way
+            return  # a late renewal
         if claim is None:
             self._forget(hash)
             self._shares.take(made.tenant)

@@ -1,4 +1,4 @@
-"""Following the idempotency topic: one reader of it, and a future for each request that waits for something there."""
+"""Follows the idempotency topic: one reader, and a future for each request that waits for something in it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .command_channel import Followed
 from .idempotency_claims import Claims
 
 SLICE = 100
-"""Records read at one go: a millisecond or so."""
+"""Records read at a time, in about a millisecond."""
 
 
 class ClaimLog:
-    """Reads from the first time it is asked on; `claims` is what it has read. `close` it in the end.
+    """Reads from the first use on; `claims` is the state so far. `close` it at the end.
 
-    A reader that fails is replaced by one that reads from the beginning, by whoever asks next.
+    If the reader fails, the next use starts a new one from the beginning.
     """
 
     def __init__(self, follow: Callable[[float], Awaitable[Followed]]) -> None:
@@ -43,7 +43,7 @@ class ClaimLog:
             self._task.add_done_callback(self._fail_waiting)
 
     async def until(self, is_there: Callable[[], bool]) -> None:
-        """Wait until what has been read makes something true. Raises BrokerError if the topic is read no longer."""
+        """Wait until a condition on the read records is true. Raises BrokerError if reading has stopped."""
         if is_there():
             return
         if self._task is None or self._task.done():
@@ -56,7 +56,7 @@ class ClaimLog:
             del self._waiting[future]
 
     async def close(self) -> None:
-        """Stop reading. Requests that still wait get a BrokerError."""
+        """Stop reading. Waiting requests fail with BrokerError."""
         async with self._opening:
             await self._stop()
 
@@ -80,7 +80,7 @@ class ClaimLog:
                 if not future.done() and is_there():
                     future.set_result(None)
             if record.offset % SLICE == 0:
-                await asyncio.sleep(0)  # records that have been fetched come without a pause, and lanes share the loop
+                await asyncio.sleep(0)  # fetched records come without a pause, and lanes share the loop
 
     def _fail_waiting(self, ended: asyncio.Task[None]) -> None:
         cause = None if ended.cancelled() else ended.exception()

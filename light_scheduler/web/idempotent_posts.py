@@ -1,4 +1,4 @@
-"""POSTs of schedules that may be sent again, with their idempotency keys."""
+"""POSTs of schedules with idempotency keys, which clients may repeat."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .send_parameters import SendParameters
 LONGEST_KEY = 255
 
 LEAST_S = 0.001
-"""What is left to send a command whose key took all the time: it may be acknowledged in time all the same."""
+"""Time to send a command if its key took all of the time. It may still be acknowledged in time."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A schedule that a body asks for. `is_new` says that its id was made up for it: nothing is pending under that."""
+    """A schedule to create from a body. `is_new`: its id was generated, so nothing is pending under it."""
 
     tenant: str
     body: bytes
@@ -49,8 +49,8 @@ class Submission:
         ruled: Tenant | None,
         conditions: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
-        """Read a body; `id` is for one that has neither id nor key, `ruled` the rules of the tenant, `conditions` what
-        headers tell.
+        """Read a body. `id` is used if the body has neither id nor key, `ruled` holds the rules of the tenant, and
+        `conditions` come from the request's headers.
 
         Raises InvalidCommand.
         """
@@ -59,13 +59,13 @@ class Submission:
         return cls(tenant, body, wanted, wanted.id == id, more_headers, ruled, conditions)
 
     def under(self, id: str) -> Requested:
-        """Return what it asks for, under another id."""
+        """Return the same command under another id."""
         conditions = {**self.conditions, "id": id}
         return self.of(self.tenant, self.body, id, self.more_headers, self.ruled, conditions).wanted
 
 
 class Submissions:
-    """Carries each key out once, whichever worker the requests come to."""
+    """Carries out each key once, whichever worker its requests reach."""
 
     def __init__(self, dispatch: Dispatch, idempotency: Idempotency) -> None:
         self._dispatch = dispatch
@@ -74,7 +74,7 @@ class Submissions:
     async def once(
         self, request: web.Request, submission: Submission, key: str, parameters: SendParameters
     ) -> web.Response:
-        """Carry a submission out, or answer as the request did that came with its key first.
+        """Carry out a submission, or answer like the first request with its key.
 
         Raises ProblemError, and what `Idempotency` and `Dispatch` raise.
         """
@@ -96,14 +96,14 @@ class Submissions:
     async def _claimed_and_sent(
         self, attempt: Attempt, submission: Submission, placed: Requested, timeout_s: float
     ) -> tuple[Claim, Receipt | None]:
-        """Return the claim that counts, and the receipt of its command; None: another request sends it, or has."""
+        """Return the claim that counts, and the receipt of its command; None: another request sends or has sent it."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         with self._idempotency.place() as sender:
             claim = await self._idempotency.claim(sender, attempt, placed.id, timeout_s)
             if claim.owner != attempt.name or claim.sent is not None or claim.result is not None:
                 return claim, None
-            if claim.id != placed.id:  # that of a request whose worker is gone
+            if claim.id != placed.id:  # the id of a request whose worker is gone
                 placed = submission.under(claim.id)
             left_s = max(deadline - loop.time(), LEAST_S)
             return claim, await self._idempotency.send(sender, attempt, claim, placed, left_s)

@@ -1,4 +1,4 @@
-"""Minutes, hours or days ahead: which of them a request asks for, and what a table counts in them."""
+"""Minutes, hours or days ahead: the ones that a request asks for, and a table's counts in them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MINUTE_MS = 60_000
 A_DAY = 1_440
 MINUTES: Mapping[By, int] = {"minute": 1, "hour": 60, "day": A_DAY}
 MOST: Mapping[By, int] = {"minute": A_DAY, "hour": 744, "day": 3_660}
-"""How many minutes, hours or days one answer has at most: a day, a month, ten years."""
+"""Maximum number of minutes, hours or days in one answer: a day, a month, ten years."""
 
 USUAL: Mapping[By, int] = {"minute": 60, "hour": 24, "day": 30}
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """What is asked for: whole minutes, hours or days. `begin` and `end` are minutes since 1970."""
+    """Whole minutes, hours or days of a request. `begin` and `end` are minutes since 1970."""
 
     by: By
     begin: int
@@ -33,7 +33,8 @@ class Intervals:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The query string that asks for exactly these; the last day ends with an instant that can be named no more.
+        """The query string for exactly these intervals. If they end after the last instant that can be written, it uses
+        that instant.
 
         Instants are RFC 3339: a number below 100,000,000,000 would be taken for seconds, and refused.
         """
@@ -42,7 +43,7 @@ class Intervals:
 
 
 def intervals_asked(parameters: IntervalParameters, now: int) -> Intervals:
-    """Return the intervals that a request asks for. Raises QueryError naming the parameter at fault."""
+    """Return the intervals that a request asks for. Raises QueryError naming the invalid parameter."""
     by = parameters.by
     length = MINUTES[by]
     due_from = optional("due_from", parse_lower_bound, parameters.due_from)
@@ -60,11 +61,11 @@ def intervals_asked(parameters: IntervalParameters, now: int) -> Intervals:
 def cells_in(
     counts: Counts, asked: Intervals, groups: Callable[[], Sequence[int] | None] = lambda: None
 ) -> Iterator[list[tuple[int, int, int]]]:
-    """Yield (number of a group, minute in which an interval begins, change) of a table, some at a time. Between two
-    yields the table may change: each day is exact as of the moment when the first part of it is read.
+    """Yield (group number, first minute of an interval, change) from a table, some at a time. Between two yields the
+    table may change: each day is exact as of the moment when its first part is read.
 
-    `groups` is asked at these moments for the numbers, in order, of the groups that are wanted; None: all. Cells of
-    others may be among what is yielded.
+    At these moments, `groups` is called for the sorted numbers of the wanted groups; None: all. The result may contain
+    cells of other groups.
     """
     if asked.by == "day":
         yield from _within(asked, counts.rows_by_day(groups()), A_DAY)
@@ -75,8 +76,8 @@ def cells_in(
 
 
 def _within(asked: Intervals, rows: Iterator[dict[int, int]], unit: int) -> Iterator[list[tuple[int, int, int]]]:
-    """Yield the cells in the intervals, those of a row or a piece of it at a time; `unit` is the minutes that a cell
-    has. There can be millions: no calls."""
+    """Yield the cells in the intervals, one row or a piece of it at a time. `unit` is the minutes per cell. There can
+    be millions of cells, so this loop calls no functions."""
     begin, end, length = asked.begin, asked.end, MINUTES[asked.by]
     for row in rows:
         for cells in pieces(iter(row.items())):

@@ -9,7 +9,7 @@ import msgspec
 T = TypeVar("T")
 
 _LONGER = 2**63
-"""No whole number of a document is so large."""
+"""No integer of a document is this large."""
 
 
 def _number(text: str) -> float:
@@ -21,9 +21,9 @@ _ANY = msgspec.json.Decoder(float_hook=_number)
 
 
 def read_json(body: bytes, type: type[T]) -> T:
-    """Return what a body says. Raises ValueError, which says where it is wrong.
+    """Decode a body. Raises ValueError, whose text says where the body is wrong.
 
-    As in JSON Schema, a number without a fraction is a whole number, however it is written: 2.0 is 2.
+    As in JSON Schema, a number without a fraction is an integer, however it is written: 2.0 is 2.
     """
     try:
         try:

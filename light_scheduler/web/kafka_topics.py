@@ -22,10 +22,10 @@ WriteTogether = Callable[[Sequence[NewRecord]], Awaitable[list[tuple[Place, int]
 
 
 class KafkaTopics(NamedTuple):
-    """Sends commands and receives their answers, looks back through logs, and writes records together.
+    """Sends commands and receives their answers, searches logs backwards, and writes records in one transaction.
 
-    `close_logs` lets go of what was kept to look back. `count_partitions` asks Kafka how many partitions each topic has
-    that the worker may see; it raises BrokerError.
+    `close_logs` releases the readers kept for searches. `count_partitions` asks Kafka for the number of partitions of
+    each topic that the worker may see; it raises BrokerError.
     """
 
     commands: Commands
@@ -36,7 +36,7 @@ class KafkaTopics(NamedTuple):
 
 
 def topics_of(settings: Settings, peers: Peers) -> KafkaTopics:
-    """Return the topics of the application of these settings. Nothing is connected before it is used."""
+    """Return the application's topics. They connect on first use."""
     writer = AtomicWriter(
         settings.connection, lambda: f"{settings.topics.redrives}{peers.own_url}", largest_record(settings)
     )

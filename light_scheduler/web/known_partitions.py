@@ -1,4 +1,4 @@
-"""Which partitions a request may ask for: those that the commands topics of the application have."""
+"""Which partitions a request may ask for: existing partitions of the application's commands topics."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from .cluster_answers import is_local
 from .parameters import lane_named
 
 FRESH_S = 1.0
-"""How often Kafka is asked at most, however many requests are for partitions that no worker has: once at a time."""
+"""Minimum time between two queries to Kafka, however many requests ask for partitions that no worker owns. Only one
+query runs at a time."""
 WAIT_S = 3.0
 """How long a request waits for Kafka's answer."""
 
 
 def existing(name: str, counts: Mapping[str, int | None]) -> Lane:
-    """Return what a `PartitionName` names. `counts` is how many partitions each commands topic has; None: not known.
+    """Return the lane that a `PartitionName` names. `counts` is the number of partitions of each commands topic; None:
+    not known.
 
     Raises QueryError if there is no such partition.
     """
@@ -37,7 +39,7 @@ def existing(name: str, counts: Mapping[str, int | None]) -> Lane:
 
 
 class KnownPartitions:
-    """The partitions of `topics`, the commands topics, as far as this worker knows them."""
+    """The partitions of `topics`, the commands topics, that this worker knows of."""
 
     def __init__(
         self,
@@ -46,7 +48,7 @@ class KnownPartitions:
         topics: frozenset[str],
         in_kafka: Callable[[], Awaitable[Mapping[str, int]]],
     ) -> None:
-        """`in_kafka` returns how many partitions each topic has. Raises BrokerError, ConfigurationError."""
+        """`in_kafka` returns the number of partitions of each topic. Raises BrokerError, ConfigurationError."""
         self._lanes = lanes
         self._peers = peers
         self._topics = topics
@@ -55,7 +57,8 @@ class KnownPartitions:
         self._asked_at = 0.0
 
     async def asked_by(self, request: web.Request) -> Callable[[str], Lane]:
-        """Return what reads the `PartitionName` of a request: what another worker asks for was looked up there."""
+        """Return a function that reads the `PartitionName` of a request. Names from another worker are accepted as they
+        are: that worker has checked them."""
         if is_local(request):
             return lane_named
         counts = self._counts()
@@ -64,7 +67,8 @@ class KnownPartitions:
         return partial(existing, counts=counts)
 
     async def _counts_in_kafka(self, counts: Mapping[str, int | None]) -> dict[str, int | None]:
-        """Return counts with partitions that were added and no worker has yet. Without an answer, none is known."""
+        """Return the counts with added partitions that no worker owns yet. If Kafka does not answer, the counts are
+        unknown."""
         now = asyncio.get_running_loop().time()
         if self._asked is None or (self._asked.done() and now >= self._asked_at + FRESH_S):
             self._asked, self._asked_at = asyncio.create_task(self._ask_kafka()), now
@@ -91,7 +95,7 @@ class KnownPartitions:
 
 
 def _is_beyond(name: str, counts: Mapping[str, int | None]) -> bool:
-    """Return whether a text names a partition that a commands topic has not, by what is known of it."""
+    """Return whether a name is beyond the known partitions of its commands topic."""
     topic, _, number = name.removesuffix("]").rpartition("[")
     count = counts.get(topic)
     return count is not None and number.isdecimal() and len(number) < 10 and int(number) >= count

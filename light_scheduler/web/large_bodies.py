@@ -1,8 +1,9 @@
-"""Large bodies of commands: each is read at one go, which can take longer than a slice, so they are read one at a time.
+"""Large bodies of commands. Decoding one cannot be interrupted and may take longer than a slice, so they are decoded
+one at a time.
 
-After one that takes so long, or several in one round of the loop, others have the loop for a multiple of what reading
-them took. A plain payload takes far less, even a large one. A small body takes about as long as any other request, and
-waits for nothing. A batch has many of them: whoever reads its lines rests after those that together take a slice.
+After decoding a slow body, or several in one round of the loop, the loop is left to others for a multiple of that time.
+A plain payload is decoded much faster, even a large one. A small body takes as long as any other request, and waits for
+nothing. A batch has many small bodies: its reader rests whenever they add up to a slice.
 """
 
 from __future__ import annotations
@@ -15,22 +16,23 @@ from .slices import SHORT_REST, SLICE_S, LoopTime
 from .turns import Turns
 
 LARGE_BYTES = 64 << 10
-"""From this size on, reading a body can take longer than a slice."""
+"""From this size on, decoding a body can take longer than a slice."""
 
 T = TypeVar("T")
 
 
 class LargeBodies:
-    """Those of one worker; holders have their `turns`."""
+    """The large bodies of one worker. Holders take `turns`."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
-        self._held_s = 0.0  # for how long reading has held up this round of the loop
+        self._held_s = 0.0  # for how long decoding has held up this round of the loop
 
     async def read(self, body: bytes, read: Callable[[], T]) -> T:
-        """Read a body with a function, and return what that does. If it took long, others have the loop before.
+        """Decode a body with `read`, and return the result. If that took long, others get the loop first.
 
-        Raises ProblemError (429) if too many large ones wait already, or for too long, and what `read` raises.
+        Raises ProblemError (429) if too many large bodies are waiting, or this one waited too long. Also raises what
+        `read` raises.
         """
         if len(body) < LARGE_BYTES:
             return read()
@@ -50,14 +52,15 @@ class LargeBodies:
 
 
 class LinesOfBatch:
-    """The reading of one batch's lines, one after the other."""
+    """Decodes the lines of one batch, one after the other."""
 
     def __init__(self, bodies: LargeBodies) -> None:
         self._bodies = bodies
-        self._held_s = 0.0  # for how long reading has held up the loop since the last rest
+        self._held_s = 0.0  # for how long decoding has held up the loop since the last rest
 
     async def read(self, line: bytes, read: Callable[[], T]) -> T:
-        """Read a line as `LargeBodies.read` does a body. Others have the loop after small ones that took long, too."""
+        """Decode a line as `LargeBodies.read` decodes a body. Others get the loop also after small lines that took
+        long."""
         if len(line) >= LARGE_BYTES:
             return await self._bodies.read(line, read)
         async with LoopTime(rest=SHORT_REST, spared_s=SLICE_S, held_s=self._held_s) as time:

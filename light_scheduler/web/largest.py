@@ -1,4 +1,4 @@
-"""The largest of many counts, a part of them at a time."""
+"""The largest of many counts, fed in parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Largest(Generic[T]):
-    """Keeps the `most` largest of the counts that it is given; of equal ones, those that came first."""
+    """Keeps the `most` largest counts; among equal ones, the earliest."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -20,12 +20,12 @@ class Largest(Generic[T]):
         """Counts up to this are not among the largest."""
 
     def add(self, counts: Iterable[tuple[T, int]]) -> None:
-        """Take more counts, all above 0."""
+        """Add counts, all above 0."""
         self._kept += [each for each in counts if each[1] > self._least]
         if len(self._kept) > 2 * self._most:
             self._kept = self.found()
             self._least = self._kept[-1][1]
 
     def found(self) -> list[tuple[T, int]]:
-        """Return the largest, the largest first."""
+        """Return the largest counts, in descending order."""
         return heapq.nlargest(self._most, self._kept, key=itemgetter(1))

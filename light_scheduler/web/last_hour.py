@@ -20,14 +20,14 @@ SLOT_MS = 30_000
 
 HOUR_MS = 3_600_000
 LOOK_S = 2.0
-"""How often the lanes' counters are read: what a lane does after that and before it leaves is in no slot."""
+"""How often the lanes' counters are read. Activity between the last reading and the end of a lane is lost."""
 
 _NOT_ACCEPTED = frozenset({Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.REJECTED})
 _BUCKETS = len(LATENESS_BOUNDS_MS) + 1
 
 
 class Slot(msgspec.Struct):
-    """Activity of lanes from an instant (UTC epoch ms) on, for `SLOT_MS`, and the backlog at its end.
+    """Activity of lanes for `SLOT_MS` from an instant (UTC epoch ms) on, and the backlog at its end.
 
     `accepted` counts commands, `lateness` firings by bucket (see `Lateness`). `latest` (ms) is an upper bound of their
     lateness. `backlog` counts commands to be read; None: not known.
@@ -50,7 +50,7 @@ class Slot(msgspec.Struct):
             self.backlog = (self.backlog or 0) + other.backlog
 
     def late(self, share: float) -> int | None:
-        """Return an upper bound (ms) of the lateness of this share of the firings; None: there were none."""
+        """Return an upper bound (ms) of the lateness of this share of the firings; None if there were none."""
         total = sum(self.lateness)
         if not total:
             return None
@@ -68,14 +68,14 @@ _ZERO = _Counters(0, 0, (0,) * _BUCKETS)
 
 
 class LastHour:
-    """Slots of lanes whose counters begin at 0 when the worker takes them over, and only grow from then on."""
+    """Slots of lanes. A lane's counters begin at 0 when the worker takes it over, and only grow."""
 
     def __init__(self) -> None:
         self._slots: deque[Slot] = deque(maxlen=HOUR_MS // SLOT_MS + 1)
         self._before: dict[tuple[str, int], _Counters] = {}
 
     def look(self, now: int, lanes: Iterable[LaneStatus]) -> None:
-        """Take in what the lanes have done since the last look, at an instant (UTC epoch ms)."""
+        """Record what the lanes have done since the last look. `now` is UTC epoch ms."""
         at = now // SLOT_MS * SLOT_MS
         if not self._slots or self._slots[-1].at < at:
             self._slots.append(Slot(at))
@@ -94,18 +94,18 @@ class LastHour:
             )
 
     def slots(self, now: int) -> list[Slot]:
-        """Return the slots of the last hour that are over, in order."""
+        """Return the completed slots of the last hour, in order."""
         return [slot for slot in self._slots if now - HOUR_MS <= slot.at <= now - SLOT_MS]
 
     async def watch(self, lanes: Callable[[], Iterable[LaneStatus]], clock: Clock) -> None:
-        """Look until this is cancelled."""
+        """Look every `LOOK_S` until cancelled."""
         while True:
             self.look(clock.now(), lanes())
             await asyncio.sleep(LOOK_S)
 
 
 def together(hours: Iterable[Iterable[Slot]]) -> list[Slot]:
-    """Return what several workers did, slot by slot."""
+    """Add up the activity of several workers, slot by slot."""
     slots: dict[int, Slot] = {}
     for each in hours:
         for slot in each:

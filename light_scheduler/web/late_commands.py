@@ -1,7 +1,7 @@
-"""Commands of idempotency keys that Kafka had not acknowledged when their requests ended.
+"""Commands with idempotency keys that Kafka had not acknowledged when their requests ended.
 
 This worker's producer sends them as soon as it can, however late. Until then their claims are renewed, so that no other
-request carries the keys out; after that it is recorded that they were sent.
+request carries out the keys. Then their sending is recorded.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .command_channel import TooManyWaitingError
 from .idempotency_claims import Claim
 
 RENEW_S = 10.0
-"""How often a claim is renewed: in time for one of the longest request."""
+"""How often a claim is renewed: soon enough even after the longest request."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class LateCommand:
-    """The command of a claim, which belongs to the request `owner`. `acknowledged` has its partition and offset in the
-    end."""
+    """The command of a claim that the request `owner` holds. `acknowledged` eventually yields its partition and
+    offset."""
 
     tenant: str
     owner: str
@@ -41,7 +41,7 @@ Write = Callable[[str, str, ClaimMade | CommandSent], Awaitable[object]]
 
 
 class LateCommands:
-    """Follows each until it was sent and that is recorded. `close` it in the end."""
+    """Follows each command until it is sent and that is recorded. `close` it at the end."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -54,7 +54,7 @@ class LateCommands:
         task.add_done_callback(self._following.discard)
 
     async def close(self) -> None:
-        """Follow none any more."""
+        """Stop following commands."""
         following = [*self._following]
         for task in following:
             task.cancel()
@@ -73,8 +73,8 @@ class LateCommands:
         await self._record(late, CommandSent(sent.partition, sent.offset))
 
     async def _renew(self, late: LateCommand) -> None:
-        """Renew a claim now and then until its command is acknowledged, given up or, as its result tells, carried
-        out."""
+        """Renew a claim every `RENEW_S` until its command is acknowledged, given up, or known to be carried out from
+        its result."""
         claim = late.claim
         made = ClaimMade(claim.fingerprint, claim.id, claim.tenant)
         while not (await asyncio.wait([late.acknowledged], timeout=RENEW_S))[0]:
@@ -82,14 +82,14 @@ class LateCommands:
                 return
             try:
                 await self._write(late.tenant, late.owner, made)
-            except NotAcknowledged as error:  # it is renewed once the producer has sent this, too
+            except NotAcknowledged as error:  # it is renewed again after the producer has sent this record
                 both = [late.acknowledged, error.acknowledged]
                 await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             except (BrokerError, TooManyWaitingError) as error:
                 log.warning("cannot renew the claim of an idempotency key: %r", error)
 
     async def _record(self, late: LateCommand, sent: CommandSent) -> None:
-        """Record that a command was sent, unless its result says so first."""
+        """Record that a command was sent, unless its result shows that first."""
         while late.claim.result is None:
             try:
                 await self._write(late.tenant, late.claim.request_id, sent)

@@ -1,4 +1,4 @@
-"""Lines of a body while it arrives: a worker holds one of them at a time, however long the body is."""
+"""Reads a body line by line while it arrives. A worker holds one line at a time, however long the body is."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LINE_S = TIMEOUT_S + LARGEST_LINE / LEAST_BYTES_PER_S
 """How long a worker waits for the rest of a line."""
 
 LINES_AT_ONCE = 1_000
-"""After so many lines, and each piece of the body, others have the loop: a small compressed body has millions of blank
-lines, for which nothing has to be awaited."""
+"""After this many lines, and after each piece of the body, others get the loop: a small compressed body can contain
+millions of blank lines, and reading them awaits nothing."""
 
 
 class Line(NamedTuple):
@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 class LineError(Exception):
-    """No more lines can be read: `number` is that of the line that did not come, the cause a ProblemError."""
+    """No more lines can be read. `number` is that of the missing line; the cause is a ProblemError."""
 
     def __init__(self, number: int, refusal: ProblemError) -> None:
         super().__init__(number)
@@ -39,7 +39,7 @@ class LineError(Exception):
 
 
 async def lines_of(request: web.Request) -> AsyncIterator[Line]:
-    """Yield the lines of a body that nobody has read. Raises LineError."""
+    """Yield the lines of a body that has not been read. Raises LineError."""
     number, held, is_too_long = 1, bytearray(), False
     waits_until = _now() + LINE_S
     while True:

@@ -1,4 +1,4 @@
-"""What can be asked next about an answer, as links of the OpenAPI document: programs and tools follow them."""
+"""Links of the OpenAPI document: follow-up requests about an answer, for programs and tools."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ _DONE = (HTTPStatus.OK, HTTPStatus.CREATED)
 
 
 class _Linked(NamedTuple):
-    """Operations that are about what an answer names, and where it has their parameters."""
+    """Operations about the object in an answer, and where the answer has their parameters."""
 
     operations: tuple[str, ...]
     parameters: Mapping[str, str]
 
 
 def _body(**members: str) -> dict[str, str]:
-    """Return parameters that are members of the answer, by JSON Pointers."""
+    """Return parameters that are members of the answer, as JSON Pointers."""
     return {name: f"$response.body#/{pointer}" for name, pointer in members.items()}
 
 
 def _path(*names: str) -> dict[str, str]:
-    """Return parameters that the request has too."""
+    """Return parameters that the request already has in its path."""
     return {name: f"$request.path.{name}" for name in names}
 
 
@@ -80,7 +80,7 @@ _LINKED: Mapping[str, tuple[_Linked, ...]] = {
 
 
 def links_of(operation: str, status: HTTPStatus) -> dict[str, Any]:
-    """Return the links of an operation's answer of a status, by the operations that they lead to."""
+    """Return the links of an operation's answer with a given status, by the operations that they lead to."""
     if status not in _DONE:
         return {}
     return {

@@ -1,6 +1,6 @@
 """Accepting connections: no more than a worker can hold, and without log noise when descriptors run out.
 
-asyncio's own server takes all that come, and logs a traceback for each that it cannot take, over and over.
+asyncio's own server accepts every connection, and logs a traceback again and again for those that it cannot accept.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ DESCRIPTORS_SHARE = 4
 """Connections may have a quarter of the process's descriptors: state and Kafka need them too."""
 
 HANDSHAKE_S = 5.0
-"""How long a client may take to set up TLS."""
+"""Time-out of a TLS handshake."""
 
 CLOSE_NOTIFY_S = 2.0
-"""How long a client may take to end TLS."""
+"""How long a client may take to close TLS."""
 
 IDLE_LEAST_S = 1.0
-"""Where there is no room, the connection that has been idle for the longest gives way, if it has been for this long."""
+"""If all places are taken, the connection that has been idle for longest is closed, if it was idle for this long."""
 
 LEAVE_S = 0.1
-"""How long a full process leaves a connection at a shared socket to others; then they are taken to be full, too."""
+"""How long a full process leaves a pending connection of a shared socket to other processes. After that, they count as
+full, too."""
 
 OTHERS_FULL_S = 0.5
-"""How long they are."""
+"""For how long they count as full."""
 
 _AT_ONCE = 8
 _REFUSAL_PAUSE_S = 0.005
@@ -54,16 +55,15 @@ log = logging.getLogger(__name__)
 
 
 def most_connections() -> int:
-    """Return how many connections this process can hold."""
+    """Return the number of connections that this process can hold."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, soft // DESCRIPTORS_SHARE)
 
 
 class Listener:
-    """Listens on `sockets`, and holds up to `most` connections of `server`. With `tls`, they are over TLS.
+    """Accepts connections on `sockets`, up to `most` at a time, for `server`. With `tls`, they are over TLS.
 
-    Other processes listen on those that are `shared`, too: while this one is full, they come first. `close` it in the
-    end.
+    Other processes listen on the `shared` sockets, too, and go first while this one is full. `close` it at the end.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Listener:
         self._end_stuck()
 
     def close(self) -> None:
-        """Take no more connections. Those that are there stay."""
+        """Accept no more connections. Open ones stay open."""
         for timer in self._timers.values():
             timer.cancel()
         for listening in self.sockets:
@@ -113,7 +113,7 @@ class Listener:
         return len(self._server.connections) + len(self._opening) >= self._most
 
     def _leave(self, listening: socket.socket) -> None:
-        """Have other processes take what waits at a shared socket, if one has room."""
+        """Leave pending connections of a shared socket to other processes, if one of them has room."""
         self._loop.remove_reader(listening)
 
         def come_back() -> None:
@@ -161,7 +161,7 @@ class Listener:
             log.debug("a connection ended before it began: %s", error)
 
     def _make_room(self) -> bool:
-        """Close the connection that has been idle for the longest; return whether there was one."""
+        """Close the connection that has been idle for longest. Return whether there was one."""
         idle = [
             (since, connection)
             for connection in self._server.connections
@@ -180,16 +180,16 @@ class Listener:
         self._timers["stuck"] = self._loop.call_later(_STUCK_CHECK_S, self._end_stuck)
 
     def _warn(self, message: str) -> None:
-        """Log a line, once in a while: whoever asks for connections may go on for hours."""
+        """Log a line, but not too often: clients may keep trying for hours."""
         if self._loop.time() - self._warned_at >= _WARN_EVERY_S:
             self._warned_at = self._loop.time()
             log.warning("%s", message)
 
 
 class LimitedSite(web.BaseSite):
-    """Serves an application at a host and a port, through a `Listener`.
+    """Serves an application at a host and a port, and on `shared` sockets, through a `Listener`.
 
-    So it does on the sockets in `shared`, on which other processes listen too. With `tls`, it speaks HTTPS.
+    Other processes also listen on the `shared` sockets. With `tls`, it serves HTTPS.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class LimitedSite(web.BaseSite):
 
 
 def _refuse(accepted: socket.socket) -> None:
-    """Say why, without a wait."""
+    """Answer with the reason, without waiting."""
     try:
         accepted.send(_REFUSAL)
     except OSError as error:

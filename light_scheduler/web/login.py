@@ -83,7 +83,7 @@ class LoginHandlers:
 
 
 async def _token_of(request: web.Request) -> str:
-    """Return the token in a form; empty: there is none. Browsers say how long a form is: nothing long is read."""
+    """Return the token in a form, or an empty text. Requests without a Content-Length, and long ones, are not read."""
     length = request.content_length
     body = await request.read() if length is not None and length <= LONGEST_FORM else b""
     try:

@@ -1,9 +1,8 @@
-"""Looking back through a topic for the newest records of a kind, as far as one request may.
+"""Searches a topic backwards for the newest records of a kind, within the limits of one request.
 
-The topic has no index, so its end is read piece by piece, each before the one that was read last: of each partition as
-much as brings all of them to the same instant. A request ends with enough matches, with as many records, bytes or
-processor time as it may take, or at the instant where the search ends; its cursor says where in each partition the next
-one goes on.
+The topic has no index, so it is read from its end, piece by piece. Each piece reads so much of each partition that all
+of them reach the same instant. A request ends after enough matches, at its limit of records, bytes or processor time,
+or at the instant where the search ends. Its cursor holds the position in each partition, for the next request.
 """
 
 from __future__ import annotations
@@ -33,32 +32,32 @@ from .slices import LoopTime
 MOST_RECORDS = 20_000
 MOST_BYTES = 16 << 20
 MOST_TIME_S = 0.1
-"""Limits of one request: records, bytes and processor time. A piece that is begun is read to its end."""
+"""Limits of one request: records, bytes and processor time. A piece that was begun is read to its end."""
 
 PAGE_TIME_S = 0.02
-"""Processor time for a page that has a cursor to go on with: whoever waits soon sees what there is."""
+"""Processor time of a page with a cursor: the reader soon sees the first results."""
 
 FIRST_PIECE = 64
 GROWTH = 4
 LARGEST_PIECE = 8_000
-"""Records of a piece; each is larger than the one before, so a topic of large records ends a request early. A piece
-costs more than its records: answers bring whole batches, of which it may need a part."""
+"""Records of a piece. Each piece is larger than the one before, so large records use up the limit of bytes early. Every
+piece has a fixed cost: brokers return whole batches, which may be needed only in part."""
 
 Waiting = Callable[[], AbstractContextManager[None]]
-"""Makes what is entered while a read waits for Kafka."""
+"""Returns a context manager that is entered while a read waits for Kafka."""
 
 T = TypeVar("T")
 
 
 class Log(Protocol):
-    """A topic whose partitions can be read anywhere."""
+    """A topic whose partitions can be read from any offset."""
 
     async def extents(self, since: int) -> Mapping[int, Span]:
-        """Return each partition's span from an instant to the end."""
+        """Return the span of each partition from an instant to the end."""
         ...
 
     def read(self, spans: Mapping[int, Span], waiting: Waiting = nullcontext) -> AsyncIterator[Sequence[CommandRecord]]:
-        """Yield the committed records of spans, each partition's in order."""
+        """Yield the committed records of the spans, in order within each partition."""
         ...
 
 
@@ -79,18 +78,18 @@ async def opened(logs: OpenLog, topic: str) -> AsyncIterator[Log]:
 
 
 class SearchPosition(msgspec.Struct, frozen=True, array_like=True):
-    """Where a search goes on: it ends at the instant `since`, and has read each partition from an offset on."""
+    """Where a search continues: it ends at the instant `since`, and has read each partition down to an offset."""
 
     since: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
     ends: dict[int, int] | None = None
 
     def cursor(self) -> str:
-        """Return it as text for a query string."""
+        """Return the position as text for a query string."""
         return base64.urlsafe_b64encode(msgspec.msgpack.encode(self)).decode().rstrip("=")
 
     @classmethod
     def of(cls, cursor: str) -> SearchPosition:
-        """Raises QueryError."""
+        """Decode a cursor. Raises QueryError."""
         try:
             raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
             return msgspec.msgpack.decode(raw, type=SearchPosition)
@@ -110,8 +109,8 @@ class Match(Generic[T]):
 
 @dataclass(frozen=True)
 class Found(Generic[T]):
-    """Matches, the newest first. All records since `searched_from` (UTC epoch ms) were looked at; `next`: go on there,
-    None: the search is over."""
+    """Matches, newest first. All records since `searched_from` (UTC epoch ms) have been read. `next` is where to
+    continue; None: the search is complete."""
 
     matches: list[Match[T]]
     searched_from: int
@@ -119,7 +118,7 @@ class Found(Generic[T]):
 
     @property
     def next_cursor(self) -> str | None:
-        """The cursor to go on with; None: the search is over."""
+        """The cursor for the next page; None: the search is complete."""
         return None if self.next is None else self.next.cursor()
 
 
@@ -132,8 +131,8 @@ async def look_back(
     select: Callable[[CommandRecord], T | None],
     most_s: float | None = None,
 ) -> Found[T]:
-    """Return the newest `limit` values that `select` makes of records before a place, in `most_s` of processor time, by
-    default that of a page.
+    """Search backwards from `place`, and return the newest `limit` values that `select` makes of records. `most_s`
+    limits the processor time, by default to that of a page.
 
     Raises BrokerError.
     """
@@ -157,10 +156,10 @@ async def look_back(
 
 
 class _Search(Generic[T]):
-    """How far a search has come in each partition. Timestamps are taken to grow with the offsets of a partition.
+    """The progress of a search in each partition. Timestamps are assumed to grow with the offsets of a partition.
 
-    A match is held back as long as another partition may have a newer one that was not read. One that is still held
-    back in the end is read again by the next request.
+    A match is held back while another partition may have a newer unread one. Matches still held back at the end are
+    read again by the next request.
     """
 
     def __init__(self, extents: Mapping[int, Span], place: SearchPosition, now: int, limit: int) -> None:
@@ -179,7 +178,7 @@ class _Search(Generic[T]):
         self._bytes = 0
 
     def piece(self, size: int) -> dict[int, Span]:
-        """Return the spans to read next, about `size` offsets in all; none: the search, or the request, is over."""
+        """Return the spans to read next, about `size` offsets in all. Empty if the search or the request is over."""
         left = self._unread()
         room = MOST_RECORDS - self._records.total()
         if not left or len(self._matches) >= self._limit or room <= 0 or self._bytes >= MOST_BYTES:
@@ -194,14 +193,14 @@ class _Search(Generic[T]):
         return {partition: Span(left[partition].end - part, left[partition].end) for partition, part in sizes.items()}
 
     def count(self, record: CommandRecord) -> None:
-        """Note that a record was read."""
+        """Count a record against the limits."""
         self._records[record.partition] += 1
         self._bytes += len(record.value or b"")
         self._oldest[record.partition] = min(self._oldest[record.partition], record.timestamp)
         self._newest = max(self._newest, record.timestamp)
 
     def add(self, spans: Mapping[int, Span], found: Mapping[int, list[Match[T]]]) -> None:
-        """Take the matches of a piece, and find those that nothing unread can be newer than."""
+        """Add the matches of a piece. Release those that are newer than everything unread."""
         for partition, span in spans.items():
             self._left[partition] = self._left[partition]._replace(end=span.start)
             self._held[partition].extend(reversed(found[partition]))

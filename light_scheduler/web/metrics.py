@@ -1,4 +1,4 @@
-"""Prometheus metrics, made from the lanes' own figures at the moment of a scrape."""
+"""Prometheus metrics, made from the lanes' status at each scrape."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tenant_metrics import TenantCollector
 _LANE = ("topic", "partition")
 
 MOST_TARGETS = 100
-"""Target topics that have their own metrics while they are unavailable."""
+"""Number of unavailable target topics with their own metrics."""
 
 _GAUGES: Gauges[LaneStatus] = (
     ("pending", "Schedules held.", lambda lane: lane.pending),
@@ -114,7 +114,7 @@ _FAMILIES = LaneFamilies[LaneStatus](_LANE, lambda lane: [lane.topic, str(lane.p
 def registry_of(
     lanes: Lanes, tenants: TenantCollector, delays: Delays, topics: Collection[str], *, app_id: str, version: str
 ) -> CollectorRegistry:
-    """Return a registry of this worker's lanes, their tenants, its delays, its commands topics and its process."""
+    """Return a registry for this worker's lanes, their tenants, its delays, its commands topics and its process."""
     registry = CollectorRegistry()
     registry.register(LaneCollector(lanes, topics, app_id=app_id, version=version))
     registry.register(tenants)
@@ -126,7 +126,8 @@ def registry_of(
 class LaneCollector(Collector):
     """Metrics of this worker's lanes. Labels are the commands topic and the partition.
 
-    The commands topics are those of its settings: one that was deleted has no lane anywhere, and still is one of them.
+    The commands topics come from the settings, so a deleted topic is still exported, although no worker has a lane of
+    it.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class LaneCollector(Collector):
         self._info = {"app_id": app_id, "version": version}
 
     def describe(self) -> list[Metric]:
-        """Return nothing: that keeps registration from collecting."""
+        """Return nothing, so that registration does not collect."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -1,6 +1,6 @@
-"""Rules for every answer: errors are problem documents, and headers tell browsers what they may do with it.
+"""Rules for every answer: errors are problem documents, and security headers restrict browsers.
 
-Faust hands middlewares on by keyword: their second parameter has to be called `handler`.
+Faust passes `handler` to middlewares by keyword, so their second parameter must have that name.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ log = logging.getLogger(__name__)
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    # As `frame-ancestors`, for browsers and scanners that do not know it.
+    # The same as `frame-ancestors`, for browsers and scanners that do not support it.
     "X-Frame-Options": "DENY",
     "Cross-Origin-Resource-Policy": "same-origin",
     # With no-referrer, browsers send `Origin: null` with the forms of a page, as if another site had sent them.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
-    # Everything served is a view of this moment.
+    # Every answer shows the state at this moment.
     "Cache-Control": "no-store",
 }
 
 TLS_HEADERS = {"Strict-Transport-Security": f"max-age={365 * 24 * 3_600}"}
-"""Browsers ask this host over TLS only from then on; addresses are not hosts to them."""
+"""From then on, browsers use only TLS for this host. It has no effect for IP addresses."""
 
 
 @web.middleware
 async def security_headers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Add the headers that keep browsers from guessing, framing, caching and running what is served."""
+    """Add headers that stop browsers from sniffing types, framing, caching, and running what is served."""
     response = await handler(request)
     for name, value in headers_for(is_secure=request.secure).items():
         response.headers.setdefault(name, value)
@@ -50,7 +50,8 @@ def headers_for(*, is_secure: bool) -> Mapping[str, str]:
 
 @web.middleware
 async def errors_as_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn every error into a problem document; an unexpected one is logged and tells nothing to the client."""
+    """Turn every error into a problem document. An unexpected one is logged, and its details are kept from the
+    client."""
     try:
         return await handler(request)
     except (ProblemError, QueryError) as error:
@@ -68,22 +69,22 @@ async def errors_as_problems(request: web.Request, handler: Handler) -> web.Stre
 
 
 def refusal_of(error: ProblemError | QueryError) -> ProblemError:
-    """Return what a client is told of an error that is its own."""
+    """Return the response error for an error that the client caused."""
     if isinstance(error, ProblemError):
         return error
     return ProblemError(HTTPStatus.BAD_REQUEST, str(error), parameter=error.field)
 
 
 def failure() -> ProblemError:
-    """Return what a client is told of an error that nobody expected."""
+    """Return the response error for an unexpected error."""
     return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "The worker failed. Its log has the error.")
 
 
 @web.middleware
 async def own_pages_write(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse what another site's page makes a browser send here to change something.
+    """Refuse changes that a page of another site sends through the browser.
 
-    A browser says so in one of two headers, the first of which it sends to secure addresses and this machine only.
+    A browser marks such requests in one of two headers; the first is only sent to secure addresses and to this machine.
     Programs send neither.
     """
     if request.method not in _READING:
@@ -100,4 +101,4 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"none", "same-origin"})
 
 MIDDLEWARES: tuple[Middleware, ...] = (security_headers, errors_as_problems)
-"""Outermost first: problem documents get the headers too. What refuses requests comes after them."""
+"""Outermost first, so that problem documents get the headers too. Middlewares that refuse requests follow them."""

@@ -38,7 +38,7 @@ _WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?', re.ASCII | re.IGNORECASE)
 
 
 def expected_version(request: web.Request) -> dict[str, str]:
-    """Return what `If-Match` tells of a command. Raises QueryError for what is no ETag of a schedule."""
+    """Return the fields that `If-Match` sets in a command. Raises QueryError if it is not an ETag of a schedule."""
     given = request.headers.getall(IF_MATCH, [])
     if not given:
         return {}
@@ -51,12 +51,12 @@ def expected_version(request: web.Request) -> dict[str, str]:
 
 
 def must_exist(request: web.Request) -> bool:
-    """Return whether `If-Match` is `*`: a command is for a schedule that is there, whichever version it has."""
+    """Return whether `If-Match` is `*`: the schedule must exist, with any version."""
     return [each.strip() for each in request.headers.getall(IF_MATCH, [])] == ["*"]
 
 
 def only_if_absent(request: web.Request) -> dict[str, str]:
-    """Return what `If-None-Match` tells of a command that creates. Raises QueryError for anything but `*`."""
+    """Return the fields that `If-None-Match` sets in a command that creates. Raises QueryError for anything but `*`."""
     given = request.headers.getall(IF_NONE_MATCH, [])
     if not given:
         return {}
@@ -68,13 +68,13 @@ def only_if_absent(request: web.Request) -> dict[str, str]:
 
 
 def is_known(request: web.Request, tag: str) -> bool:
-    """Return whether `If-None-Match` names the ETag of what a GET would show."""
+    """Return whether `If-None-Match` contains the current ETag, so that the client already has the answer of a GET."""
     given = ",".join(request.headers.getall(IF_NONE_MATCH, []))
     return given.strip() == "*" or tag in _ETAG.findall(given)
 
 
 def send_parameters(kind: type[P], request: web.Request) -> P:
-    """Return the query string of a command, with what `Prefer` asks for where it says nothing. Raises QueryError."""
+    """Return the query string of a command, completed with the preferences in `Prefer`. Raises QueryError."""
     parameters = read_parameters(kind, request.query)
     seconds = preferred_wait_s(request)
     if seconds is None:
@@ -85,7 +85,8 @@ def send_parameters(kind: type[P], request: web.Request) -> P:
 
 
 def preferred_wait_s(request: web.Request) -> int | None:
-    """Return how long `Prefer` asks to wait, 0: not at all; None if it does not say, or the query string does."""
+    """Return the seconds that `Prefer` asks to wait; 0: not at all. None if it does not say, or the query string
+    decides."""
     if "timeout" in request.query or "wait" in request.query:
         return None
     for preference in ",".join(request.headers.getall(PREFER, [])).split(","):
@@ -98,7 +99,7 @@ def preferred_wait_s(request: web.Request) -> int | None:
 
 
 def negotiated(handle: Handle) -> Handle:
-    """Have a handler of a command answer as the request's headers ask for."""
+    """Wrap a handler of a command so that its answers follow the request's `Prefer` header."""
 
     @functools.wraps(handle)
     async def answer(self: Any, request: web.Request, *args: Any, **options: Any) -> web.Response:

@@ -1,6 +1,6 @@
-"""The worker processes of this node, as one: any of them answers for all on the port that they share.
+"""The worker processes of this node as one: any of them answers for all, on the port that they share.
 
-What a process says of itself alone it says to requests that are marked local, as the others send them.
+They get each other's own answers with requests that are marked local.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .problems import Problem
 from .worker_documents import InfoDocument, ProcessView
 
 ANSWER_S = 2.0
-"""A process that is slower counts as one that does not answer: a frozen one does not hold up a scrape for long."""
+"""A process that takes longer counts as unavailable, so that a frozen one delays a scrape only briefly."""
 
 
 class _Answer(NamedTuple):
@@ -37,29 +37,30 @@ class _Answer(NamedTuple):
 
 
 class Node:
-    """`process` is the one that answers, and `registry` has its own metrics."""
+    """`process` is this process, and `registry` has its metrics."""
 
     def __init__(self, process: Process, registry: CollectorRegistry) -> None:
         self._process = process
         self.own = OfProcess(registry, process)
-        """This process's part of what Prometheus is told."""
+        """This process's own metrics."""
 
     async def metrics(self, client: PeerClient, exposition: Exposition) -> bytes:
-        """Return the metrics of all processes, and which of them answer."""
+        """Return the metrics of all processes, and which of them answered."""
         others = _ok(await self._ask(client, "/metrics", {ACCEPT: exposition.media_type}))
         answering = Answering(self._process, {self._process.number, *others})
         own = [exposition.generate(collector) for collector in (answering, self.own)]
         return exposition.together([*own, *others.values()])
 
     async def why_not_ready(self, own: list[str], client: PeerClient) -> list[str]:
-        """Return a reason for each process and partition of the node that is not ready; `own` are this process's."""
+        """Return a reason for each process and partition of the node that is not ready. `own` are the reasons of this
+        process."""
         reasons = {self._process.number: own}
         for number, answer in (await self._ask(client, "/ready")).items():
             reasons[number] = _reasons_in(answer)
         return [f"process {number}: {reason}" for number in sorted(reasons) for reason in reasons[number]]
 
     async def info(self, own: InfoDocument, client: PeerClient) -> InfoDocument:
-        """Return what all processes say about themselves as one document; what they share is as this one has it."""
+        """Return the info of all processes as one document. Shared facts are taken from this process."""
         found = {self._process.number: own}
         for number, body in _ok(await self._ask(client, "/info")).items():
             found[number] = msgspec.json.decode(body, type=InfoDocument)
@@ -77,7 +78,7 @@ class Node:
         )
 
     async def _ask(self, client: PeerClient, path: str, headers: Mapping[str, str] = NO_HEADERS) -> dict[int, _Answer]:
-        """Ask all other processes for their own part, side by side: number -> answer."""
+        """Ask all other processes for their own answers, concurrently: number -> answer."""
         others = {number: url for number, url in enumerate(self._process.urls) if number != self._process.number}
         answers = await asyncio.gather(*(_asked(client, URL(url + path), headers) for url in others.values()))
         return dict(zip(others, answers, strict=True))
@@ -106,7 +107,7 @@ def _reasons_in(answer: _Answer) -> list[str]:
 
 
 def _merged(targets: list[TargetStatus]) -> list[TargetStatus]:
-    """Return one entry for each topic, of those that several processes have."""
+    """Return one entry per topic, even if several processes report it."""
     by_topic: dict[str, list[TargetStatus]] = {}
     for target in targets:
         by_topic.setdefault(target.topic, []).append(target)

@@ -1,4 +1,4 @@
-"""The metrics of a node's processes as one exposition: each sample says which process it is of."""
+"""The metrics of a node's processes as one exposition. Each sample has the label of its process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEAD = re.compile(rb"(?:#.*\n)*")
 
 
 class OfProcess(Collector):
-    """All metrics of a registry, with the label `process`, and how often the process was started again."""
+    """All metrics of a registry, with the label `process`, and the number of restarts of that process."""
 
     def __init__(self, registry: CollectorRegistry, process: Process) -> None:
         self._registry = registry
@@ -54,7 +54,7 @@ class Answering(Collector):
 
 
 def together(expositions: Iterable[bytes]) -> bytes:
-    """Return expositions of the text format as one: samples of a family stand together, as the format wants it."""
+    """Merge expositions of the text format. Samples of a family are put together, as the format requires."""
     families: dict[bytes, list[bytes]] = {}
     for exposition in expositions:
         for family in filter(None, _FAMILY.split(exposition)):

@@ -1,4 +1,4 @@
-"""Runs concurrent work on the same thing one after the other."""
+"""Serialises concurrent work on the same thing."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 
 
 class OneByOne:
-    """Hands out turns: one that shares a name with earlier ones waits for them."""
+    """Hands out turns. A turn waits for earlier ones that share a name with it."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, asyncio.Future[None]] = {}
 
     @asynccontextmanager
     async def turn(self, names: Iterable[Hashable]) -> AsyncIterator[None]:
-        """Wait until all earlier turns with one of the names are over. Turns are in the order of their entering."""
+        """Wait until all earlier turns with one of the names are over. Turns are ordered by their entry."""
         mine = frozenset(names)
         earlier = {self._last[name] for name in mine if name in self._last}
         over = asyncio.get_running_loop().create_future()

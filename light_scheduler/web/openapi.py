@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the operations and the types that requests and answers are made of."""
+"""The OpenAPI 3.1 document, built from the operations and from the types of requests and answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .rights import RIGHTS
 
 _SCHEME = "token"
 _OF_A_WORKER = {"openapi", "configuration", "doctor"}
-"""Paths below /api/v1 that are about the worker itself."""
+"""Paths below /api/v1 about the worker itself."""
 
 _PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "tenant": ("Tenant of the schedules.", {"pattern": f"^{TENANT_NAME.pattern}$"}),
@@ -47,13 +47,13 @@ _REQUIRED = {
     "complete": ["firing_id", "attempt"],
     "extend": ["firing_id", "attempt"],
 }
-"""Members of a command that nothing else tells."""
+"""Members of a command that only the body can set."""
 
 _RULE_NAME = "Name of the delay rule.", {"pattern": f"^{RULE_NAME.pattern}$"}
 
 
 def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS) -> dict[str, Any]:
-    """Return the document for a version of the software, and for the operations that it has."""
+    """Return the document for a version of the software and its operations."""
     bodies = [operation.body for operation in operations]
     commands = {_name(body): _command(body) for body in bodies if isinstance(body, CommandBody)}
     types = [operation.answer for operation in operations] + [
@@ -85,8 +85,8 @@ def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS)
 
 
 def _tag(path: str) -> str:
-    """Return what a path is about."""
-    of_tenant = r"(?:tenants/{tenant}/(?!pause|resume))?"  # those two are about the tenant itself
+    """Return the tag of a path: the kind of thing that it is about."""
+    of_tenant = r"(?:tenants/{tenant}/(?!pause|resume))?"  # these two are actions on the tenant itself
     named = re.match(rf"/api/v1/{of_tenant}([a-z-]+)", path)
     return "worker" if named is None or named[1] in _OF_A_WORKER else named[1]
 
@@ -114,10 +114,10 @@ def _described(operation: Operation) -> dict[str, Any]:
 
 
 def _refusals(operation: Operation, right: Right) -> set[HTTPStatus]:
-    """Return how those are answered who may not use an operation, or may not yet."""
+    """Return the statuses of answers to requests without the right to use an operation, or without a ready worker."""
     if right.role is None:
         return set()
-    # A tenant that a token is not for looks as if it were not there: in a path, or in what is tried out.
+    # A tenant hidden from the token looks as if it did not exist, in a path as in a dry run.
     names_tenant = "{tenant}" in operation.path or isinstance(operation.body, CommandBody | CommandLines)
     hidden = {HTTPStatus.NOT_FOUND} if names_tenant or operation.name == "preview" else set()
     refused = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
@@ -170,18 +170,18 @@ def _body(body: type[msgspec.Struct] | CommandBody | CommandLines) -> dict[str, 
 
 
 def _name(body: CommandBody) -> str:
-    """Return a schema's name: commands of one kind differ in what their paths tell."""
+    """Return a schema's name. Commands of one kind have different schemas if their paths set different fields."""
     suffix = "Many" if body.is_bulk else {0: "Command", 2: "Submission", 3: "Body"}[len(body.given_elsewhere)]
     return f"{body.command.capitalize()}{suffix}"
 
 
 def _command(body: CommandBody) -> dict[str, Any]:
-    """Return the schema of a command that a body has, without what the path tells and the answer makes needless."""
+    """Return the schema of a command in a body, without fields that the path sets or that the response replaces."""
     needless = {*body.given_elsewhere, "reply-topic", "reply-partition", "correlation-id"}
     if body.is_bulk:
         needless.add("expected-version")
     elif body.command != "schedule":
-        needless.add("labels")  # they select among many
+        needless.add("labels")  # they select several schedules
     schema = command_schema(FIELDS_OF[body.command] - needless)
     if "id" in schema["properties"]:
         schema["properties"]["id"]["pattern"] = SELECTION_PATTERN if body.is_bulk else ONE_ID_PATTERN
@@ -194,12 +194,12 @@ def _command(body: CommandBody) -> dict[str, Any]:
 
 
 def _with(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the schema of an object that has a member."""
+    """Return the schema of an object that must have a member."""
     return {"required": [name], "properties": {name: _given(schema["properties"][name])}}
 
 
 def _given(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a member that cannot be left out, nor be null or empty."""
+    """Return the schema of a member that must be present, and neither null nor empty."""
     types = [type for type in schema["type"] if type != "null"]
     least = {"minProperties": 1} if "object" in types else {"minLength": 1} if "string" in types else {}
     return schema | {"type": types} | least

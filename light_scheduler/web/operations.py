@@ -1,4 +1,4 @@
-"""The operations of the HTTP API: one declaration for the routes and for OpenAPI."""
+"""The operations of the HTTP API, declared once for routes and OpenAPI."""
 
 from __future__ import annotations
 
@@ -60,20 +60,20 @@ class CommandBody(NamedTuple):
 
 
 class CommandLines(NamedTuple):
-    """A body of JSON Lines: commands in the JSON form, one a line; `command` defaults to `schedule`.
+    """A body of JSON Lines: one command in the JSON form per line; `command` defaults to `schedule`.
 
-    `is_streamed`: the handler reads it while it arrives, so it can be of any length.
+    `is_streamed`: the handler reads the body while it arrives, so it can have any length.
     """
 
     is_streamed: bool = False
 
 
 class Operation(NamedTuple):
-    """A request. `name` is both its handler's and its OpenAPI operation id.
+    """A request. `name` is both its handler's name and its OpenAPI operation id.
 
-    `{...}` in the path are parameters, all text; `body` is what a JSON body has to be, `headers` are names and meanings
-    of headers that it may have. An answer is an `answer`, or a JSON array of those if `is_list`; without a type it is
-    of `media_type`. `statuses` are those of answers when all went well, `problems` those of error answers.
+    `{...}` in the path are text parameters. `body` is the type of a JSON body. `headers` are the optional headers, with
+    their meanings. An answer is an `answer`, or a JSON array of them if `is_list`; without a type it has `media_type`.
+    `statuses` are those of successful answers, `problems` those of errors.
     """
 
     path: str
@@ -98,7 +98,7 @@ _SENDING = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-"""The problems that every command can cause."""
+"""Problems that any command can cause."""
 
 
 _IF_MATCH = {
@@ -171,7 +171,7 @@ OPERATIONS = (
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
         parameters=UpcomingParameters,
     ),
-    # Before the path of the id, which takes all of the rest.
+    # Before the path of the id, which matches the rest of any path.
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}/history",
         "schedule_history",

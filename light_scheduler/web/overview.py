@@ -1,4 +1,4 @@
-"""The overview of the cluster: from counts of tables and figures of lanes, never from the schedules themselves."""
+"""The overview of the cluster, from counts of tables and figures of lanes, without reading schedules."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from .tenants_asked import TenantParameters, Tenants, questions
 
 PATH = "/api/v1/overview"
 FRESH_S = 1.0
-"""How long an answer is given again: all who look at a worker's overview together cost one answer in this time."""
+"""How long an answer is reused. All viewers of a worker's overview together cost one answer in this time."""
 
 MOST_GROUPS = 1_000
-"""Groups of schedules (see `tables.counts`) of a lane that other workers are told, those with the most schedules."""
+"""Number of groups of schedules (see `tables.counts`) of a lane that are sent to other workers: the largest ones."""
 
 MOST_NAMED = 100
-"""Tenants, and target topics, that an overview names."""
+"""Number of tenants, and of target topics, that an overview names."""
 
 
 class LaneCounts(msgspec.Struct, frozen=True):
-    """A lane's schedules by state, and its largest groups; `complete` says whether these are all."""
+    """A lane's schedules by state, and its largest groups. `complete`: these are all groups."""
 
     states: dict[State, int]
     groups: list[tuple[Group, int]]
@@ -57,7 +57,7 @@ class LaneFigures(msgspec.Struct, frozen=True):
 
 
 class OwnOverview(msgspec.Struct, frozen=True):
-    """A worker's part of an overview; `figures` and `hour` are None if it is for some tenants only."""
+    """A worker's part of an overview. `figures` and `hour` are None if the request is for some tenants only."""
 
     lanes: list[Lane]
     counts: list[LaneCounts]
@@ -66,7 +66,7 @@ class OwnOverview(msgspec.Struct, frozen=True):
 
 
 async def lane_counts(groups: Iterator[tuple[Group, int]], time: LoopTime) -> LaneCounts:
-    """Return the counts of a lane from those of its groups."""
+    """Return the counts of a lane, given those of its groups."""
     states: Counter[State] = Counter()
     largest: Largest[Group] = Largest(MOST_GROUPS)
     size = 0
@@ -82,7 +82,7 @@ async def lane_counts(groups: Iterator[tuple[Group, int]], time: LoopTime) -> La
 
 
 class Overview:
-    """Puts overviews together, each of them once a second at most."""
+    """Builds overviews, each at most once a second."""
 
     def __init__(
         self, lanes: Lanes, hour: LastHour, cluster: Callable[[web.Request], ClusterAnswers], clock: Clock
@@ -95,7 +95,7 @@ class Overview:
         self._counting = asyncio.Lock()
 
     async def answer(self, request: web.Request) -> bytes:
-        """Return the overview for whoever asks, as JSON."""
+        """Return the overview for the identity that asks, as JSON."""
         tenants = request[IDENTITY].tenants
         return await self._answers.answer(tenants, FRESH_S, lambda: self._asked(self._cluster(request), tenants))
 
@@ -111,7 +111,8 @@ class Overview:
 
 
 async def own_overview(tables: Tables, lanes: Lanes, hour: list[Slot], tenants: Tenants) -> OwnOverview:
-    """Return the share of the lanes that run; `hour` is what this worker did, with lanes that have left since."""
+    """Return the share of the running lanes. `hour` is this worker's activity, including that of lanes it no longer
+    has."""
     counted: dict[Lane, tuple[ReadableTable, LaneCounts]] = {}
     async with LoopTime(rest=SHORT_REST) as time:
         for lane, table in tables.tables().items():
@@ -127,7 +128,7 @@ async def own_overview(tables: Tables, lanes: Lanes, hour: list[Slot], tenants: 
 
 
 def document(answers: Sequence[tuple[Whole[OwnOverview], list[MissingPartition]]], now: int) -> OverviewDocument:
-    """Add up what all workers have; each of the answers is for its own tenants."""
+    """Add up the shares of all workers. Each answer covers its own tenants."""
     shares = [
         (share, at)
         for whole, _ in answers

@@ -13,14 +13,14 @@ _OF_ALL = "null for a token for some tenants."
 
 
 class TenantPending(msgspec.Struct, frozen=True):
-    """A tenant, and how many schedules it has."""
+    """A tenant and its number of schedules."""
 
     tenant: str
     pending: int
 
 
 class TopicPending(msgspec.Struct, frozen=True):
-    """A target topic, and how many schedules deliver to it."""
+    """A target topic and the number of schedules that deliver to it."""
 
     target_topic: str
     pending: int

@@ -1,4 +1,4 @@
-"""This worker's share of an answer: from the tables of its own lanes, without holding up the loop that runs them."""
+"""This worker's share of an answer, read from the tables of its own lanes without holding up their loop."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ from .documents import ScheduleDetail, detail, summary
 from .slices import SEARCH_TIME_S, LoopTime
 
 SLICE_BUDGET = 500
-"""Rows read at one go, if there is time for that many in a slice: their payloads are in memory together."""
+"""Maximum rows read at a time, if a slice is long enough: their payloads are in memory together."""
 
 REQUEST_BUDGET = 20_000
-"""Rows read for one request: a filter that matches little gives a short page and its cursor."""
+"""Maximum rows read for one request. A filter with few matches gives a short page and a cursor."""
 
 REQUEST_TIME_S = 0.1
-"""Processor time for one request: rows that take long to read give a short page, too."""
+"""Processor time for one request. Rows that take long to read give a short page, too."""
 
 PAGE_BYTES = 1 << 20
 """A page ends with the row that makes it this large."""
 
 
 class OwnPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Matching rows of some lanes, in order. `reached` is where reading stopped; None: at the end. `counts` says how
-    many schedules match in each lane, whatever page is read; lanes are missing of which that is not known.
+    """Matching rows of some lanes, in order. `reached` is where reading stopped; None: at the end. `counts` is the
+    number of matching schedules in each lane, whatever page is read; it omits lanes that do not know theirs.
 
-    Each row is a `ScheduleSummary` in JSON. It is encoded slice by slice here, so the worker that merges pages need not
+    Each row is a `ScheduleSummary` as JSON, encoded here slice by slice. So the worker that merges pages need not
     decode and encode all rows at once.
     """
 
     lanes: list[Lane]
     rows: list[tuple[Mark, bytes]]
     reached: Mark | None
-    counts: list[tuple[Lane, int]] = []  # an earlier worker does not send them
+    counts: list[tuple[Lane, int]] = []  # earlier workers do not send them
 
 
 class OwnMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """The schedules of one id in some lanes: one at most, unless two keys in two partitions were given the same id."""
+    """The schedules with one id in some lanes: at most one, unless two keys in different partitions have the same
+    id."""
 
     lanes: list[Lane]
     found: list[ScheduleDetail]
 
 
 async def own_page(lanes: Tables, query: Query) -> OwnPage:
-    """Read a page from this worker's running lanes; one that stops meanwhile is not among the page's lanes."""
+    """Read a page from this worker's running lanes. Lanes that stop meanwhile are not in the page."""
     async with LoopTime(REQUEST_TIME_S) as time:
         return await _page(lanes, query, time)
 
@@ -85,7 +86,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def own_matches(lanes: Tables, tenant: str, id: str) -> OwnMatches:
-    """Look an id up in this worker's running lanes."""
+    """Look up an id in this worker's running lanes."""
     tables = lanes.tables()
     entries = ((lane, table.get(tenant, id)) for lane, table in tables.items())
     found = [detail(entry, *lane) for lane, entry in entries if entry is not None]

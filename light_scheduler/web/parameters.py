@@ -1,4 +1,4 @@
-"""From the query string to a query. `ListParameters` declares the parameters for this and for OpenAPI."""
+"""Converts a query string to a query. `ListParameters` declares the parameters, also for OpenAPI."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 P = TypeVar("P", bound=msgspec.Struct)
 
 EXPECTED = "expected"
-"""In the `extra` of a parameter's type: what its text must be, in words."""
+"""Key in the `extra` of a parameter's type: a description of valid texts."""
 
 PARTITION_EXAMPLE = "light-scheduler-commands[3]"
 """A partition of an application with the default name."""
@@ -79,8 +79,8 @@ def list_query(
     named: Callable[[str], Lane],
     opened: Callable[[str | UnsetType], str | UnsetType] = lambda cursor: cursor,
 ) -> Query:
-    """Return the query that a request asks for; `named` returns what a `PartitionName` names, and `opened` the cursor
-    of which a text was made. Raises QueryError naming the parameter at fault."""
+    """Return the query that a request asks for. `named` resolves a `PartitionName`, and `opened` a sealed cursor.
+    Raises QueryError naming the invalid parameter."""
     parameters = read_parameters(ListParameters, given)
     cursor = opened(parameters.cursor)
     return Query(
@@ -120,9 +120,9 @@ def optional(name: str, parse: Callable[[str], T], text: str | UnsetType) -> T |
 
 
 def read_parameters(kind: type[P], given: MultiMapping[str]) -> P:
-    """Return a query string's parameters; names may have hyphens for underscores. Raises QueryError for what is wrong.
+    """Return a query string's parameters. Names may have hyphens for underscores. Raises QueryError if one is invalid.
 
-    Only a parameter that is a list may come more than once.
+    Only list parameters may be repeated.
     """
     declared = _declared(kind)
     values: dict[str, Any] = {}
@@ -145,13 +145,13 @@ def read_parameters(kind: type[P], given: MultiMapping[str]) -> P:
 
 @cache
 def _declared(kind: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInfo]:
-    """Return the parameters by their names. Their types are evaluated for it, which takes longer than many a list."""
+    """Return the parameters by name. Cached: evaluating their types takes longer than answering many a list."""
     return {_parameter(field): field for field in msgspec.structs.fields(kind)}
 
 
 def _check(field: msgspec.structs.FieldInfo, text: str, value: str | list[str], kind: type[msgspec.Struct]) -> None:
     try:
-        # One parameter at a time, so that the error is about this one; not strict, for numbers come as text.
+        # One parameter at a time, so that the error is about this one. Not strict, since numbers arrive as text.
         msgspec.convert({field.encode_name: value}, kind, strict=False)
     except msgspec.ValidationError as error:
         expected = _expected(field.type)
@@ -160,7 +160,7 @@ def _check(field: msgspec.structs.FieldInfo, text: str, value: str | list[str], 
 
 
 def _expected(kind: Any) -> str | None:
-    """Return what a parameter must be, in words; None: its type says nothing about that."""
+    """Return a description of a parameter's valid values; None if its type does not have one."""
     if choices := [*_choices(kind)]:
         return f"one of {', '.join(choices)}"
     said = ((each.extra or {}).get(EXPECTED) for each in _notes(kind))
@@ -168,7 +168,7 @@ def _expected(kind: Any) -> str | None:
 
 
 def _notes(kind: Any) -> Iterator[Meta]:
-    """Yield what is noted beside a type and the types that it is made of."""
+    """Yield the metadata of a type and of the types that it consists of."""
     if isinstance(kind, Meta):
         yield kind
     for each in get_args(kind):
@@ -176,7 +176,7 @@ def _notes(kind: Any) -> Iterator[Meta]:
 
 
 def _choices(kind: Any) -> Iterator[str]:
-    """Yield the texts that a parameter may be, as they are declared; none if it may be any."""
+    """Yield the allowed values of a parameter in declared order; none if any text is allowed."""
     if get_origin(kind) is Literal:
         yield from map(str, get_args(kind))
     elif isinstance(kind, type) and issubclass(kind, Enum):
@@ -187,5 +187,5 @@ def _choices(kind: Any) -> Iterator[str]:
 
 
 def _parameter(field: msgspec.structs.FieldInfo) -> str:
-    """Return the name of a parameter as errors have it."""
+    """Return the name of a parameter for error messages."""
     return field.encode_name.replace("-", "_")

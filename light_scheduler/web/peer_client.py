@@ -1,4 +1,4 @@
-"""Asking other workers, as one of them."""
+"""HTTP client for requests to other workers, signed as a worker."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ LOCAL_SCOPE = "local"
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 MOST_CONNECTIONS = 100
-"""To each worker: one that hangs takes those to the others from nobody."""
+"""Connections to each worker. A worker that hangs cannot use up the connections to others."""
 
 
 class PeerClient:
-    """Signs each question; `tls` is for workers at https addresses. An async context manager."""
+    """Signs each request; `tls` is for workers at https addresses. An async context manager."""
 
     def __init__(self, access: Access, clock: Clock, tls: ssl.SSLContext) -> None:
         self._access = access
@@ -56,16 +56,16 @@ class PeerClient:
 
 
 PEER_CLIENT = web.AppKey("peer_client", PeerClient)
-"""Where the application keeps its client for questions to other workers."""
+"""Key of the application's client for requests to other workers."""
 
 
 def authority_of(url: URL) -> str:
-    """Return host and port of a worker, as both sides write them."""
+    """Return host and port of a worker in the form that both sides sign."""
     return f"{url.host}:{url.port}"
 
 
 def why_unreachable(error: Exception) -> str:
-    """Say why there was no answer of a worker, in words that follow its address."""
+    """Return why a worker did not answer, worded to follow its address."""
     if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
         return "cannot be reached: connection refused"  # aiohttp's text repeats the address
     return f"cannot be reached: {error}"

@@ -1,4 +1,4 @@
-"""How much of each partition a search back in time reads next, so that all of them reach the same instant together."""
+"""How much of each partition a backward search reads next, so that all of them reach the same instant together."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class Reached(NamedTuple):
-    """How far back a partition was read: `records` of it, the oldest `age_ms` before the newest of all partitions.
+    """How far back a partition was read: `records` of them, the oldest `age_ms` before the newest of all partitions.
 
-    `left` offsets are before that, at least one.
+    `left` offsets remain before that, at least one.
     """
 
     left: int
@@ -18,15 +18,15 @@ class Reached(NamedTuple):
 
 
 def piece_sizes(reached: Mapping[int, Reached], size: int) -> dict[int, int]:
-    """Return how many offsets to read of which partitions, about `size` in all: one that was read further back than the
-    others would come has to wait for them.
+    """Return how many offsets to read of which partitions, about `size` in all. Partitions that were already read
+    further back than this piece reaches are left out.
 
-    Records are expected to be as dense as they were so far; before anything was read, as if what is left of each
-    partition began at the same instant.
+    It assumes that records stay as dense as they were so far. Before anything was read, it assumes that all partitions
+    begin at the same instant.
     """
     density = {number: (each.records or each.left) / (each.age_ms + 1) for number, each in reached.items()}
     chosen: dict[int, int] = {}
-    records, per_ms = float(size), 0.0  # records between the newest of all and the age to come to, and how dense
+    records, per_ms = float(size), 0.0  # records between the newest and the target age, and their density
     for number, each in sorted(reached.items(), key=lambda item: item[1].age_ms):
         if chosen and records / per_ms <= each.age_ms:
             break

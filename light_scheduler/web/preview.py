@@ -1,4 +1,4 @@
-"""The HTTP handlers of the preview: when a schedule would fire if it were accepted at an instant."""
+"""The HTTP handlers of the preview: when a schedule would fire if it were accepted at a given instant."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_TIME_S = 0.25
 _ELSEWHERE = ("command", "reply-topic", "reply-partition", "correlation-id")
 
 _ASSUMED_ID = _ASSUMED_TARGET = "preview"
-"""A preview is about times: it needs no target, though a command does."""
+"""A preview only computes times, so it needs no target; a command does."""
 
 
 class PreviewParameters(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ RuleParameters: type[_KeyParameters] = msgspec.defstruct(  # type: ignore[assign
     frozen=True,
     kw_only=True,
 )
-"""The query string of a preview that has all of a schedule in it: the names of the headers, with underscores."""
+"""The query string of a preview without a body: names of headers, with underscores."""
 
 
 class PreviewHandlers:
@@ -108,7 +108,7 @@ class PreviewHandlers:
 
         def decode() -> Command:
             command = command_of(body, accepted)
-            if command.tenant != DEFAULT_TENANT:  # whose name a body need not say; a preview knows nothing of it
+            if command.tenant != DEFAULT_TENANT:  # the body may omit it; a preview ignores the tenant
                 refuse_hidden(request, command.tenant)
             return command
 
@@ -143,11 +143,12 @@ def command_of(body: bytes, accepted: int) -> Command:
     try:
         return JSON.decode(UnsentRecord(None, value, (), accepted))
     except TargetMissing as error:
-        return error.command  # where it goes to makes no difference
+        return error.command  # the target makes no difference
 
 
 async def _reckoned(decode: Callable[[], Command], count: int) -> list[int]:
-    """Return the due times. In the lanes' loop, in slices: a thread would hold the interpreter's lock for longer."""
+    """Return the due times. Runs in slices in the lanes' loop: a thread would hold the interpreter's lock for
+    longer."""
     async with LoopTime(MOST_TIME_S) as time:
         command = decode()
         assert isinstance(command, ScheduleCommand)

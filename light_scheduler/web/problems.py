@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): what every error answer of the API is. Each class of errors has a `type`."""
+"""Problem documents (RFC 9457), the body of every error answer. Each class of errors has a `type`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
 RETRY_AFTER_S = 1
-"""When a request may be sent again that a worker could not answer just then."""
+"""When the client may repeat a request that the worker could not answer at the moment."""
 
 _URN = "urn:light-scheduler:problem:"
 
@@ -57,7 +57,7 @@ class ProblemType(StrEnum):
 
 
 ABOUT_BLANK = "about:blank"
-"""RFC 9457's type of an error that its status says all of."""
+"""RFC 9457's type for errors that the status describes completely."""
 
 _OF_STATUS = {
     HTTPStatus.BAD_REQUEST: ProblemType.INVALID_REQUEST,
@@ -74,7 +74,7 @@ _OF_STATUS = {
     HTTPStatus.SERVICE_UNAVAILABLE: ProblemType.UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT: ProblemType.NO_ANSWER,
 }
-"""The type of an error that is only given by its status."""
+"""The type of an error that has only a status."""
 
 
 class MissingPartition(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Extension(NamedTuple):
-    """Members that problems of some types have besides those of RFC 9457: what happened, in full."""
+    """Members of problems of some types, beyond those of RFC 9457."""
 
     missing: list[MissingPartition] | UnsetType = UNSET
     reasons: list[str] | UnsetType = UNSET
@@ -150,8 +150,8 @@ class ProblemError(Exception):
 
 
 def problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Answer with a problem document. One whose type is open has that of its status."""
-    from aiohttp import web  # of servers: clients read problems, too, and need not wait for its import
+    """Answer with a problem document. If its type is unset, it gets that of its status."""
+    from aiohttp import web  # only servers need aiohttp; clients read problems too, and should not wait for its import
 
     return web.Response(
         status=problem.status,
@@ -162,7 +162,7 @@ def problem_response(problem: Problem, headers: Mapping[str, str] | None = None)
 
 
 def typed(problem: Problem) -> Problem:
-    """Return a problem that has the type of its status if its own is open."""
+    """Return the problem, with the type of its status if its own is unset."""
     if problem.type == ABOUT_BLANK and problem.status in _OF_STATUS:
         return msgspec.structs.replace(problem, type=_OF_STATUS[HTTPStatus(problem.status)])
     return problem

@@ -1,17 +1,14 @@
-"""Metrics in Prometheus' protobuf format: of all formats that it reads by default, only this one has native histograms.
+"""Metrics in Prometheus' protobuf format, the only one of its default formats with native histograms.
 
 https://prometheus.io/docs/instrumenting/exposition_formats/#protobuf-format
 
 Each family is a message after its length. Of `io.prometheus.client` (metrics.proto), these fields are written:
 
-MetricFamily             name 1, help 2, type 3, metric 4
-Metric                   label 1, gauge 2, counter 3, histogram 7
-LabelPair                name 1, value 2
-Gauge, Counter           value 1
-Histogram                sample_count 1, sample_sum 2, bucket 3, schema 5, zero_threshold 6, zero_count 7,
+MetricFamily             name 1, help 2, type 3, metric 4 Metric                   label 1, gauge 2, counter 3,
+histogram 7 LabelPair                name 1, value 2 Gauge, Counter           value 1 Histogram
+sample_count 1, sample_sum 2, bucket 3, schema 5, zero_threshold 6, zero_count 7,
                          positive_span 12, positive_delta 13
-Bucket                   cumulative_count 1, upper_bound 2
-BucketSpan               offset 1, length 2
+Bucket                   cumulative_count 1, upper_bound 2 BucketSpan               offset 1, length 2
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ def generate_protobuf(collector: Collector) -> bytes:
 
 
 def _families(metric: Metric) -> Iterator[bytes]:
-    """Yield a family for each name that the samples of a metric have; all of a histogram are one."""
+    """Yield a family for each name among a metric's samples; the samples of a histogram are one family."""
     if metric.type == "histogram":
         yield _family(metric.name, metric.documentation, _HISTOGRAM, _histograms(metric))
         return
@@ -95,7 +92,7 @@ def _labels(labels: Mapping[str, str]) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Return a number in groups of seven bits, the lowest first; all but the last have the highest bit set."""
+    """Return a number in groups of seven bits, lowest first; every byte but the last has its highest bit set."""
     groups = bytearray()
     while number > 0x7F:
         groups.append(number & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-"""Durations in a query string, which people type: they need a unit."""
+"""Durations in a query string: they need a unit, since people type them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SEPARATORS = re.compile(r"[,\s]+")
 
 
 def refuse_bare_durations(field: str, text: str) -> None:
-    """Raise ValueError if a field of a schedule has a number in it where a duration belongs."""
+    """Raise ValueError if a duration of a schedule's field has no unit."""
     if field in _DURATIONS:
         _refuse_bare(text)
     elif field == "backoff":

@@ -1,10 +1,10 @@
-"""Carrying letters about rates between workers (see `lanes.rate_exchange`): nobody waits for more than their arrival.
+"""Carries letters about rates between workers (see `lanes.rate_exchange`). The sender only waits for their arrival.
 
     GET /peers/rates?letters=...    base64url of msgpack: [[to topic, to partition, from topic, form, kind, tenant,
                                     partition, number, thousandths of a token], ...]; `form` is `ask` or `grant`
 
-A letter that cannot be delivered, or that a worker refuses, is lost. That is logged once for each outage. Only workers
-may send any, whether or not access is set up.
+Letters that cannot be delivered, or that a worker refuses, are lost; this is logged once for each outage. Only workers
+may send them, whether or not access is set up.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from .worker import Worker
 PATH = "/peers/rates"
 
 MOST_LETTERS = 40
-"""Taken out at a time."""
+"""Number of letters taken from the outbox at a time."""
 
 MOST_BYTES = 5_000
-"""Of the letters of one request, or else one letter: they are in its first line, where they take a third more, and of
-which a worker reads 8,190 bytes."""
+"""Bytes of the letters in one request, unless it has a single letter. They are in its first line, where base64 makes
+them a third longer; a worker reads 8,190 bytes of it."""
 
 ARRIVES_S = 2.0
 """How long a worker may take to answer."""
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class _Written(NamedTuple):
-    """A letter as it is sent."""
+    """A letter in its encoded form."""
 
     to_topic: str
     to_partition: int
@@ -60,7 +60,7 @@ class _Written(NamedTuple):
 
 
 class RateCourier:
-    """Of one worker: brings what its lanes have for others, and takes what others bring."""
+    """The courier of one worker: delivers letters of its lanes, and receives those for them."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -68,7 +68,7 @@ class RateCourier:
         self._outages = _Outages()
 
     async def take_rates(self, request: web.Request) -> web.Response:
-        """Take letters for lanes of this worker."""
+        """Receive letters for lanes of this worker."""
         secret, exchange = self._worker.access.book.peer_secret, self._worker.exchange
         authority = authority_of(URL(self._worker.peers.own_url))
         signature = request.headers.get(PEER_HEADER, "")
@@ -80,7 +80,7 @@ class RateCourier:
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def carrying(self, application: web.Application) -> AsyncIterator[None]:
-        """Bring letters while the application runs."""
+        """Deliver letters while the application runs."""
         exchange = self._worker.exchange
         if exchange is None:
             yield
@@ -101,7 +101,7 @@ class RateCourier:
                     self._under_way[url] = asyncio.create_task(self._bring(exchange, client, url))
 
     async def _bring(self, exchange: RateExchange, client: PeerClient, url: str) -> None:
-        """Bring all that there is for a worker; one that does not answer holds up nothing for others."""
+        """Deliver all letters for a worker. A worker that does not answer does not delay letters for others."""
         try:
             while letters := exchange.take(url, MOST_LETTERS):
                 for text in write_letters(letters):
@@ -128,7 +128,8 @@ class RateCourier:
 
 
 class _Outages:
-    """Workers that take no letters: each kind of trouble is logged once, until the worker takes some again."""
+    """Workers that do not accept letters. Each kind of trouble is logged once, until the worker accepts letters
+    again."""
 
     def __init__(self) -> None:
         self._noted: dict[str, set[str]] = {}
@@ -140,7 +141,7 @@ class _Outages:
             log.warning(text, url, trouble, exc_info=error)
 
     def keep(self, urls: Iterable[str]) -> None:
-        """Forget the trouble with all workers but these."""
+        """Forget the trouble with all workers except these."""
         if self._noted:
             self._noted = {url: self._noted[url] for url in self._noted.keys() & {*urls}}
 
@@ -150,7 +151,7 @@ class _Outages:
 
 
 def write_letters(letters: Iterable[Letter]) -> list[str]:
-    """Return letters as they stand in the paths of requests, as many in each as there is room for."""
+    """Encode letters for the paths of requests, as many in each as fit."""
     requests: list[list[msgspec.Raw]] = []
     room = 0
     for letter in letters:
@@ -164,7 +165,7 @@ def write_letters(letters: Iterable[Letter]) -> list[str]:
 
 
 def read_letters(text: str) -> list[Letter]:
-    """Read letters. Raises ProblemError."""
+    """Decode letters. Raises ProblemError."""
     try:
         content = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         written = msgspec.msgpack.decode(content, type=list[_Written])

@@ -1,4 +1,4 @@
-"""Whether this worker does the work it was given."""
+"""Whether this worker runs all of its assigned partitions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .cluster import Access, Lanes, Peers
 
 
 def why_not_ready(lanes: Lanes, peers: Peers, topics: frozenset[str], access: Access) -> list[str]:
-    """Return a reason for each assigned partition that does not run; nothing once all do.
+    """Return a reason for each assigned partition that does not run; empty once all run.
 
-    Anybody may ask, so the error that a lane has failed with is not in it: it can name topics of tenants.
-    A worker that was assigned none, for there are fewer partitions than workers, is ready.
+    Anyone may ask, so the error of a failed lane is not included: it can name topics of tenants. A worker without
+    partitions is ready, since there can be more workers than partitions.
     """
     owners = peers.owners()
     if not owners:

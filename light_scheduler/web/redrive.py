@@ -43,16 +43,16 @@ from .turns import Turns
 from .worker import Worker
 
 MOST_SEARCHED = 500
-"""Records of each partition of the history in which the event of a dead letter is sought: both have one instant."""
+"""Records of each partition of the history to search for the event of a dead letter. Both have the same timestamp."""
 
 log = logging.getLogger(__name__)
 
 
 class Redrive:
-    """Each call sends a letter once more: nothing is known of calls before."""
+    """Sends a letter again with every call. Earlier calls are not remembered."""
 
     def __init__(self, worker: Worker, turns: Turns) -> None:
-        """`turns` are for the transactions, of which a worker makes one at a time."""
+        """`turns` are for the transactions; a worker runs one at a time."""
         self._worker = worker
         self._turns = turns
         settings = worker.settings
@@ -62,11 +62,11 @@ class Redrive:
         )
 
     async def close(self) -> None:
-        """Let go of what requests have opened."""
+        """Release the resources that requests have opened."""
         await self._dialects.close()
 
     async def sent(self, request: web.Request, found: FoundLetter) -> RedriveDocument:
-        """Send a dead letter again and return where it is. Raises ProblemError."""
+        """Send a dead letter again and return its new place. Raises ProblemError."""
         if (refusal := found.refusal(self._dialects, self._limits)) is not None:
             raise _impossible(refusal)
         send = self._command if found.kind == "command" else self._firing
@@ -85,7 +85,7 @@ class Redrive:
         record = UnsentRecord(letter.key, letter.value, headers, letter.at)
         await self._refuse_foreign(request, found, record)
         if is_json_record(record) or self._dialects[found.source_topic].name == "json":
-            # The signature is over the value: where headers are the command, it would fit any other, too.
+            # The signature covers only the value. For a command in headers, it would fit any other command, too.
             headers = [*headers, *naming(request, worker.access)(letter.value or b"")]
         reason = redriven_command(letter, found.source_topic, found.name)
         event = change_record(letter.tenant, reason, requester_of(request), worker.clock.now())
@@ -105,7 +105,8 @@ class Redrive:
         return found.redriven_to(place, offset)
 
     async def _refuse_foreign(self, request: web.Request, found: FoundLetter, record: UnsentRecord) -> None:
-        """Refuse what a token for some tenants may not send otherwise. Raises ProblemError, InvalidCommand."""
+        """Refuse letters that a token for some tenants could not send as commands. Raises ProblemError,
+        InvalidCommand."""
         if request[IDENTITY].tenants is None:
             return
         trouble = await self._dialects.trouble_reading(found.source_topic, record)
@@ -122,7 +123,7 @@ class Redrive:
         target = letter.target_topic or ""
         refuse_reserved(request, target, worker.settings.reserved_topics)
         self._refuse_against_rules(found, target)
-        # A message that its schema would tell more of is delivered without that, too.
+        # Load the schema if possible. Without it, the message is delivered without what the schema would add.
         await self._dialects.trouble_reading(found.source_topic, UnsentRecord(letter.key, letter.value))
         last_event, now = await self._last_event(found), worker.clock.now()
         dialect = self._dialects[found.source_topic]
@@ -148,7 +149,7 @@ class Redrive:
         return found.redriven_to(place, offset)
 
     def _refuse_against_rules(self, found: FoundLetter, target: str) -> None:
-        """Refuse a firing that the rules of its tenant would not let a lane deliver. Raises ProblemError."""
+        """Refuse a firing that a lane could not deliver under the rules of its tenant. Raises ProblemError."""
         tenants = self._worker.tenants
         if not tenants.is_loaded:
             detail = "This worker has not read the rules of tenants from Kafka yet. Try again later."
@@ -164,7 +165,7 @@ class Redrive:
             raise _impossible(f"Dead letter {found.name}: {reason}.")
 
     async def _last_event(self, found: FoundLetter) -> HistoryEvent | None:
-        """Return the event in the history of a firing that was set aside, if it is still there."""
+        """Return the history event of a firing that became a dead letter, if it still exists."""
         letter, at = found.letter, found.record.timestamp
         key = history_key(letter.tenant, letter.id)
         last_event = None
@@ -185,7 +186,7 @@ def _read(record: CommandRecord) -> HistoryEvent | None:
     try:
         return decode_history(record.value)
     except FormatError:
-        return None  # of somebody else, who may write there
+        return None  # written by another program
 
 
 def _impossible(detail: str) -> ProblemError:

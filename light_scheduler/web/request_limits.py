@@ -1,4 +1,5 @@
-"""What requests may take of a worker at a time. A tenant may have half of it, and less while others ask (`shares`)."""
+"""How many requests a worker handles at a time. A tenant may have half of them, and less while others ask
+(`shares`)."""
 
 from __future__ import annotations
 
@@ -10,39 +11,39 @@ from .sliced_turns import SlicedTurns
 from .turns import Turns
 
 LISTS = 16
-"""Lists of the whole cluster that this worker puts together at a time."""
+"""Number of lists of the whole cluster that this worker merges at a time."""
 
 LISTS_WAITING = 32
-"""Lists that wait for one of those to end."""
+"""Number of lists that wait for one of those to end."""
 
 WORK_WAITING = 64
-"""Reads of this worker's own tables, previews and dry runs that wait for their turn, or between two slices."""
+"""Number of reads of this worker's own tables, previews and dry runs that wait for their turn or between two slices."""
 
 SEARCHES = 4
 SEARCHES_WAITING = 16
-"""Searches in topics, such as for the history of an id, at a time; and those that wait for one of them to end."""
+"""Number of searches in topics at a time, such as for the history of an id; and number of waiting ones."""
 
 BATCHES = 8
 BATCHES_WAITING = 16
-"""Batches that are carried out at a time; and those that wait for one of them to end."""
+"""Number of batches at a time; and number of waiting ones."""
 
 BODIES_WAITING = MOST_WAITING
-"""Large bodies that wait to be read: there is one at a time. As many wait as commands do for their answers; what they
-take of memory is bounded by `bodies.MOST_BYTES`."""
+"""Number of large bodies that wait to be decoded, one at a time: as many as commands that wait for answers.
+`bodies.MOST_BYTES` bounds their memory."""
 
 REDRIVES_WAITING = 16
-"""Dead letters that wait to be sent again: there is one at a time."""
+"""Number of dead letters that wait to be sent again, one at a time."""
 
 BODIES_PATIENCE_S = 5.0
 PATIENCE_S = 2.0
 WORK_PATIENCE_S = 1.7
-"""How long they wait, in all. Other workers wait for `cluster_answers.TOTAL_TIMEOUT_S`, for reading too, which others'
-slices in between make longer."""
+"""How long a request waits for its turn, in total. It must leave time for reading, which slices of others prolong,
+within the `cluster_answers.TOTAL_TIMEOUT_S` that other workers wait."""
 
 
 class RequestTurns(NamedTuple):
-    """`lists` of the whole cluster and `work` on this worker's own tables are two queues: were a list to keep its turn
-    at the tables while it waits for other workers, they could wait for each other."""
+    """`lists` of the whole cluster and `work` on this worker's own tables are two queues. With only one, lists that
+    wait for each other's workers could deadlock."""
 
     lists: Turns
     work: SlicedTurns

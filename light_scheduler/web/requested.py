@@ -1,4 +1,4 @@
-"""From a request to a command in the JSON form: what the path says and what the body says are one command."""
+"""Builds a command in the JSON form from a request: path, query, headers and body together are one command."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from light_scheduler.wire.json_commands import JSON, JSON_OF_OTHERS, JsonDialect
 from light_scheduler.wire.json_values import is_null
 
 MakeHeaders = Callable[[bytes], Headers]
-"""From a record's value to headers for it."""
+"""Makes headers for a record, given its value."""
 
 OF_STARRED = ("cancel", "pause", "resume", "trigger", "reschedule")
-"""Commands for one schedule whose id may end in `*`: other schedulers' may."""
+"""Commands for one schedule whose id may end in `*`, as ids of other schedulers may."""
 
 _ELSEWHERE = ("reply_topic", "reply_partition", "correlation_id")
 
 
 @dataclass(frozen=True)
 class Requested:
-    """A command that a request asks for, and that can be right. `value` is its JSON form, without where to answer.
+    """A valid command of a request. `value` is its JSON form, without the reply address.
 
-    `has_key` says that the request names the entity key; otherwise it is the id. The command goes to the partition
-    of its key, unless `place` (topic, partition) says otherwise; without a partition, to that of its key in this topic.
+    `has_key` says that the request names the entity key; otherwise the key is the id. The command goes to the partition
+    of its key, unless `place` (topic, partition) is set. If `place` has no partition, it goes to that of its key in
+    this topic.
     """
 
     tenant: str
@@ -46,7 +47,7 @@ class Requested:
     more_headers: MakeHeaders = lambda _: []
 
     def of_version(self, version: int) -> Requested:
-        """Return the command for this version of its schedule. It must not name one itself."""
+        """Return the command for this version of its schedule. It must not have a version yet."""
         given = {"expected_version": str(version)}
         return replace(self, value=json_command(self.value, given), expected_version=version)
 
@@ -72,11 +73,11 @@ def requested(
     *,
     needs_target: bool = True,
 ) -> Requested:
-    """Return the command that a body asks for, together with what the path or the query tells.
+    """Return the command of a body, together with what the path or the query sets.
 
-    `defaults` are for what neither of them says; `ruled` has the rules of the tenant, if it has any. Without
-    `needs_target`, a worker judges a schedule that names no target, by these rules. Raises InvalidCommand, naming the
-    member of the JSON form at fault: a schedule needs an id or a key.
+    `defaults` are for fields that neither of them sets. A schedule without a target gets the default target of `ruled`,
+    the tenant's rules; without `needs_target`, it may remain without one. Raises InvalidCommand naming the invalid
+    member: a schedule needs an id or a key.
     """
     is_starred = given.get("id", "").endswith(ANY)
     if is_starred and given.get("command") not in OF_STARRED:
@@ -106,7 +107,7 @@ def requested(
 
 
 def no_selection() -> InvalidCommand:
-    """Return the refusal of an id that ends in `*` where one schedule is meant."""
+    """Return the error for an id that ends in `*` in a command for one schedule."""
     return InvalidCommand("id", f"must not end in {ANY}: this path is for one schedule")
 
 

@@ -1,4 +1,4 @@
-"""Who sends a request, for the history; and naming them in a command, in a way that lanes can check."""
+"""The sender of a request, for the history, and the signed header that names the sender in a command."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .requested import MakeHeaders
 
 
 def requester_of(request: web.Request) -> Requester:
-    """Return who sent a request, and from where."""
+    """Return the name and the address of a request's sender."""
     return Requester(request[IDENTITY].name, request.remote or "")
 
 
 def naming(request: web.Request, access: Access) -> MakeHeaders:
-    """Return what makes the header of a record's value that names who sent a request, and from where."""
+    """Return a function from a record's value to signed headers that name the sender and the address of a request."""
     requester = requester_of(request)
     secret = access.book.peer_secret
 

@@ -1,4 +1,4 @@
-"""The right that each operation needs. An operation that is missing in this table is not served."""
+"""The right that each operation needs. An operation that is missing here is not served."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from light_scheduler.access import Right, Role
 
 OPEN = Right(None)
-"""Anybody, without a token."""
+"""No token needed."""
 
 _READ, _WRITE = Right(Role.READ), Right(Role.WRITE)
-"""For the tenant in the path; without one, of any tenant."""
+"""For the tenant in the path, or any tenant if the path has none."""
 
 _READ_ALL, _ADMIN = Right(Role.READ, all_tenants=True), Right(Role.ADMIN, all_tenants=True)
 _METRICS = Right(Role.METRICS, all_tenants=True)
@@ -18,14 +18,14 @@ _METRICS = Right(Role.METRICS, all_tenants=True)
 OF_RAW_PAYLOADS = frozenset(
     {"etf1_planned", "etf1_search", "etf1_get", "etf1_search_live", "etf1_get_live", "light4j_tasks"}
 )
-"""Operations whose answers have payloads as they were sent, in the forms of other schedulers."""
+"""Operations that return payloads as they were sent, in the formats of other schedulers."""
 
 RIGHTS: Mapping[str, Right] = {
-    # Probes of a supervisor, which has no token.
+    # Health probes, which have no token.
     "live": OPEN,
     "ready": OPEN,
     "etf1_liveness": OPEN,
-    # Browsers get a cookie for a token here.
+    # Browsers exchange a token for a cookie here.
     "login": OPEN,
     "log_in": OPEN,
     "log_out": OPEN,
@@ -51,17 +51,17 @@ RIGHTS: Mapping[str, Right] = {
     "resume_schedules": _WRITE,
     "trigger_schedules": _WRITE,
     "reschedule_schedules": _WRITE,
-    # Of the tenants of the token: a letter of another one looks as if it were not there.
+    # Only for the tenants of the token: letters of others are treated as if they did not exist.
     "list_dead_letters": _READ,
     "get_dead_letter": _READ,
     "redrive_dead_letter": _WRITE,
-    # The counts of the tenants of the token.
+    # Only the counts of the token's tenants.
     "overview": _READ,
     "events": _READ,
-    # The tasks of the tenants of the token.
+    # Only the tasks of the token's tenants.
     "light4j_tasks": _READ,
     "light4j_send": _WRITE,
-    # Reckoning that reads no schedule; the tenants that a body names have to be visible.
+    # Computations that read no schedule. The tenants in a body must be visible to the token.
     "preview": _READ,
     "preview_command": _READ,
     "dry_run": _READ,
@@ -69,7 +69,7 @@ RIGHTS: Mapping[str, Right] = {
     "identity": _READ,
     "index": _READ,
     "dashboard_file": _READ,
-    # The figures and names of all tenants.
+    # Figures and names of all tenants.
     "info": _READ_ALL,
     "cluster": _READ_ALL,
     "metrics": _METRICS,
@@ -77,7 +77,7 @@ RIGHTS: Mapping[str, Right] = {
     "list_tenants": _READ_ALL,
     "list_delays": _READ_ALL,
     "get_delay": _READ_ALL,
-    # What workers say to each other; the handler takes it from nobody else.
+    # Traffic between workers; the handler refuses everyone else.
     "take_rates": OPEN,
     # The read API of etf1 counts the schedules of all tenants.
     "etf1_planned": _READ_ALL,
@@ -89,9 +89,9 @@ RIGHTS: Mapping[str, Right] = {
     "etf1_get_live": _READ_ALL,
     "etf1_search_history": _READ_ALL,
     "etf1_get_history": _READ_ALL,
-    # Of the tenants of the token; what is about none or several is for a token for all of them.
+    # Changes of the token's tenants. Changes of no tenant or of several need a token for all tenants.
     "list_changes": Right(Role.ADMIN),
-    # What holds for the whole cluster.
+    # Settings of the whole cluster.
     "put_delay": _ADMIN,
     "delete_delay": _ADMIN,
     "put_tenant": _ADMIN,
@@ -102,7 +102,7 @@ RIGHTS: Mapping[str, Right] = {
     "create_token": _ADMIN,
     "rotate_token": _ADMIN,
     "revoke_token": _ADMIN,
-    # Where a worker runs, and with what.
+    # A worker's settings and environment.
     "configuration": _ADMIN,
     "doctor": _ADMIN,
 }

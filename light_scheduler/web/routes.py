@@ -1,4 +1,4 @@
-"""From the paths of operations to routes."""
+"""Converts the paths of operations to routes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ID = "{id}"
 def route_of(path: str, paths: Iterable[str]) -> str:
     """Return the route of a path, which is one of `paths`.
 
-    An id takes all of the rest of its path, slashes included, unless that ends as another path with the same beginning:
-    then only an encoded slash is part of the id.
+    An id matches the rest of its path, slashes included, unless the rest ends like another path with the same
+    beginning. In that case, only an encoded slash is part of the id.
     """
     begin, _, end = path.partition(ID)
     parts = (each.partition(ID) for each in paths)

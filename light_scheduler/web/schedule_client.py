@@ -1,4 +1,4 @@
-"""Reads schedules over the HTTP API: what `light-scheduler get` and `list` are made of."""
+"""Reads schedules over the HTTP API, for `light-scheduler get` and `list`."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from .why_document import WhyDocument
 from .worker_http import Parameters, WorkerHttp
 
 DECODED: Parameters = {"decoded": "true"}
-"""Asks for payloads that are decoded."""
+"""Requests decoded payloads."""
 
 MOST_RETRIES = 10
-"""How often a request is sent again that a worker had too many others for."""
+"""How often a request is repeated if the worker is too busy for it."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 P = TypeVar("P", SchedulePage, HistoryPage, ChangePage, DeadLetterPage)
@@ -43,14 +43,14 @@ class ApplicationView(msgspec.Struct, frozen=True):
 
 
 class ScheduleReader(WorkerHttp):
-    """Raises QueryError naming a parameter that the worker refuses, ClientError if there is no full answer."""
+    """Raises QueryError naming a parameter that the worker refuses, and ClientError if there is no complete answer."""
 
     async def identity(self) -> IdentityDocument:
-        """Return who asks."""
+        """Return the identity that the token stands for."""
         return await self._required("/api/v1/identity", IdentityDocument)
 
     async def application(self, asking: IdentityDocument) -> ApplicationView:
-        """Return which application a worker is of: it says so with who asks, unless it is of an earlier version."""
+        """Return the application of a worker. It is part of `asking`, except for workers of earlier versions."""
         if asking.app_id is None or asking.commands_topics is None:
             return await self._required("/info", ApplicationView)
         return ApplicationView(asking.app_id, asking.commands_topics)
@@ -67,7 +67,7 @@ class ScheduleReader(WorkerHttp):
         return await self._answer(path, DECODED, ScheduleDetail)
 
     async def list(self, tenant: str, parameters: Parameters, limit: int | None) -> SchedulePage:
-        """Return the first `limit` schedules, or all (None), following the cursors of the API's own pages.
+        """Return the first `limit` schedules, or all (None), following the cursors of the API's pages.
 
         `parameters` are those of the API; a cursor among them is where to begin.
         """
@@ -81,7 +81,7 @@ class ScheduleReader(WorkerHttp):
         return SchedulePage(schedules=schedules, next_cursor=cursor, total=total)
 
     def pages(self, tenant: str, parameters: Parameters, limit: int | None) -> AsyncIterator[SchedulePage]:
-        """Yield the same, page by page."""
+        """Yield the same schedules, page by page."""
         of_page = attrgetter("schedules")
         return self._pages(self._list_path(tenant), parameters, limit, SchedulePage, of_page, self._no_worker())
 
@@ -132,7 +132,7 @@ class ScheduleReader(WorkerHttp):
         return ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
 
     def _no_tenant_or_worker(self) -> ClientError:
-        """Return what a 404 means where it is also said of a tenant that the token may not see."""
+        """Return the error for a 404 that can also mean a hidden tenant."""
         return ClientError(f"{self.url} knows no such tenant, or is not a worker of light-scheduler")
 
     def _list_path(self, tenant: str) -> str:

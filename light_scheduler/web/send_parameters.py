@@ -25,7 +25,7 @@ class SendParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def timeout_s(self) -> float:
-        """Raises QueryError."""
+        """The time-out, s. Raises QueryError."""
         seconds = checked("timeout", parse_typed_duration, self.timeout) / 1_000
         if not 0 < seconds <= LONGEST_WAIT_S:
             raise QueryError("timeout", f"{self.timeout!r} must be 1ms to {LONGEST_WAIT_S:g}s")

@@ -1,7 +1,7 @@
-"""Cookies of browsers. A cookie holds a token: it is as good as the token, on every worker, until that ends.
+"""Login cookies. A cookie contains a token: on every worker it is worth as much as the token, and expires with it.
 
-A browser sends it with what any page asks of this host. `SameSite=Strict` keeps it to pages of the same site, and a
-request that changes something has to say besides that a page of this very origin sent it.
+A browser sends it with requests that any page makes to this host. `SameSite=Strict` limits it to pages of the same
+site. Requests that change something must also prove that a page of this exact origin sent them.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LOGIN_PATH = "/login"
 LOG_OUT_PATH = "/logout"
 
 NEXT = "next"
-"""The parameter of the login page that has the page to go to afterwards."""
+"""Parameter of the login page: the page to open afterwards."""
 
 MOST_COOKIE_BYTES = 4_000
-"""Of its name and value. Browsers drop a cookie that has more than 4,096 bytes, some of them with its attributes."""
+"""Maximum bytes of its name and value. Browsers drop cookies above 4,096 bytes; some of them count the attributes."""
 
 _OWN_PAGE = re.compile(r"/(?:[!-.0-\[\]-~][!-\[\]-~]{0,1999})?", re.ASCII)
-"""A path, with its query, on the host that is asked: //host and /\\host are other hosts to a browser."""
+"""A path with its query on this host. //host and /\\host would be other hosts to a browser."""
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -44,23 +44,23 @@ def cookie_of(request: web.Request) -> str | None:
 
 
 def can_hold(text: str) -> bool:
-    """Return whether a browser would keep a token."""
+    """Return whether a browser would store a token of this size."""
     return len(COOKIE) + 1 + len(text.encode()) <= MOST_COOKIE_BYTES
 
 
 def login_page(asked: str) -> str:
-    """Return the address of the login page for who asked for a page (path and query)."""
+    """Return the address of the login page, for a request of the page `asked` (path and query)."""
     page = own_page(asked)
     return LOGIN_PATH if page == "/" else f"{LOGIN_PATH}?{urlencode({NEXT: page})}"
 
 
 def own_page(text: str) -> str:
-    """Return the page of a worker that a text names (path and query), else the first page."""
+    """Return the worker's page that a text names (path and query), or else the first page."""
     return text if _OWN_PAGE.fullmatch(text) else "/"
 
 
 def _is_of_own_page(request: web.Request) -> bool:
-    """Return whether the browser says so. To secure addresses it says it outright, also where a proxy ends TLS."""
+    """Return whether the browser states this. On secure addresses it does so explicitly, even if a proxy ends TLS."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         return site == "same-origin"
@@ -68,19 +68,19 @@ def _is_of_own_page(request: web.Request) -> bool:
 
 
 def begin(response: web.Response, request: web.Request, text: str) -> None:
-    """Have a browser keep a token until it is closed."""
+    """Store a token in the browser, until the browser is closed."""
     response.set_cookie(COOKIE, text, path="/", httponly=True, samesite="Strict", secure=_is_secure(request))
 
 
 def end(response: web.Response, request: web.Request) -> None:
-    """Have a browser forget its token."""
+    """Delete the browser's token."""
     response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict", secure=_is_secure(request))
 
 
 def _is_secure(request: web.Request) -> bool:
-    """Return whether the browser reached this page over TLS, also where a proxy ends it.
+    """Return whether the browser reached this page over TLS, even if a proxy ends it.
 
-    The browser itself says so. Who makes it up gets a cookie that is sent over TLS only.
+    The browser itself says so. A client that lies gets a cookie that is sent over TLS only.
     """
     page: str = request.headers.get("Origin", "") or request.headers.get("Referer", "")
     return request.secure or page.startswith("https://")

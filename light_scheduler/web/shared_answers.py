@@ -1,4 +1,4 @@
-"""Answers that are shared by all who ask the same within a short time."""
+"""Shares an answer among all requests for the same thing within a short time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .problems import ProblemError
 from .shares import HOLDER, Holder
 
 MOST_KEPT = 100
-"""Answers that are given again."""
+"""Maximum number of answers kept for reuse."""
 
 Key = TypeVar("Key")
 Answer = TypeVar("Answer")
@@ -63,7 +63,7 @@ class _Shared(Generic[Answer]):
 
 
 class SharedAnswers(Generic[Key, Answer]):
-    """Answers by what is asked for. One that fails is shared, too: who asks next, asks anew after the same time.
+    """Answers by key. A failure is shared, too: after `fresh_s`, the next request tries again.
 
     A refusal (429) is for the holder whose request it was made for: that one has its share of the turns. Any other
     holder that waited for it has an answer made in its own name, beside those of the others: so nobody waits for more

@@ -1,7 +1,7 @@
-"""Limited resources of a worker, shared dynamically among holders: nobody may hold more than is left.
+"""Limited resources of a worker, shared dynamically among holders: none may hold more than is left.
 
-A single holder gets at most half, two get a third each, and a holder that has nothing always finds some left. Switches
-share their memory among ports in this way: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory
+A single holder gets at most half, two get a third each, and a holder that has nothing always finds some left. Network
+switches share memory among ports in this way: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory
 packet switches" (1998).
 """
 
@@ -15,11 +15,11 @@ from contextvars import ContextVar
 from light_scheduler.access import Identity
 
 Holder = frozenset[str] | str
-"""The holder of a request: the tenant in its path; otherwise the tenants of its token, or the name of an all-tenant
-token."""
+"""The holder of a request: the tenant in its path. Otherwise the tenants of its token or, if the token is for all
+tenants, its name."""
 
 HOLDER: ContextVar[Holder] = ContextVar("holder", default="")
-"""The holder of the request that this task works on; empty: it needs no token."""
+"""The holder of the request that the current task works on; empty: the request needs no token."""
 
 
 def holder_for(identity: Identity, tenant: str | None) -> Holder:
@@ -30,7 +30,7 @@ def holder_for(identity: Identity, tenant: str | None) -> Holder:
 
 
 class Shares:
-    """`total` units of a resource. Units that are taken must be given back."""
+    """`total` units of a resource. Taken units must be given back."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -39,13 +39,13 @@ class Shares:
 
     @property
     def used(self) -> int:
-        """The units that are taken."""
+        """The number of units taken."""
         return self._used
 
     def has_room(self, holder: Holder, amount: int = 1, *, freed: Mapping[Holder, int] | None = None) -> bool:
-        """Return whether a holder may take an amount: it may then hold no more than is left before.
+        """Return whether a holder may take an amount: afterwards it may hold no more than was left before.
 
-        `freed` is what holders will have given back by then.
+        `freed` are amounts that holders will have given back by then.
         """
         freed = freed or {}
         held, used = self._held[holder] - freed.get(holder, 0), self._used - sum(freed.values())
@@ -65,7 +65,7 @@ class Shares:
 
     @contextmanager
     def holding(self, holder: Holder, amount: int = 1) -> Iterator[None]:
-        """Take so much, and give it back in the end."""
+        """Take an amount, and give it back at the end."""
         self.take(holder, amount)
         try:
             yield

@@ -1,12 +1,12 @@
-"""Turns of requests that work slice by slice, one of them at a time: short ones come between the slices of a long one.
+"""Turns of requests that work slice by slice, one at a time. Short requests run between the slices of a long one.
 
     at work     one request; it keeps the turn until it ends
-    between     after `LONG_SLICES` of its slices, another holder's short request has one, for `MOST_GIVEN_S` in all
-    short       a request that has had fewer than `SHORT_SLICES` slices; one that has had more waits for the turn
+    between     after `LONG_SLICES` of its slices, a short request of another holder gets one, `MOST_GIVEN_S` in all
+    short       a request that has had fewer than `SHORT_SLICES` slices; with more, it waits for the turn
 
-So a short request waits for a few slices of others, whatever these have still to do, and the one at work takes little
-longer than alone. Holders come in turn, for the turn as for slices in between, and the requests of one in the
-order in which they came. A request that waits between two slices counts for its holder like one that has not begun.
+So a short request waits for a few slices of others, however much work these have left, and the request at work takes
+little longer than alone. Holders take turns, both for the turn and for slices in between; requests of one holder go in
+order of arrival. A request that waits between two slices counts for its holder like one that has not begun.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .turns import REFUSE_AFTER_S, refusal
 LONG_SLICES = 3
 SHORT_SLICES = 8
 MOST_GIVEN_S = 0.25
-"""How long one at work waits for others in all, but for their last slice: who asks for it waits for a bounded time."""
+"""How long a request at work waits for others in total, except for their last slice. This bounds its duration."""
 
 
 @dataclass(eq=False)
 class _Request:
-    """A request; `slices` are those that it has had, `in_a_row` those since another one had one.
+    """A request. `slices` is the number it has had, `in_a_row` the number since another request had one.
 
-    `number` says who came first, `given_s` how long it has waited for others while at work. `resumed` is pending while
-    it waits for a slice.
+    `number` gives the order of arrival, `given_s` how long it has waited for others while at work. `resumed` is pending
+    while it waits for a slice.
     """
 
     number: int
@@ -52,28 +52,28 @@ class _Request:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was cancelled, or lost its patience, and has not come to tell so."""
+        """Whether the request was cancelled or timed out, and has not been removed yet."""
         return self.resumed.cancelled()
 
 
 class SlicedTurns:
-    """One request at work, and up to `waiting` more, of which a holder has its share. Each of them waits for up to
-    `patience_s` in all. `what` names the requests in the refusal."""
+    """One request at work, and up to `waiting` more, of which each holder has a share. Each waits for up to
+    `patience_s` in total. `what` names the requests in the error."""
 
     def __init__(self, what: str, *, waiting: int, patience_s: float) -> None:
         self._what = what
         self._patience_s = patience_s
         self._places = Shares(waiting)
         self._numbers = count()
-        self._waiting: dict[Holder, list[_Request]] = {}  # who was served last comes last
+        self._waiting: dict[Holder, list[_Request]] = {}  # the holder served last comes last
         self._at_work: _Request | None = None
-        self._in_slice: _Request | None = None  # the one at work, or one that has a slice in between
+        self._in_slice: _Request | None = None  # the one at work, or one with a slice in between
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn, or for slices in between, and hold it: `LoopTime` lets others have theirs.
+        """Wait for a turn or for slices in between, and hold it: `LoopTime` gives others their slices.
 
-        Raises ProblemError (429) if too many wait already, or after the patience, in `LoopTime.rest` too.
+        Raises ProblemError (429) if too many requests are waiting, or after `patience_s`; so does `LoopTime.rest`.
         """
         request = _Request(next(self._numbers), HOLDER.get(), self._patience_s)
         if self._in_slice is None:
@@ -102,7 +102,7 @@ class SlicedTurns:
             raise
 
     async def _between(self, request: _Request) -> None:
-        """Let others have what is theirs between two slices of a request."""
+        """Give others their slices between two slices of a request."""
         request.slices += 1
         request.in_a_row += 1
         if request is not self._at_work:
@@ -148,7 +148,7 @@ class SlicedTurns:
         request.resumed = asyncio.get_running_loop().create_future()
 
     def _go_on(self) -> None:
-        """Give the slice that nobody has to the request at work, or the turn to the next one."""
+        """Give the free slice to the request at work, or the turn to the next request."""
         self._in_slice = None
         if self._at_work is None or self._at_work.is_gone:
             self._at_work = next(self._in_turn(), None)

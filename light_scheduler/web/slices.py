@@ -1,10 +1,10 @@
 """Slices: long work in the lanes' event loop, a few milliseconds at a time.
 
-Others have the loop after each slice, for a multiple of what the slice took from them. That is its processor time:
-while other processes have the processor, nobody in this one can use it. A slice that waited, for the disk or a lock,
-has kept the loop all that time. One that awaits an answer leaves the loop to the others meanwhile.
+After each slice, others get the loop for a multiple of the slice's processor time, since only that was taken from them:
+while other processes have the processor, no task of this one can use it. If a slice blocked on the disk or a lock, all
+of its time counts. A slice that awaits an answer leaves the loop to others meanwhile.
 
-Requests that come seldom rest for a shorter time: a worker's `Credit` grows while there are none.
+Infrequent requests rest for a shorter time: a worker's `Credit` grows while there are none.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from time import perf_counter, thread_time
 from typing import Self, TypeVar
 
 SLICE_S = 0.002
-"""How long the loop is held up at one go."""
+"""How long a slice holds up the loop."""
 
 REST = 9.0
-"""How long others then have the loop, in slices, even if they have nothing to do: what waits for the broker cannot be
-seen to be at work."""
+"""How long others have the loop after a slice, as a multiple of it. It applies even if no task is ready: tasks that
+wait for the broker are not visible."""
 
 SHORT_REST = 3.0
-"""The same for answers that are waited for only some seconds, however much there is to read."""
+"""The same for answers that clients wait for only a few seconds, however much there is to read."""
 
 CREDIT_S = 0.05
 CREDIT_REST = 2.0
-"""Processor time that all requests of a worker may take with short rests after a time without any, and how long those
-are, in slices. On average others still have the loop for `REST` slices after each."""
+"""Processor time that all requests of a worker may use with short rests after an idle time, and the length of these
+rests in slices. On average, others still have the loop for `REST` slices after each."""
 
 SEARCH_TIME_S = 0.015
-"""Processor time for a page where most of what is read does not match; with its rests it takes up to ten times as long.
-It is short, so whoever waits soon sees what there is, and goes on with the cursor."""
+"""Processor time for a page if most rows do not match. With rests it takes up to ten times as long. It is short, so
+that the client soon sees the first results, and continues with the cursor."""
 
 ROWS_AT_ONCE = 500
-"""Rows that take less than a slice, to be read between two looks at the clock."""
+"""Rows to read between two looks at the clock. They take less than a slice."""
 
 T = TypeVar("T")
 
 BETWEEN_SLICES: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("between slices", default=None)
-"""Lets other requests have slices, of a request that shares its turn with them (see `sliced_turns`)."""
+"""For a request that shares its turn: gives slices to other requests (see `sliced_turns`)."""
 
 
 def pieces(rows: Iterator[T]) -> Iterator[list[T]]:
@@ -54,7 +54,8 @@ def pieces(rows: Iterator[T]) -> Iterator[list[T]]:
 
 
 def waits() -> int | None:
-    """Return how often this thread has waited for a disk, a lock or the like so far; None: the system does not tell."""
+    """Return how often this thread has blocked so far, such as on a disk or a lock; None if the system does not
+    tell."""
     return resource.getrusage(_THIS_THREAD).ru_nvcsw if _THIS_THREAD is not None else None
 
 
@@ -62,10 +63,10 @@ _THIS_THREAD: int | None = getattr(resource, "RUSAGE_THREAD", None)
 
 
 class Credit:
-    """Processor time that requests may take with short rests. It grows with the clock, up to `most_s`.
+    """Processor time that requests may use with short rests. It grows with the clock, up to `most_s`.
 
-    All slices are taken off it, so the average is what it would be with long rests alone. It never falls below
-    `-most_s`: it is soon there again, however many requests there were.
+    All slices are subtracted, so the average is the same as with long rests alone. It never falls below `-most_s`, so
+    it soon recovers, however many requests there were.
     """
 
     def __init__(self, most_s: float = CREDIT_S) -> None:
@@ -73,7 +74,7 @@ class Credit:
         self._counted_at = perf_counter()
 
     def covers(self, seconds: float) -> bool:
-        """Take so much off it; return whether it had that."""
+        """Subtract this time. Return whether the credit covered it."""
         now = perf_counter()
         self._left_s = min(self._most_s, self._left_s + (now - self._counted_at) / (1 + REST))
         self._counted_at = now
@@ -86,14 +87,14 @@ _OF_THIS_WORKER = Credit()
 
 
 class LoopTime:
-    """The loop's time that one request takes. A context manager: a slice begins with it and after each `rest`; it rests
-    in the end, too, so that many short requests take no more than a long one.
+    """The loop's time that one request uses. A context manager: a slice begins when it is entered and after each
+    `rest`. It also rests at the end, so that many short requests take no more than a long one.
 
-    A slice ends by the clock, since others wait for it. The sum is processor time, at most `most_s`: a busy machine
-    makes no answer shorter. `rest` is how long others then have the loop, in slices, unless `credit` covers the slice.
-    Other requests may have slices after that, before `rest` returns: it raises what `BETWEEN_SLICES` does. After a last
-    slice of less than `spared_s` it does not rest. The first slice counts as if it had held up the loop for `held_s`
-    before: others that did not rest for that have had it.
+    A slice ends by the clock, since others wait for it. The sum is processor time, at most `most_s`, so a busy machine
+    does not make answers shorter. `rest` is how long others then have the loop, in slices, unless `credit` covers the
+    slice. Other requests may have slices after that, before the method `rest` returns; it raises what `BETWEEN_SLICES`
+    does. After a last slice shorter than `spared_s` it does not rest. The first slice counts as if it had already held
+    up the loop for `held_s`, for earlier work that did not rest.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class LoopTime:
             await self.rest()
 
     def held_s(self) -> float:
-        """Return how long this slice has held up the loop so far, as others are given it for."""
+        """Return for how long this slice has held up the loop so far, which determines the rest."""
         has_run = self._waits is not None and waits() == self._waits
         return self._held_s + (thread_time() - self._cpu_began if has_run else perf_counter() - self._began)
 
@@ -130,16 +131,16 @@ class LoopTime:
         return self._held_s + perf_counter() - self._began >= SLICE_S
 
     def is_used_up(self) -> bool:
-        """Whether the request has taken all the time that it may take."""
+        """Whether the request has used all of its time."""
         return self.has_taken(self._most_s)
 
     def has_taken(self, seconds: float) -> bool:
-        """Whether the request has taken so much processor time."""
+        """Whether the request has used this much processor time."""
         return self._used_s + thread_time() - self._cpu_began >= seconds
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Leave the loop to others while an answer is awaited: that is part of no slice, and counts as a rest."""
+        """Leave the loop to others while awaiting an answer. That time is not part of a slice, and counts as rest."""
         self._end()
         began = perf_counter()
         try:

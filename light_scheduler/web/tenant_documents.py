@@ -11,7 +11,7 @@ from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, 
 
 
 class TenantDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A tenant that has rules, or is or was stopped."""
+    """A tenant that has rules, or is or was paused or deleted."""
 
     name: str
     state: Annotated[
@@ -39,11 +39,12 @@ class TenantDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TenantList(msgspec.Struct, frozen=True, kw_only=True):
-    """The tenants that have rules, or are or were stopped, by name. Other tenants need no rules, and are not listed."""
+    """The tenants that have rules, or are or were paused or deleted, by name. Other tenants need no rules, and are not
+    listed."""
 
     tenants: list[TenantDocument]
 
     @classmethod
     def of(cls, book: TenantBook) -> TenantList:
-        """Show a book."""
+        """Show all tenants of a book."""
         return cls(tenants=[TenantDocument.of(tenant) for _, tenant in sorted(book.tenants.items())])

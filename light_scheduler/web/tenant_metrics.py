@@ -1,6 +1,6 @@
-"""Metrics of what is pending, by state and by tenant: from counts of tables, without a scan.
+"""Metrics of pending schedules, by state and by tenant, from counts of tables, without a scan.
 
-Of as many tenants as a time series database can bear.
+The number of tenants with their own series is limited, for the time series database.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .largest import Largest
 from .slices import SHORT_REST, LoopTime, pieces
 
 MOST_TENANTS = 100
-"""Tenants of a worker that have their own series: those with the most schedules."""
+"""Number of tenants of a worker with their own series: those with the most schedules."""
 
 
 class TenantCollector(Collector):
-    """How many schedules there are in this worker's lanes, by state and by tenant, as of the last `count`."""
+    """The number of schedules in this worker's lanes, by state and by tenant, as of the last `count`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -35,12 +35,12 @@ class TenantCollector(Collector):
         self._counting = asyncio.Lock()
         self._begun = 0
         self._ended = 0
-        """The number of the last count that has come to its end."""
+        """The number of the last completed count."""
 
     async def count(self) -> None:
         """Add up the counts of the tables, slice by slice: there can be very many tenants.
 
-        One count at a time, whatever number of requests want one: those that wait share the next.
+        One count runs at a time. Requests that arrive meanwhile share the next one.
         """
         begun = self._begun
         async with self._counting:
@@ -71,7 +71,7 @@ class TenantCollector(Collector):
         self._others = counts.total() - sum(count for _, count in self._largest)
 
     def describe(self) -> list[Metric]:
-        """Return nothing: that keeps registration from collecting."""
+        """Return nothing, so that registration does not collect."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -55,7 +55,7 @@ class TenantHandlers:
 
         def change(before: TenantRules) -> TenantRules:
             nonlocal is_new
-            del before  # all of them are replaced
+            del before  # all rules are replaced
             is_new = self._tenants.book.get(name) is None
             return rules
 

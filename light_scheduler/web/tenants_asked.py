@@ -1,4 +1,5 @@
-"""Questions to other workers about some tenants: the worker that asks names them, since it is asked as itself."""
+"""Requests to other workers about some tenants. They name the tenants, since the asking worker authenticates as
+itself."""
 
 from __future__ import annotations
 
@@ -11,28 +12,28 @@ import msgspec
 from .problems import ProblemError
 
 MOST_BYTES_ASKED = 7_000
-"""Of one question to another worker: an HTTP server takes no request line above 8 KiB."""
+"""Maximum size of such a request's path, bytes: HTTP servers refuse request lines above 8 KiB."""
 
 Tenants = frozenset[str] | None
-"""Those that a request is about; None: all."""
+"""Tenants of a request; None: all."""
 
 
 class TenantParameters(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom a worker asks another one about: all tenants, or those that are named. There is no default."""
+    """The tenants that a worker asks another one about: all or named ones. There is no default."""
 
     all_tenants: bool = False
     tenant: list[str] = []
 
     def tenants(self) -> Tenants:
-        """Raises ProblemError."""
+        """The tenants asked for. Raises ProblemError."""
         if self.all_tenants == bool(self.tenant):
             raise ProblemError(HTTPStatus.BAD_REQUEST, "Ask for all_tenants=true, or name tenants: tenant=NAME.")
         return None if self.all_tenants else frozenset(self.tenant)
 
 
 def questions(path: str, tenants: Tenants, **parameters: str) -> Iterator[tuple[Tenants, str]]:
-    """Yield what other workers are asked: parts of the tenants, and the path of each, with the same parameters. Nobody
-    is asked about none."""
+    """Yield the requests to other workers: a part of the tenants, and the path that asks for it with the same
+    parameters. Without any tenants, there are no requests."""
     start = f"{path}?{urlencode(parameters)}&" if parameters else f"{path}?"
     if tenants is None:
         yield None, f"{start}all_tenants=true"

@@ -1,6 +1,6 @@
-"""Forms of texts in requests, as JSON Schemas for OpenAPI: what the parsers of `wire` take.
+"""Formats of texts in requests, as JSON Schemas for OpenAPI. They correspond to the parsers in `wire`.
 
-They describe, and check nothing: a parser says more exactly what is wrong.
+They only describe: the parsers validate, with better errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TENANT: Mapping[str, Any] = {"pattern": f"^{TENANT_NAME.pattern}$"}
 TOPIC: Mapping[str, Any] = {"pattern": TOPIC_PATTERN}
 ID: Mapping[str, Any] = {"pattern": ID_PATTERN}
 PART: Mapping[str, Any] = {"pattern": r"^[^\x00]*$"}
-"""Part of a text that may hold any character but the one that separates texts in the table."""
+"""Part of a text. It may contain any character except the one that separates texts in the table."""
 _MILLISECONDS = (
     r"^([1-9][0-9]{11,13}|1[0-9]{14}|2[0-4][0-9]{13}|25[0-2][0-9]{12}|253[0-3][0-9]{11}"
     r"|25340[01][0-9]{9}|253402[0-2][0-9]{8}|253402300[0-7][0-9]{5})$"
@@ -30,5 +30,5 @@ LOWER_BOUND: Mapping[str, Any] = {"anyOf": [{"pattern": "^0$"}, *INSTANT["anyOf"
 
 
 def described(description: str, form: Mapping[str, Any]) -> Meta:
-    """Return what the schema of a text of this form says."""
+    """Return the schema annotations for a text in this format."""
     return Meta(description=description, extra_json_schema=dict(form))

@@ -36,7 +36,7 @@ class RotateParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keep_ms(self) -> int:
-        """Raises QueryError."""
+        """How long the old secret stays valid, ms. Raises QueryError."""
         ms = checked("keep", parse_typed_duration, self.keep)
         if ms < 0:
             raise QueryError("keep", f"{self.keep!r} must not be negative")
@@ -44,7 +44,7 @@ class RotateParameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A token, without its text."""
+    """A token, without its secret."""
 
     id: str
     name: str
@@ -59,7 +59,7 @@ class TokenDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, token: Token, book: AccessBook, now: int) -> TokenDocument:
-        """Show a token of a book, or one that is not in it yet."""
+        """Show a token that is, or will be, in a book."""
         revoked = token.id in book.revoked
         return cls(
             id=token.id,
@@ -76,14 +76,14 @@ class TokenDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewTokenDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A token and its text."""
+    """A token and its secret."""
 
     token: Annotated[str, Meta(description="The secret to send. It is shown only here: it is not stored.")]
     about: TokenDocument
 
     @classmethod
     def of(cls, token: Token, text: Secret, book: AccessBook, now: int) -> NewTokenDocument:
-        """Show a token that was just made."""
+        """Show a new token."""
         return cls(token=text.reveal(), about=TokenDocument.of(token, book, now))
 
 
@@ -94,6 +94,6 @@ class TokenList(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, book: AccessBook, now: int) -> TokenList:
-        """Show a book."""
+        """Show all tokens of a book."""
         tokens = sorted(book.tokens.values(), key=lambda token: (token.created_at, token.id))
         return cls(tokens=[TokenDocument.of(token, book, now) for token in tokens])

@@ -74,7 +74,8 @@ class TokenHandlers:
 
 
 def _changer(request: web.Request) -> Requester:
-    """Return who changes tokens. Raises ProblemError while nobody needs one: the first one takes rights in Kafka."""
+    """Return the identity that changes tokens. Raises ProblemError while there are no tokens: creating the first one
+    requires access to Kafka."""
     if request[IDENTITY] is ANYONE:
         raise ProblemError(
             HTTPStatus.FORBIDDEN,

@@ -1,6 +1,7 @@
-"""Turns: how many expensive requests a worker works on at a time, and how many wait for that.
+"""Turns limit how many expensive requests a worker handles at a time, and how many wait.
 
-HTTP shares the event loop with the lanes. Without a bound, a hundred clients that list without pause take all of it.
+HTTP shares the event loop with the lanes. Without a limit, a hundred clients that list without pause would take all of
+it.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ from .problems import RETRY_AFTER_S, ProblemError
 from .shares import HOLDER, Holder, Shares
 
 REFUSE_AFTER_S = 0.5
-"""A refusal comes this late: a client that asks again at once would otherwise keep the loop busy with refusals."""
+"""Delay of a refusal. Otherwise clients that retry at once would keep the loop busy with refusals."""
 
 
 class Turns:
-    """`at_work` requests at a time, and `waiting` more for up to `patience_s`; of each, a holder has its share.
+    """`at_work` requests at a time, and `waiting` more for up to `patience_s`. Of both, each holder has a share.
 
-    Holders are served in turn, the requests of one in the order in which they came. `what` names the requests in the
-    refusal.
+    Holders are served in turn; requests of one holder go in order of arrival. `what` names the requests in the error.
     """
 
     def __init__(self, what: str, *, at_work: int, waiting: int, patience_s: float) -> None:
@@ -30,13 +30,14 @@ class Turns:
         self._at_work = Shares(at_work)
         self._places = Shares(waiting)
         self._patience_s = patience_s
-        self._waiting: dict[Holder, deque[asyncio.Future[None]]] = {}  # who was served last comes last
+        self._waiting: dict[Holder, deque[asyncio.Future[None]]] = {}  # the holder served last comes last
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn, and hold it. Raises ProblemError (429) if too many wait already, or after the patience."""
+        """Wait for a turn, and hold it. Raises ProblemError (429) if too many requests are waiting, or after
+        `patience_s`."""
         holder = HOLDER.get()
-        if self._at_work.has_room(holder):  # then nobody waits who may work
+        if self._at_work.has_room(holder):  # then no waiting request is allowed to run
             self._at_work.take(holder)
         else:
             await self._wait(holder)
@@ -63,7 +64,7 @@ class Turns:
                 raise
 
     def _leave(self, holder: Holder, turn: asyncio.Future[None]) -> None:
-        """Wait no longer; the turn may have come in the same moment."""
+        """Stop waiting. The turn may have come at the same moment."""
         if not turn.cancelled():
             self._end(holder)
             return
@@ -89,7 +90,7 @@ class Turns:
 
 
 def refusal(what: str) -> ProblemError:
-    """Return the refusal (429) of requests of which a worker has too many."""
+    """Return the error (429) for a request of a kind that the worker has too many of."""
     return ProblemError(
         HTTPStatus.TOO_MANY_REQUESTS,
         f"This worker has too many {what}. Try again later.",

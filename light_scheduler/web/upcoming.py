@@ -1,4 +1,4 @@
-"""How many schedules of a tenant are due when: read from the counts of tables, never from the schedules themselves."""
+"""Counts a tenant's schedules by due time, from the counts of tables, without reading schedules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .upcoming_document import By, PendingCount, UpcomingCount, UpcomingParamete
 class Kind(NamedTuple):
     """Schedules that are counted together: topic, state, and the minute (UTC) in which the interval begins.
 
-    The minute is None for all pending schedules.
+    The minute is None in the count of all pending schedules.
     """
 
     topic: str
@@ -43,7 +43,7 @@ class Kind(NamedTuple):
 
 
 class OwnCounts(msgspec.Struct, frozen=True):
-    """The counts of some lanes. `is_refused`: there is more to count than one request may."""
+    """The counts of some lanes. `is_refused`: counting them exceeds the limits of one request."""
 
     lanes: list[Lane]
     counts: list[tuple[Lane, Kind, int]]
@@ -51,7 +51,7 @@ class OwnCounts(msgspec.Struct, frozen=True):
 
 
 class EncodedCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """An `UpcomingDocument` whose counts are JSON already."""
+    """An `UpcomingDocument` whose counts are already encoded as JSON."""
 
     by: By
     due_from: int
@@ -68,16 +68,16 @@ class TenantIntervals(Intervals):
 
 
 def intervals_of(tenant: str, given: MultiMapping[str], now: int) -> TenantIntervals:
-    """Return what a request asks for. Raises QueryError naming the parameter at fault."""
+    """Return the intervals that a request asks for. Raises QueryError naming the invalid parameter."""
     asked = intervals_asked(read_parameters(UpcomingParameters, given), now)
     return TenantIntervals(asked.by, asked.begin, asked.end, checked("tenant", parse_tenant, tenant))
 
 
 def parts(table: ReadableTable, asked: TenantIntervals) -> Iterator[Counter[Kind]]:
-    """Yield what a table has of the intervals, part by part; between two of them the table may change.
+    """Yield a table's counts in the intervals, part by part. Between two parts the table may change.
 
-    The parts of all that is pending, and of each day, are exact together, as of the moment when the first one of them
-    is read. None counts what another one does: a minute is in one day.
+    The parts of all pending schedules, and of each day, are consistent as of the moment when their first part is read.
+    Parts do not overlap: a minute is in one day.
     """
     counts = table.counts
     for totals in pieces(counts.each_total((asked.tenant,))):
@@ -88,7 +88,7 @@ def parts(table: ReadableTable, asked: TenantIntervals) -> Iterator[Counter[Kind
 
 
 class _OwnGroups:
-    """The groups of a tenant by their numbers, as of when these were asked for last: before each read of counts."""
+    """The groups of a tenant by number, as of the last call of `numbers`, which precedes each read of counts."""
 
     def __init__(self, counts: Counts, tenant: str) -> None:
         self._counts = counts
@@ -102,7 +102,7 @@ class _OwnGroups:
 
 
 def _added_up(groups: Mapping[int, Group], cells: Iterable[tuple[int, int, int]]) -> Counter[Kind]:
-    """Add up (number of a group, minute in which an interval begins, change) by kind: those of these groups."""
+    """Add up (group number, first minute of an interval, change) by kind, for these groups."""
     sums = Counter[Kind]()
     for number, begin, change in cells:
         if (group := groups.get(number)) is not None:
@@ -111,11 +111,11 @@ def _added_up(groups: Mapping[int, Group], cells: Iterable[tuple[int, int, int]]
 
 
 async def own_counts(tables: Tables, asked: TenantIntervals) -> OwnCounts:
-    """Read this worker's running lanes; one that stops meanwhile is not among the lanes of the answer."""
+    """Read this worker's running lanes. Lanes that stop meanwhile are not in the answer."""
     found: dict[Lane, Counter[Kind]] = {}
     async with count_time() as time:
         for lane, table in sorted(tables.tables().items(), key=lambda each: each[0]):
-            if tables.tables().get(lane) is not table:  # closed while another one was read
+            if tables.tables().get(lane) is not table:  # closed while another lane was read
                 continue
             found[lane] = Counter()
             for part in parts(table, asked):
@@ -137,7 +137,8 @@ async def own_counts(tables: Tables, asked: TenantIntervals) -> OwnCounts:
 
 
 async def document(whole: Whole[OwnCounts], asked: TenantIntervals) -> bytes:
-    """Add up what all workers have, and return it as JSON. Raises QueryError if one of them has too much to count."""
+    """Add up the shares of all workers, and return the sum as JSON. Raises QueryError if a worker has too much to
+    count."""
     if any(share.is_refused for share in whole.shares.values()):
         raise too_much()
     async with LoopTime(rest=SHORT_REST) as time:
@@ -157,7 +158,7 @@ async def document(whole: Whole[OwnCounts], asked: TenantIntervals) -> bytes:
 
 
 class Merged:
-    """The counts of all lanes together, part by part: first added up, then in order as JSON."""
+    """The counts of all lanes together, part by part: first added up, then encoded as JSON in order."""
 
     def __init__(self) -> None:
         self._sums: Counter[Kind] = Counter()

@@ -40,7 +40,7 @@ class UpcomingParameters(IntervalParameters, frozen=True, kw_only=True):
 
 
 class UpcomingCount(msgspec.Struct, frozen=True):
-    """How many schedules of one kind are due in one interval."""
+    """The number of schedules of one kind that are due in one interval."""
 
     due_from: Annotated[int, Meta(description="When the minute, hour or day begins, UTC epoch ms.")]
     target_topic: str
@@ -49,7 +49,7 @@ class UpcomingCount(msgspec.Struct, frozen=True):
 
 
 class PendingCount(msgspec.Struct, frozen=True):
-    """How many schedules of one kind are pending, whenever they are due."""
+    """The number of pending schedules of one kind, whenever they are due."""
 
     target_topic: str
     state: State
@@ -57,7 +57,7 @@ class PendingCount(msgspec.Struct, frozen=True):
 
 
 class UpcomingDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """How many schedules of a tenant are due when. An interval without any has no count."""
+    """The number of a tenant's schedules by due time. Intervals without any are omitted."""
 
     by: By
     due_from: Annotated[int, Meta(description="Where the first interval begins, UTC epoch ms.")]
@@ -78,14 +78,14 @@ class UpcomingGroupsParameters(IntervalParameters, frozen=True, kw_only=True):
 
 
 class IntervalCount(msgspec.Struct, frozen=True):
-    """How many schedules are due in one interval."""
+    """The number of schedules that are due in one interval."""
 
     due_from: Annotated[int, Meta(description="When the minute, hour or day begins, UTC epoch ms.")]
     count: int
 
 
 class UpcomingGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """How many schedules of a group are due when. An interval without any has no count."""
+    """The number of a group's schedules by due time. Intervals without any are omitted."""
 
     name: Annotated[
         str | None,
@@ -100,9 +100,9 @@ class UpcomingGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpcomingGroupsDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """How many schedules of all tenants are due when, by tenant, target topic or partition.
+    """The number of all tenants' schedules by due time, and by tenant, target topic or partition.
 
-    The groups add up to all schedules that are asked for.
+    The groups add up to all matching schedules.
     """
 
     by: By

@@ -1,8 +1,8 @@
-"""How many schedules of all tenants are due when, by tenant, target topic or partition.
+"""Counts the schedules of all tenants by due time, and by tenant, target topic or partition.
 
-Read from the counts of tables, never from the schedules. A lane names some groups, those with the most schedules, and
-adds the others up, so that an answer does not grow with the number of tenants. While a lane is read, memory has a
-number for each of its groups, and counts by interval only for those that it names.
+It reads the counts of tables, not schedules. A lane names its largest groups and adds up the others, so an answer does
+not grow with the number of tenants. While a lane is read, memory holds a number for each of its groups, and counts by
+interval only for the named ones.
 """
 
 from __future__ import annotations
@@ -46,24 +46,25 @@ from .upcoming_document import (
 
 PATH = "/api/v1/upcoming"
 FRESH_S = 1.0
-"""How long an answer is given again: all dashboards of a worker together cost one count in this time."""
+"""How long an answer is reused. All dashboards of a worker together cost one count in this time."""
 
 MOST_NAMED = 100
-"""Groups that a lane names at most."""
+"""Maximum number of groups that a lane names."""
 
 NAMED_PER_GROUP = 4
-"""Groups that a lane names for each one that is asked for: the largest of all lanes need not be so in each of them."""
+"""Number of groups that a lane names for each requested one: the largest groups overall need not be the largest in each
+lane."""
 
 MOST_COUNTS = 20_000
-"""Counts by interval of all groups that a lane names, together: with so many, it names fewer groups."""
+"""Maximum counts by interval of all named groups of a lane together. Beyond that, it names fewer groups."""
 
 Name = str | None
-"""Of a group; None: all that are not named."""
+"""Name of a group; None: all groups that are not named."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request asks for; `target_topic` and `partition` None: all of them."""
+    """The parameters of a request. `target_topic` and `partition` None: all of them."""
 
     intervals: Intervals
     group: GroupedBy
@@ -73,7 +74,7 @@ class Asked:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The query string that asks for exactly this."""
+        """The query string for exactly this request."""
         partition = None if self.partition is None else lane_name(self.partition)
         only = {"target_topic": self.target_topic, "partition": partition}
         given = {name: value for name, value in only.items() if value is not None}
@@ -81,7 +82,7 @@ class Asked:
 
     @property
     def most_named(self) -> int:
-        """How many groups a lane names at most."""
+        """The maximum number of groups that a lane names."""
         return min(NAMED_PER_GROUP * self.top, MOST_NAMED)
 
     def holds(self, group: Group) -> bool:
@@ -89,7 +90,7 @@ class Asked:
 
 
 class Series(msgspec.Struct, frozen=True):
-    """A group in a lane: all that is pending, and (minute in which an interval begins, count)."""
+    """A group in a lane: its number of pending schedules, and pairs (first minute of an interval, count)."""
 
     name: Name
     pending: int
@@ -97,9 +98,9 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class OwnSeries(msgspec.Struct, frozen=True):
-    """A worker's lanes, and the groups of each. `is_refused`: there is more to count than one request may.
+    """A worker's lanes, and the groups of each. `is_refused`: counting exceeds the limits of one request.
 
-    The groups of a lane are a list of `Series` in MessagePack: a lane at a time is encoded and decoded.
+    The groups of a lane are a list of `Series` in MessagePack, so that one lane at a time is encoded and decoded.
     """
 
     lanes: list[Lane]
@@ -108,7 +109,7 @@ class OwnSeries(msgspec.Struct, frozen=True):
 
 
 class EncodedGroups(msgspec.Struct, frozen=True, kw_only=True):
-    """An `UpcomingGroupsDocument` whose groups are JSON already."""
+    """An `UpcomingGroupsDocument` whose groups are already encoded as JSON."""
 
     by: By
     group: GroupedBy
@@ -119,8 +120,8 @@ class EncodedGroups(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def asked_of(given: MultiMapping[str], now: int, named: Callable[[str], Lane] = lane_named) -> Asked:
-    """Return what a request asks for; `named` returns what a `PartitionName` names. Raises QueryError naming the
-    parameter at fault."""
+    """Return the parameters of a request; `named` resolves a `PartitionName`. Raises QueryError naming the invalid
+    parameter."""
     parameters = read_parameters(UpcomingGroupsParameters, given)
     return Asked(
         intervals_asked(parameters, now),
@@ -132,7 +133,7 @@ def asked_of(given: MultiMapping[str], now: int, named: Callable[[str], Lane] = 
 
 
 class LaneGroups:
-    """The groups of one lane, added up part by part; between two parts the table may change."""
+    """The groups of one lane, added up part by part. Between two parts the table may change."""
 
     def __init__(self, lane: Lane, counts: Counts, asked: Asked) -> None:
         self._counts = counts
@@ -141,10 +142,10 @@ class LaneGroups:
         self._named: dict[str, int] = {}  # the largest first
         self._pending: Counter[Name] = Counter()
         self._due: defaultdict[Name, Counter[int]] = defaultdict(Counter)
-        self._known: dict[int, tuple[Name] | None] = {}  # number of a group -> name of where it counts; None: nowhere
+        self._known: dict[int, tuple[Name] | None] = {}  # group number -> name under which it counts; None: not at all
 
     def parts(self) -> Iterator[None]:
-        """Add one part up between two yields."""
+        """Add up one part between two yields."""
         totals: Counter[str] = Counter()
         for some in pieces(self._counts.each_total()):
             for group, count in some:
@@ -174,7 +175,7 @@ class LaneGroups:
                 yield
 
     def series(self) -> list[Series]:
-        """Return what was added up."""
+        """Return the sums."""
         return [
             Series(name, self._pending[name], [(minute, n) for minute, n in self._due.get(name, {}).items() if n])
             for name in dict.fromkeys((*self._pending, *self._due))
@@ -186,7 +187,7 @@ class LaneGroups:
         return group.tenant if self._asked.group == "tenant" else group.topic
 
     def _place(self, number: int) -> tuple[Name] | None:
-        """Return where a group counts. One that was found stays known, whether it still counts anything or not."""
+        """Return where a group counts. Once found, a group stays known even when its counts are gone."""
         if number not in self._known:
             group = self._counts.group(number)
             if group is None:
@@ -197,13 +198,13 @@ class LaneGroups:
 
 
 def lane_name(lane: Lane) -> str:
-    """Return a partition as answers name it."""
+    """Return the name of a partition in answers."""
     topic, partition = lane
     return f"{topic}[{partition}]"
 
 
 async def own_series(tables: Tables, asked: Asked) -> OwnSeries:
-    """Read this worker's running lanes; one that stops meanwhile is not among the lanes of the answer."""
+    """Read this worker's running lanes. Lanes that stop meanwhile are not in the answer."""
     found: dict[Lane, msgspec.Raw] = {}
     async with count_time() as time:
         for lane, table in sorted(tables.tables().items(), key=lambda each: each[0]):
@@ -219,7 +220,7 @@ async def own_series(tables: Tables, asked: Asked) -> OwnSeries:
 
 
 async def _read(tables: Tables, lane: Lane, table: ReadableTable, asked: Asked, time: LoopTime) -> LaneGroups | None:
-    """Return the groups of a lane; None: it was closed before they were read, or the time is used up."""
+    """Return the groups of a lane. None if it was closed before they were read, or the time is used up."""
     if tables.tables().get(lane) is not table:
         return None
     groups = LaneGroups(lane, table.counts, asked)
@@ -234,8 +235,8 @@ async def _read(tables: Tables, lane: Lane, table: ReadableTable, asked: Asked, 
 
 
 async def document(whole: Whole[OwnSeries], asked: Asked) -> bytes:
-    """Add up what all workers have, name the groups with the most due, and return it as JSON. Raises QueryError if one
-    of them has too much to count."""
+    """Add up the shares of all workers, name the groups with the most due schedules, and return them as JSON. Raises
+    QueryError if a worker has too much to count."""
     if any(share.is_refused for share in whole.shares.values()):
         raise too_much()
     async with LoopTime(rest=SHORT_REST) as time:
@@ -265,7 +266,7 @@ class Merged:
 
     @property
     def is_complete(self) -> bool:
-        """Whether each lane has named all that it has."""
+        """Whether every lane has named all of its groups."""
         return None not in self._due
 
     def add(self, whole: Whole[OwnSeries]) -> Iterator[None]:
@@ -278,7 +279,7 @@ class Merged:
                     yield
 
     def together(self, top: int, encoded: list[msgspec.Raw]) -> Iterator[None]:
-        """Encode the groups with the most due, and all others as one, one group between two yields."""
+        """Encode the groups with the most due schedules, and all others as one, one group between two yields."""
         ranks: list[tuple[int, int, str]] = []
         for names in pieces(iter([name for name in self._due if name is not None])):
             new = ((-self._due[name].total(), -self._pending[name], name) for name in names)

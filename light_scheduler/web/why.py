@@ -1,7 +1,7 @@
-"""The HTTP handler of why a schedule fired, fires or does not.
+"""The HTTP handler that explains why a schedule fired, fires or does not fire.
 
-What is pending is looked up first and the history read after it, so the history is never behind. If it is ahead, what
-is pending is looked up once more.
+It looks up the pending schedule first and then reads the history, so the history is never older. If the history is
+ahead, it looks up the schedule again.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from .why_document import why_document
 from .worker import Worker
 
 MOST_ROUNDS = 5
-"""Searches in the history for one answer, each as long as that for one page of a history."""
+"""Maximum number of searches in the history for one answer. Each takes as long as one page of a history."""
 
 RECENT_MS = 10_000
-"""An event is not older than that if what is pending may have been looked up without it: transactions take time, and
-the clocks of workers differ."""
+"""If the look-up may have missed an event, the event is at most this old: transactions take time, and the clocks of
+workers differ."""
 
 replace = msgspec.structs.replace
 
 
 class WhyParameters(msgspec.Struct, frozen=True, kw_only=True):
-    """The query string of the question why."""
+    """The query string of `why`."""
 
     since: (
         Annotated[
@@ -62,7 +62,7 @@ class WhyParameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker's share: the schedules of one id in its running lanes, and why other lanes of it do not run."""
+    """A worker's share: the schedules with one id in its running lanes, and why its other lanes do not run."""
 
     lanes: list[Lane]
     standing: list[Standing]
@@ -88,7 +88,7 @@ class WhyHandlers:
         history = await self._history(tenant, id, place)
         if history.events and history.events[-1].at >= pending.at - RECENT_MS:
             earlier, pending = pending, await self._pending(request, tenant, id)
-            if earlier.standing is not None and pending.standing is None:  # the history has its end by now
+            if earlier.standing is not None and pending.standing is None:  # by now the history has its end
                 history = await self._history(tenant, id, place)
         book, settings = self._worker.tenants.book, self._worker.settings
         rates = shares_under(settings.shares, book)
@@ -105,14 +105,15 @@ class WhyHandlers:
         return web.Response(body=msgspec.json.encode(document), content_type="application/json")
 
     async def _pending(self, request: web.Request, tenant: str, id: str) -> _Pending:
-        """Look an id up in all workers."""
+        """Look up an id in all workers."""
         own = own_standing(self._worker.lanes, tenant, id)
         whole, missing = await self._cluster(request).known(own, request.rel_url.raw_path, OwnStanding)
         stopped = _stopped(whole, missing, with_reasons=request[IDENTITY].tenants is None)
         return _Pending(_latest(whole), stopped, self._worker.clock.now())
 
     async def _history(self, tenant: str, id: str, place: SearchPosition) -> _FoundHistory:
-        """Read the history of an id, in as many rounds as one answer may take, and as get a turn after the first."""
+        """Read the history of an id, in at most `MOST_ROUNDS` searches. After the first, it stops when a search gets no
+        turn."""
         select = events_of(tenant, id)
         found = await self._round(place, MAX_LIMIT, select)
         matches = found.matches
@@ -132,7 +133,7 @@ class WhyHandlers:
     async def _round(
         self, place: SearchPosition, limit: int, select: Callable[[CommandRecord], HistoryEvent | None]
     ) -> Found[HistoryEvent]:
-        """Search once. Raises ProblemError: 429 if too many others do."""
+        """Search once. Raises ProblemError; 429 if too many other searches are waiting."""
         topic = self._worker.settings.topics.history
         async with self._searches.turn(), opened(self._worker.kafka.logs, topic) as log:
             now = self._worker.clock.now()
@@ -141,7 +142,7 @@ class WhyHandlers:
 
 @dataclass(frozen=True)
 class _Pending:
-    """What is pending of an id, and the partitions that do not say, at an instant (UTC epoch ms)."""
+    """The pending schedule of an id, and the partitions that did not answer, at an instant (UTC epoch ms)."""
 
     standing: Standing | None
     stopped: list[Stopped]
@@ -150,7 +151,7 @@ class _Pending:
 
 @dataclass(frozen=True)
 class _FoundHistory:
-    """The events of an id in order, as far as the history was read."""
+    """The events of an id in order, as far back as the history was read."""
 
     events: list[HistoryEvent]
     searched_from: int
@@ -158,7 +159,7 @@ class _FoundHistory:
 
 
 async def own_standing(lanes: Lanes, tenant: str, id: str) -> OwnStanding:
-    """Look an id up in this worker's lanes."""
+    """Look up an id in this worker's lanes."""
     tables = (await caught_up(lanes)).tables()
     status = {(each.topic, each.partition): each for each in lanes.status()}
     entries = ((lane, table.get(tenant, id)) for lane, table in tables.items())
@@ -176,7 +177,7 @@ async def own_standing(lanes: Lanes, tenant: str, id: str) -> OwnStanding:
 
 
 def standing_of(entry: Entry, lane: Lane, targets: Sequence[TargetStatus], status: LaneStatus | None) -> Standing:
-    """Return a pending schedule, and what its worker knows of what is in its way."""
+    """Return a pending schedule, and the obstacles to its firing that its worker knows of."""
     topic = entry.schedule.target.topic
     outages = (
         Outage(each.topic, each.partitions, each.unavailable_since, each.reason)
@@ -193,7 +194,7 @@ def standing_of(entry: Entry, lane: Lane, targets: Sequence[TargetStatus], statu
 
 
 def _latest(whole: Whole[OwnStanding]) -> Standing | None:
-    """Return the schedule; of several of one id, the one that was accepted last."""
+    """Return the schedule; if several have the id, the one accepted last."""
     found = (
         each
         for url, share in whole.shares.items()
@@ -204,9 +205,9 @@ def _latest(whole: Whole[OwnStanding]) -> Standing | None:
 
 
 def _stopped(whole: Whole[OwnStanding], missing: Sequence[MissingPartition], *, with_reasons: bool) -> list[Stopped]:
-    """Return the partitions that nobody speaks for, with the state that their own worker gives, if it does.
+    """Return the partitions that no share covers, with the state that their own worker reports, if it does.
 
-    Its reason can name topics of other tenants: only who may see all of them gets it.
+    The reason can name topics of other tenants, so it is only given to identities that see all tenants.
     """
     all_known = (each for share in whole.shares.values() for each in share.stopped)
     known = {

@@ -37,7 +37,7 @@ class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why_document(tenant: str, id: str, events: Sequence[HistoryEvent], facts: Facts, *, complete: bool) -> WhyDocument:
-    """Tell all that is known of a schedule; `events` are its history in order."""
+    """Explain everything that is known of a schedule; `events` are its history in order."""
     state, next_due, summary = outlook(events, facts)
     return WhyDocument(
         tenant=tenant,

@@ -1,4 +1,4 @@
-"""The worker that the handlers run in."""
+"""The worker that the handlers belong to."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from .cluster import Access, Delays, Lanes, Peers
 from .kafka_topics import KafkaTopics
 
 Examine = Callable[[Mapping[str, Any]], Iterable[Check]]
-"""Gives what the checks of `doctor` find, each when it is asked for, given what this worker says of itself at `/info`.
-Blocks."""
+"""Returns the results of `doctor`'s checks, running each check on demand, given this worker's `/info`. Blocks."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """All that the handlers know of the worker they run in. `process` is None if it is the only one of its node,
-    `exchange` if its lanes lend to none that they share no log with."""
+    """The handlers' view of their worker. `process` is None if it is the only one of its node. `exchange` is None if
+    its lanes lend only to lanes that share a log with them."""
 
     lanes: Lanes
     delays: Delays

@@ -24,7 +24,7 @@ class ProbeView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveDocument(msgspec.Struct, frozen=True):
-    """The process answers. A probe that fails does not change that."""
+    """The process answers, even if probes of its partitions fail."""
 
     status: str = "live"
     probes: (
@@ -33,7 +33,7 @@ class LiveDocument(msgspec.Struct, frozen=True):
 
 
 def live_document(lanes: Sequence[LaneStatus]) -> LiveDocument:
-    """Say that the process answers, and what the probes of its lanes found."""
+    """Return that the process answers, with the results of its lanes' probes."""
     views = [
         ProbeView(
             topic=lane.topic,
@@ -65,7 +65,7 @@ class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
 class InfoDocument(msgspec.Struct, frozen=True, kw_only=True):
     """This worker, its partitions, and the partitions of the other workers.
 
-    On a node of several processes, the partitions of all that answer.
+    On a node with several processes, the partitions of all processes that answer.
     """
 
     version: str

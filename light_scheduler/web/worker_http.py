@@ -1,6 +1,6 @@
-"""Asking a worker over HTTP, and telling why there is no answer: what the command line's clients have in common.
+"""Requests to a worker over HTTP, and the reasons why one fails: the common part of the command line's clients.
 
-With the standard library's client: importing aiohttp takes longer than a command may.
+It uses the standard library's client: importing aiohttp would make commands too slow.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class WorkerHttp:
-    """Asks any worker at `url`, with a token if it is given one. An async context manager."""
+    """Sends requests to any worker at `url`, with a token if one is given. An async context manager."""
 
     def __init__(self, url: str, token: Secret | None = None, security: HttpSecurity = NO_TLS) -> None:
         self.url = without_login(url).rstrip("/")
@@ -37,14 +37,14 @@ class WorkerHttp:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Nothing stays open between questions."""
+        """Does nothing: no connection stays open between requests."""
 
     async def ask(
         self, method: str, path: str, parameters: Parameters | None = None, body: bytes | None = None
     ) -> tuple[int, bytes]:
-        """Return status and body. The path is encoded: an id such as ".." or "a/b" reaches the worker as it is.
+        """Return status and body. The path is encoded: an id such as ".." or "a/b" reaches the worker unchanged.
 
-        Raises ClientError if nobody answers.
+        Raises ClientError if there is no answer.
         """
         if not self._address.is_valid:
             raise ClientError(f"cannot ask the worker at {self.url}: the address must be http[s]://HOST:PORT")
@@ -60,12 +60,13 @@ class WorkerHttp:
 
 
 async def _in_thread(call: Callable[[], T]) -> T:
-    """Return what a blocking call returns. Its thread keeps no process alive, unlike the loop's own: Ctrl-C ends it."""
+    """Return the result of a blocking call. Unlike a thread of the loop's executor, its thread does not keep the
+    process alive, so Ctrl-C ends it."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
     def settle(give: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, so the result is not needed
             loop.call_soon_threadsafe(lambda: None if answer.done() else give())
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""The JSON documents of etf1's API, by its names. Instants are in seconds since 1970."""
+"""The JSON documents of etf1's API, with its names. Instants are in seconds since 1970."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def planned(entry: Entry, topic: str) -> Planned:
 
 
 def _timestamp(entry: Entry) -> int:
-    """Return when a record was written, as its dialect noted it; one in the JSON form: when it was accepted."""
+    """Return when a record was written, as its dialect noted it. For a record in the JSON form: when it was
+    accepted."""
     for name, value in reversed(entry.schedule.headers):
         if name == SOURCE_TIMESTAMP and value is not None:
             with suppress(ValueError):

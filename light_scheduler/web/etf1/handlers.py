@@ -32,7 +32,7 @@ DAY_MS = 86_400_000
 
 
 class Etf1Handlers:
-    """One method per operation; the application is the one scheduler, by the name of its id."""
+    """One method per operation. The application is the only scheduler; its name is the application's id."""
 
     def __init__(self, worker: Worker, lists: Turns, work: SlicedTurns, searches: Turns) -> None:
         self._worker = worker
@@ -44,7 +44,7 @@ class Etf1Handlers:
         """The commands topics of the dialect."""
 
     async def etf1_liveness(self, request: web.Request) -> web.Response:
-        """Answer: so the loop runs that all lanes run in, which is what etf1 finds out by its own schedule."""
+        """Answer. This shows that the loop of all lanes runs, which etf1 checks with a schedule of its own."""
         del request
         return web.Response(text="")
 
@@ -94,7 +94,7 @@ class Etf1Handlers:
         return _json(with_name(self._name, rows))
 
     def info_with_instance(self, document: InfoDocument) -> Etf1Info:
-        """Return what a worker tells of itself, with what etf1's admin reads of it."""
+        """Return a worker's info with the fields that etf1's admin reads."""
         url, settings = URL(document.url), self._worker.settings
         return Etf1Info(
             **{field: getattr(document, field) for field in document.__struct_fields__},
@@ -114,7 +114,7 @@ class Etf1Handlers:
         )
 
     def _live(self, search: Search) -> Search:
-        """Return a search for what is due until the end of the day, UTC, which is what etf1 has in memory."""
+        """Return a search limited to schedules due until the end of the day, UTC, as etf1 holds them in memory."""
         now = self._worker.clock.now()
         return search.until(now - now % DAY_MS + DAY_MS)
 
@@ -156,7 +156,7 @@ class Etf1Handlers:
 
 
 def _address(url: URL) -> str:
-    """Return the address that a url has for a host, or nothing."""
+    """Return the URL's host if it is an IP address, otherwise an empty text."""
     with suppress(ValueError):
         return str(ip_address(url.host or ""))
     return ""

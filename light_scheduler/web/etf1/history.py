@@ -1,6 +1,6 @@
-"""What was delivered, for the history view of etf1's admin: firings among the newest records of the history topic.
+"""Delivered messages, for the history view of etf1's admin: firings among the newest records of the history topic.
 
-The history has no payloads, no keys of messages and no commands topics, so these fields are empty here.
+The history has no payloads, message keys or commands topics, so these fields are empty.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .documents import Planned
 from .search import MOST, Row, Search
 
 AHEAD_MS = SECOND_MS
-"""How long before its due time a firing may be written: it is prepared ahead of time (`stage_ahead`)."""
+"""How long before its due time a firing may be recorded, since firings are staged ahead of time (`stage_ahead`)."""
 
 _ANY_ID = history_key(DEFAULT_TENANT, None)
 
@@ -41,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 
 class Delivered:
     """Searches the history topic, as far back as one request may. It can find very many firings: they are sorted in
-    pieces, and only those that are shown are put into JSON."""
+    pieces, and only the rows of the answer are encoded."""
 
     def __init__(self, logs: OpenLog, topic: str, searches: Turns, clock: Clock) -> None:
         self._logs = logs
@@ -50,7 +50,7 @@ class Delivered:
         self._clock = clock
 
     async def search(self, search: Search) -> tuple[int, list[Row]]:
-        """Return how many firings a search finds, and the first in its order. Raises ProblemError."""
+        """Return how many firings a search finds, and the first ones in its order. Raises ProblemError."""
         since = 0 if search.start is None else max(0, search.start - AHEAD_MS)
         async with self._searches.turn():
             found = await self._found(since, MOST_RECORDS, _firings_of(search))
@@ -74,7 +74,7 @@ class Delivered:
 
 
 class _Firing(NamedTuple):
-    """A firing by what it is sorted by."""
+    """A firing by its sort keys."""
 
     id: str
     epoch: int
@@ -83,7 +83,7 @@ class _Firing(NamedTuple):
 
 
 async def _first(found: Sequence[Match[HistoryEvent]], search: Search, time: LoopTime) -> list[_Firing]:
-    """Return the first firings in the order of a search."""
+    """Return the first firings, in the order of a search."""
     most = MOST if search.most is None else min(MOST, search.most)
     first: list[_Firing] = []
     for piece in pieces(iter(found)):
@@ -103,7 +103,7 @@ async def _rows(firings: Sequence[_Firing], time: LoopTime) -> list[Row]:
 
 
 def _firings_of(search: Search) -> Callable[[CommandRecord], HistoryEvent | None]:
-    """Return what finds the firings that a search is for among the records of the history."""
+    """Return a function from a record of the history to its firing if the search matches it, otherwise to None."""
 
     def select(record: CommandRecord) -> HistoryEvent | None:
         if record.key is None or not record.key.startswith(_ANY_ID):
@@ -111,7 +111,7 @@ def _firings_of(search: Search) -> Callable[[CommandRecord], HistoryEvent | None
         try:
             event = decode_history(record.value)
         except FormatError:
-            return None  # of somebody else, who may write there
+            return None  # written by another program
         return event if event.event is EventType.FIRED and _fits(event, search) else None
 
     return select

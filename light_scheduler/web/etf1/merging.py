@@ -1,4 +1,4 @@
-"""One answer out of the shares of all workers."""
+"""Merges the shares of all workers into one answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .search import Row, Search
 
 
 class Merged(NamedTuple):
-    """How many schedules are pending, how many of them match, and the first of those in the order of the search."""
+    """How many schedules are pending, how many match, and the first matches in the order of the search."""
 
     pending: int
     found: int
@@ -23,7 +23,8 @@ class Merged(NamedTuple):
 
 
 def merged(whole: Whole[OwnSearch], search: Search) -> Merged:
-    """Return what all lanes have together. Raises QueryError if a worker could not read it all, or it is too large."""
+    """Return the matches of all lanes. Raises QueryError if a worker could not read everything, or the answer is too
+    large."""
     if any(share.is_refused for share in whole.shares.values()):
         raise too_much()
     matches = [

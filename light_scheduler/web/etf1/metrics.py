@@ -1,4 +1,4 @@
-"""etf1's metric, so that its dashboards and alerts go on: events of its topics, by type."""
+"""etf1's metric, so that its dashboards and alerts still work: events of its topics, by type."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from light_scheduler.model.lateness import LATENESS_BOUNDS_MS
 from light_scheduler.web.cluster import Lanes
 
 MISSED_AFTER_MS = 1_000
-"""A message that is later counts as missed: etf1 counts so what was due before it had read the record."""
+"""A message that is later by this much counts as missed. etf1 counts messages that were due before it read their
+records."""
 
 _HELP = "The number of event triggered by type"
-"""In the words of etf1."""
+"""The help text of etf1."""
 
 _IN_TIME = LATENESS_BOUNDS_MS.index(MISSED_AFTER_MS) + 1
 _PLANNED = (Outcome.SCHEDULED, Outcome.UPDATED, Outcome.RESCHEDULED)
 
 
 class EventCollector(Collector):
-    """Counts what this worker has done of some topics since it started. A scrape changes nothing."""
+    """Counts this worker's events of some topics since it started. A scrape changes nothing."""
 
     def __init__(self, lanes: Lanes, topics: Collection[str]) -> None:
         self._lanes = lanes
         self._topics = topics
 
     def describe(self) -> list[Metric]:
-        """Return nothing: that keeps registration from collecting."""
+        """Return nothing, so that registration does not collect."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -95,6 +95,6 @@ ETF1_OPERATIONS = (
 
 
 def with_etf1(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-    """Return operations with those of etf1, and with what its admin reads of `/info`."""
+    """Return the operations with those of etf1 added, and with the fields in `/info` that its admin reads."""
     informed = (each._replace(answer=Etf1Info) if each.name == "info" else each for each in operations)
     return (*informed, *ETF1_OPERATIONS)

@@ -1,4 +1,5 @@
-"""This worker's share of a search: all its schedules are read for it, so it has a bound, beyond which it is refused."""
+"""This worker's share of a search. A search reads all schedules of the worker, so it is limited, and refused beyond the
+limit."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LaneMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """Matches of a lane: its `pending` schedules, how many match, and the first matches in the search's order."""
+    """Matches in a lane: number of `pending` schedules, number of matches, and the first ones in the search's order."""
 
     lane: Lane
     pending: int
@@ -28,7 +29,7 @@ class LaneMatches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """Matches of all lanes of a worker. `is_refused`: there is more to read or to send than one request may."""
+    """Matches in all lanes of a worker. `is_refused`: reading or sending them exceeds the limits of one request."""
 
     lanes: list[Lane]
     matches: list[LaneMatches]
@@ -36,7 +37,7 @@ class OwnSearch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def own_search(lanes: Tables, topics: frozenset[str], search: Search) -> OwnSearch:
-    """Search this worker's running lanes of some topics; one that stops meanwhile is not among the answer's lanes."""
+    """Search this worker's running lanes of some topics. Lanes that stop meanwhile are not in the answer."""
     readers = await bounded.read_lanes(lanes, topics, lambda lane: _Reader(lane, search))
     if readers is None:
         return OwnSearch(lanes=sorted(bounded.own_lanes(lanes, topics)), matches=[], is_refused=True)
@@ -45,7 +46,7 @@ async def own_search(lanes: Tables, topics: frozenset[str], search: Search) -> O
 
 
 def own_lookup(lanes: Tables, topics: frozenset[str], id: str, search: Search) -> OwnSearch:
-    """Look an id up in this worker's running lanes of some topics: more than one may have it."""
+    """Look up an id in this worker's running lanes of some topics. More than one lane can have it."""
     tables = bounded.own_lanes(lanes, topics)
     matches = [
         LaneMatches(lane=lane, pending=tables[lane].pending, found=1, rows=[_row(entry, lane)])
@@ -55,7 +56,7 @@ def own_lookup(lanes: Tables, topics: frozenset[str], id: str, search: Search) -
 
 
 def too_much() -> QueryError:
-    """Return the refusal of a search that finds more than one answer may take."""
+    """Return the error for a search that finds more than one answer may hold."""
     advice = "search a shorter time with epoch-from and epoch-to, or for fewer with max"
     return bounded.too_much("epoch_to", "schedules", advice)
 
@@ -63,7 +64,7 @@ def too_much() -> QueryError:
 class _Reader:
     """Reads one lane's table in the order of due times, slice by slice, and keeps the first rows of the search.
 
-    `size` is what these have in bytes.
+    `size` is the number of bytes of these rows.
     """
 
     def __init__(self, lane: Lane, search: Search) -> None:

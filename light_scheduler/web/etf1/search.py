@@ -28,7 +28,7 @@ _Epoch = Annotated[int, Meta(ge=0, le=LATEST_INSTANT // SECOND_MS)]
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
-    """A schedule that was found: what it is sorted by, and its `Planned` in JSON."""
+    """A match: its sort keys, and its `Planned` as JSON."""
 
     id: str
     epoch: int
@@ -57,7 +57,7 @@ class SearchParameters(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"
 
 
 class Sorted(Protocol):
-    """Something that is sorted as a row is."""
+    """Something with the sort keys of a row."""
 
     @property
     def id(self) -> str: ...
@@ -73,7 +73,7 @@ S = TypeVar("S", bound=Sorted)
 
 
 class Order(NamedTuple):
-    """A field and its direction; those that are equal in it go by another field, upwards."""
+    """A field and its direction. Rows that are equal in it are sorted by another field, ascending."""
 
     field: Field = "timestamp"
     is_descending: bool = True
@@ -86,13 +86,13 @@ class Order(NamedTuple):
 
 
 class Word(NamedTuple):
-    """Pieces that an id has one after the other, or must not have."""
+    """Pieces that an id must contain one after the other, or must not contain."""
 
     pieces: tuple[str, ...]
     is_wanted: bool
 
     def fits(self, id: str) -> bool:
-        """Return whether an id, in lower case, is as this word wants it."""
+        """Return whether a lower-case id matches this word."""
         place = 0
         for piece in self.pieces:
             place = id.find(piece, place)
@@ -112,17 +112,17 @@ class Search(NamedTuple):
     most: int | None = None
 
     def fits(self, id: str) -> bool:
-        """Return whether an id has the words that are looked for."""
+        """Return whether an id matches all words."""
         lower = id.lower() if self.words else ""
         return all(word.fits(lower) for word in self.words)
 
     def until(self, end: int) -> Search:
-        """Return this search for what is due before an instant."""
+        """Return this search, limited to schedules due before an instant."""
         return self._replace(end=end if self.end is None else min(end, self.end))
 
 
 def search_of(given: MultiMapping[str]) -> Search:
-    """Return the search that a query string asks for. Raises QueryError naming the parameter at fault."""
+    """Return the search of a query string. Raises QueryError naming the invalid parameter."""
     parameters = read_parameters(SearchParameters, given)
     first, last = parameters.epoch_from, parameters.epoch_to
     if last and first > last:
@@ -137,7 +137,7 @@ def search_of(given: MultiMapping[str]) -> Search:
 
 
 def order_of(text: str) -> Order:
-    """Return the order that a text names, `timestamp desc` if it names none; either part can stand alone."""
+    """Return the order that a text names, by default `timestamp desc`. Field and direction can each be omitted."""
     names = text.lower().split()
     if len(names) == 1 and names[0] in _ORDERS:
         return Order(is_descending=_ORDERS[names[0]])

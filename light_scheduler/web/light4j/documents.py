@@ -1,4 +1,4 @@
-"""Task definitions as light-4j shows them: its names, and nothing where there is null."""
+"""Task definitions as light-4j shows them: with its names, and without members that are null."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from light_scheduler.wire.dialects.light4j_bytes import UNITS
 TimeUnit = Literal["MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"]
 
 ReadTask = Callable[[bytes | None], Mapping[str, Any]]
-"""Reads a task from the value of its record; nothing if it is none."""
+"""Decodes the task in the value of a record; empty if there is none."""
 
 
 class TaskFrequency(msgspec.Struct, frozen=True, rename="camel"):
@@ -37,9 +37,9 @@ class TaskDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def definition(entry: Entry, read: ReadTask) -> TaskDefinition | None:
-    """Show a schedule as a task; None if it repeats in a way that no task can say.
+    """Show a schedule as a task; None if it repeats in a way that a task cannot express.
 
-    What the record says counts as far as it still holds: HTTP may have changed when the task fires.
+    Values of the record are shown only where they still hold: HTTP may have changed when the task fires.
     """
     schedule, trigger = entry.schedule, entry.schedule.trigger
     if not isinstance(trigger, FixedRate) or trigger.anchor is None:
@@ -62,7 +62,7 @@ def definition(entry: Entry, read: ReadTask) -> TaskDefinition | None:
 
 
 def _frequency(given: Any, interval: int) -> TaskFrequency:
-    """Return the frequency that a task gives if it is of this interval (ms), else one in the largest unit."""
+    """Return the frequency of a task if it equals this interval (ms), otherwise the interval in the largest unit."""
     if isinstance(given, dict):
         unit, time = given.get("timeUnit"), given.get("time")
         if unit in UNITS and isinstance(time, int) and UNITS[unit] * time == interval:

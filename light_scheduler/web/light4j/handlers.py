@@ -39,7 +39,7 @@ from .sending import Ids, TaskBody, read_body, record_of
 
 DIALECT = "light4j"
 SEND_TIMEOUT_S = 10.0
-"""How long Kafka has to acknowledge a task."""
+"""How long Kafka may take to acknowledge a task."""
 
 log = logging.getLogger(__name__)
 
@@ -53,26 +53,26 @@ class TaskParameters(msgspec.Struct, frozen=True, kw_only=True):
     local: Annotated[str, Meta(description="Whatever it is: only what this worker has.")] | UnsetType = UNSET
 
     def wanted(self, request: web.Request) -> Wanted:
-        """Return what is wanted of the tenants that a request may see. Raises QueryError, and ProblemError (404) if the
-        host is not one of them."""
+        """Return the filter, limited to tenants that the request may see. Raises QueryError, and ProblemError (404) if
+        the host is not one of them."""
         host = optional("host", parse_tenant, self.host)
         refuse_hidden(request, host)
         return _wanted(request[IDENTITY].tenants if host is None else frozenset((host,)), self.name, self.unit)
 
 
 class PeerParameters(TenantParameters, frozen=True, kw_only=True):
-    """The query string of another worker's question."""
+    """The query string of a request from another worker."""
 
     name: str | UnsetType = UNSET
     unit: TimeUnit | UnsetType = UNSET
 
     def wanted(self) -> Wanted:
-        """Raises QueryError, ProblemError."""
+        """Return the filter. Raises QueryError, ProblemError."""
         return _wanted(self.tenants(), self.name, self.unit)
 
 
 class Light4jHandlers:
-    """One method per operation. A tenant that is hidden looks as if it were not there."""
+    """One method per operation. A hidden tenant is treated as if it did not exist."""
 
     def __init__(self, worker: Worker, lists: Turns, work: SlicedTurns, bodies: LargeBodies) -> None:
         self._worker = worker
@@ -88,7 +88,7 @@ class Light4jHandlers:
         if is_local(request):
             asked = read_parameters(PeerParameters, request.query).wanted()
             if asked.hosts is not None:
-                HOLDER.set(frozenset(asked.hosts))  # for whom another worker asks
+                HOLDER.set(frozenset(asked.hosts))  # the tenants that the other worker asks for
             return share_response(await self._own(asked))
         parameters = read_parameters(TaskParameters, request.query)
         wanted = parameters.wanted(request)
@@ -104,14 +104,15 @@ class Light4jHandlers:
         return web.Response(body=body, content_type="application/json")
 
     async def light4j_send(self, request: web.Request) -> web.Response:
-        """Write a task to where it is, or to the partition of its key; 404 for a change of what is not there."""
+        """Write a task to the partition where it is pending, or to that of its key. 404 for a change of a task that
+        does not exist."""
         with failures_as_problems():
             given = await request.read()
             body = await self._bodies.read(given, partial(read_body, given))
             refuse_hidden(request, body.host)
             refuse_reserved(request, body.topic, self._worker.settings.reserved_topics)
             now = self._worker.clock.now()
-            record_of(body, Ids(), now)  # what cannot be is refused before anybody is asked
+            record_of(body, Ids(), now)  # refuses an invalid task before other workers are asked
             lane = await self._lane_of(request, body)
             if lane is None and body.action != "INSERT":
                 raise ProblemError(HTTPStatus.NOT_FOUND, f"Host {body.host} has no task {body.name!r}.")
@@ -140,7 +141,7 @@ class Light4jHandlers:
             raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail, retry_after_s=RETRY_AFTER_S) from None
 
     async def _lane_of(self, request: web.Request, body: TaskBody) -> Lane | None:
-        """Return where a task is pending. Raises ProblemError if a partition did not answer."""
+        """Return the lane in which a task is pending. Raises ProblemError if a partition did not answer."""
         wanted = Wanted(frozenset((body.host,)), body.name, None)
         cluster = ClusterAnswers(self._worker.peers, self.topics, request.app[PEER_CLIENT])
         lanes: list[Lane] = []
@@ -151,7 +152,7 @@ class Light4jHandlers:
         return min(lanes, default=None)
 
     async def _rows(self, request: web.Request, wanted: Wanted) -> list[Row]:
-        """Return the tasks that all workers have, by host and name."""
+        """Return the tasks of all workers, by host and name."""
         cluster = ClusterAnswers(self._worker.peers, self.topics, request.app[PEER_CLIENT])
         rows: list[Row] = []
         async with self._lists.turn():
@@ -177,12 +178,14 @@ def _refuse_too_large(rows: list[Row]) -> None:
 
 
 def merged(whole: Whole[OwnTasks]) -> list[Row]:
-    """Return the tasks of all lanes, by host and name. Raises QueryError if a worker could not read them all."""
+    """Return the tasks of all lanes, by host and name. Raises QueryError if a worker could not read all of its
+    tasks."""
     return sorted(row for tasks in claimed(whole) for row in tasks.rows)
 
 
 def claimed(whole: Whole[OwnTasks]) -> Iterator[LaneTasks]:
-    """Yield the tasks of each lane, from the one worker that counts for it. Raises QueryError as `merged` does."""
+    """Yield the tasks of each lane, from the one worker whose share counts for it. Raises QueryError as `merged`
+    does."""
     if any(share.is_refused for share in whole.shares.values()):
         raise too_much()
     for url, share in whole.shares.items():
@@ -190,7 +193,8 @@ def claimed(whole: Whole[OwnTasks]) -> Iterator[LaneTasks]:
 
 
 def _reading() -> ReadTask:
-    """Return what reads a record's value by the schemas that light-4j publishes. Only this dialect needs Avro."""
+    """Return a decoder of record values for the schemas that light-4j publishes. It is imported here since only this
+    dialect needs Avro."""
     from light_scheduler.wire.dialects.light4j import published_task
 
     return published_task

@@ -1,4 +1,5 @@
-"""This worker's share of a list of tasks: all are read for it, so it has a bound, beyond which it is refused."""
+"""This worker's share of a list of tasks. A list reads all tasks of the worker, so it is limited, and refused beyond
+the limit."""
 
 from __future__ import annotations
 
@@ -20,20 +21,20 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Which tasks are listed; None: all."""
+    """Filter of a list of tasks; None: all."""
 
     hosts: Tenants
     name: str | None
     unit: TimeUnit | None
 
     def parameters(self) -> dict[str, str]:
-        """Return what another worker is asked for, without the hosts."""
+        """Return the query string for another worker, without the hosts."""
         given = {"name": self.name, "unit": self.unit}
         return {name: text for name, text in given.items() if text is not None}
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """A task, and its `TaskDefinition` in JSON."""
+    """A task, and its `TaskDefinition` as JSON."""
 
     host: str
     name: str
@@ -41,8 +42,8 @@ class Row(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class LaneTasks(msgspec.Struct, frozen=True, kw_only=True):
-    """The tasks of a lane. `has_name`: a schedule of the name that is asked for is pending, task or not. Workers of
-    earlier versions do not say so."""
+    """The tasks of a lane. `has_name`: a schedule with the requested name is pending, whether it is a task or not.
+    Workers of earlier versions do not send it."""
 
     lane: Lane
     rows: list[Row]
@@ -50,7 +51,7 @@ class LaneTasks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnTasks(msgspec.Struct, frozen=True, kw_only=True):
-    """What all lanes of a worker have. `is_refused`: there is more to read, or to send, than one request may."""
+    """The tasks of all lanes of a worker. `is_refused`: reading or sending them exceeds the limits of one request."""
 
     lanes: list[Lane]
     tasks: list[LaneTasks]
@@ -58,7 +59,7 @@ class OwnTasks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def own_tasks(lanes: Tables, topics: frozenset[str], wanted: Wanted, read: ReadTask) -> OwnTasks:
-    """List the tasks of this worker's running lanes; one that stops meanwhile is not among the answer's lanes."""
+    """List the tasks of this worker's running lanes. Lanes that stop meanwhile are not in the answer."""
     readers = await bounded.read_lanes(lanes, topics, lambda lane: _Reader(lane, wanted, read))
     if readers is None:
         return OwnTasks(lanes=sorted(bounded.own_lanes(lanes, topics)), tasks=[], is_refused=True)
@@ -67,12 +68,12 @@ async def own_tasks(lanes: Tables, topics: frozenset[str], wanted: Wanted, read:
 
 
 def too_much() -> QueryError:
-    """Return the refusal of a list that is longer than one answer may be."""
+    """Return the error for a list that is longer than one answer may be."""
     return bounded.too_much("host", "tasks", "name a host, or a host and a name")
 
 
 class _Reader:
-    """Reads one lane's table, tenant by tenant and slice by slice, and keeps the tasks that are wanted."""
+    """Reads one lane's table, tenant by tenant and slice by slice, and keeps the matching tasks."""
 
     def __init__(self, lane: Lane, wanted: Wanted, definition_of: ReadTask) -> None:
         self.lane = lane
@@ -80,7 +81,7 @@ class _Reader:
         self._definition_of = definition_of
         self._groups: Iterator[list[tuple[Group, int]]] | None = None
         self._hosts: dict[str, None] = {}
-        """Those to be read, the one that is being read last."""
+        """Hosts to be read; the last one is being read."""
         self._after: Mark | None = None
         self.rows: list[Row] = []
         self.has_name = False
@@ -101,7 +102,7 @@ class _Reader:
         return spent
 
     def _first_groups(self, table: ReadableTable) -> Iterator[list[tuple[Group, int]]]:
-        """Return the groups whose tenants are to be found out: there can be very many."""
+        """Return the groups, from which the tenants are found. There can be very many."""
         if self._wanted.hosts is None:
             return pieces(table.counts.each_total())
         self._hosts = dict.fromkeys(host for host in self._wanted.hosts if table.counts.pending_of(host))

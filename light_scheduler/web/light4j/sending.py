@@ -1,4 +1,4 @@
-"""A task that is sent over HTTP, as the record that light-4j's own endpoint writes of it."""
+"""A task that is sent over HTTP, and its record in the form of light-4j's own endpoint."""
 
 from __future__ import annotations
 
@@ -50,16 +50,15 @@ def read_body(body: bytes) -> TaskBody:
 
 
 def _with_integers(task: Any) -> Any:
-    """Return a task whose numbers are integers wherever JSON Schema takes them for such: 2.0 is one."""
+    """Return a task with the integers that JSON Schema recognises as such: 2.0 is one."""
     if isinstance(task, dict):
         return {name: _with_integers(member) for name, member in task.items()}
     return int(task) if isinstance(task, float) and task.is_integer() else task
 
 
 def record_of(body: TaskBody, ids: Ids, now: int) -> UnsentRecord:
-    """Return the record of a task that is sent at an instant (UTC epoch ms). Raises InvalidCommand, naming the member
-    at fault.
-    """
+    """Return the record of a task that is sent at an instant (UTC epoch ms). Raises InvalidCommand naming the invalid
+    member."""
     from light_scheduler.wire.dialects.light4j import task_record
     from light_scheduler.wire.dialects.named import dialect_named
 

@@ -1,6 +1,6 @@
-"""The `light-scheduler` command. Each subcommand lives in the module of its name and is imported when it is used.
+"""The `light-scheduler` command. Each subcommand lives in the module of its name, which is imported on use.
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong use.
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sending one command from the command line and printing its outcome: shared by all commands that do so."""
+"""Sends one command and prints its outcome. Shared by all commands that do so."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from .verbosity import warn
 F = TypeVar("F", bound=Callable[..., Any])
 
 CONNECT_TIMEOUT_S = 4.0
-"""A person waits: a broker that does not answer until then is reported as not there."""
+"""How long to wait for the broker. A person is waiting, so a slower broker is reported as unreachable."""
 
 
 class Sender:
-    """Sends the command that the options of `sending_options` ask for, and prints what became of it."""
+    """Sends the command given by the options of `sending_options`, and prints its outcome."""
 
     def __init__(
         self, settings: Settings, tenant: str, url: str | None, *, wait: bool, timeout: int, output: Output
@@ -54,11 +54,12 @@ class Sender:
         self._url = url or settings.web_url
 
     def send(self, make: MakeCommand, *, find: str | None = None, to_all: bool = False) -> None:
-        """Send a command and print the result or receipt; exit with 1 if it was refused or found nothing.
+        """Send a command and print the result or receipt. Exit with 1 if it was refused or found nothing.
 
-        `find` is the id of a schedule whose key was not given: the command goes to the partition in which a worker
-        finds it. A bulk command goes `to_all` commands topics that take some. Raises click.UsageError if the command
-        cannot be right, BrokerError, ResultTimeout, and ClientError if a worker cannot tell where the schedule is.
+        `find` is the id of a schedule without a given key: the command goes to the partition in which a worker finds
+        it. With `to_all`, a bulk command goes to all commands topics that take bulk commands. Raises click.UsageError
+        if the command is invalid, BrokerError, ResultTimeout, and ClientError if a worker cannot tell where the
+        schedule is.
         """
         quiet_kafka_client()
         with invalid_commands_as_wrong_use():
@@ -68,7 +69,7 @@ class Sender:
     async def _sent(self, make: MakeCommand, find: str | None, *, to_all: bool) -> Result | Receipt:
         settings = self.settings
         first = settings.first_input
-        check_command(make(None))  # what is wrong is said before a worker or a broker is asked for
+        check_command(make(None))  # report mistakes before asking a worker or a broker
         async with Channel(
             settings.connection.aiokafka(),
             ChannelTopics(first.name, settings.topics.results),
@@ -109,7 +110,7 @@ def report(answer: Result | Receipt, output: Output) -> None:
 
 
 def sending_options(function: F) -> F:
-    """Add `--tenant`, `--url`, `--no-wait`, `--timeout`, `-o` and settings; the command receives `sender`."""
+    """Add `--tenant`, `--url`, `--no-wait`, `--timeout`, `-o` and settings. The command receives `sender`."""
 
     @functools.wraps(function)
     def with_sender(
@@ -148,7 +149,7 @@ def sending_options(function: F) -> F:
 
 @contextmanager
 def invalid_commands_as_wrong_use() -> Iterator[None]:
-    """Say of a command that cannot be right which option is at fault."""
+    """Report an invalid command as wrong usage of the option at fault."""
     try:
         yield
     except InvalidHeader as error:
@@ -164,12 +165,12 @@ def invalid_commands_as_wrong_use() -> Iterator[None]:
 
 
 def quiet_kafka_client() -> None:
-    """Keep the Kafka client's own log lines off the terminal: what matters of them is in our errors."""
+    """Keep the Kafka client's own log lines off the terminal: our errors contain everything important in them."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
 
 
 def native_topic(settings: Settings) -> str:
-    """Return the topic that commands go to in headers. Raises ConfigurationError if there is none."""
+    """Return the commands topic of the native dialect. Raises ConfigurationError if there is none."""
     for topic in settings.inputs:
         if topic.dialect == "native":
             return topic.name

@@ -1,4 +1,4 @@
-"""Judging a command before it is sent, by the codec and the engine that the worker has."""
+"""Checks a command before it is sent, with the same codec and engine as the worker."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from light_scheduler.wire import UnsentRecord
 def check_command(sent: CommandToSend) -> None:
     """Raise InvalidCommand, naming the header, for a command that every worker would reject.
 
-    Whether its time is in the past is for the worker to judge, by its clock, and so is a target that is missing, by the
-    rules of the tenant.
+    Two things are left to the worker: whether the time is in the past, by its clock, and a missing target, by the
+    tenant's rules.
     """
     now = SystemClock().now()
     command = command_in(UnsentRecord(sent.key, sent.value, sent.headers, now))

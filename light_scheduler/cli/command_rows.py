@@ -1,4 +1,5 @@
-"""Rows of a file as commands: JSON Lines in the JSON form, or CSV with the options of `schedule` as columns."""
+"""Converts rows of a file to commands: JSON Lines in the JSON form, or CSV with the options of `schedule` as
+columns."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _NULL = b"null"
 
 @dataclass(frozen=True)
 class Row:
-    """A row: the number of its last line, its text, and its command, or what is wrong with it."""
+    """A row: the number of its last line, its text, and its command or the error in it."""
 
     line: int
     text: str
@@ -38,16 +39,16 @@ class Row:
 
 
 def rows_of(lines: LoadedLines, format: Format, tenant: str) -> Iterator[Row]:
-    """Read rows from where the lines are. `tenant` is for rows that name none.
+    """Read rows from the current position of the lines. `tenant` is for rows without one.
 
-    A schedule without an id and without a key gets an id that is the same each time this load reads it. Raises
-    ValueError for columns of CSV that are not known, and where it does not show where a row ends.
+    A schedule without id and key gets an id that stays the same whenever this load reads the row. Raises ValueError for
+    unknown CSV columns, and if the end of a row cannot be found.
     """
     return _json_rows(lines, tenant) if format == "jsonl" else _csv_rows(lines, tenant)
 
 
 def field_name(field: str | None, format: Format) -> str | None:
-    """Return the name of a field in the file; `field` is named as in a result, after its header."""
+    """Return the name of a field in the file. `field` is the name in a result, which is that of its header."""
     if field is None:
         return None
     return json_name(field) if format == "jsonl" else in_names(field, str)
@@ -75,7 +76,7 @@ def _json_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:
 
 
 def _needs_id(text: str) -> bool:
-    """Return whether a row is a schedule without a key, which would be its id. Raises InvalidCommand."""
+    """Return whether a row is a schedule that has no key to use as its id. Raises InvalidCommand."""
     members = _members(text)
     command, key = (bytes(members.get(name, _NULL)) for name in ("command", "key"))
     return key == _NULL and command in (_NULL, b'"schedule"')
@@ -122,7 +123,7 @@ def _request(cells: dict[str, str]) -> dict[str, Any]:
 
 
 def _maker(request: dict[str, Any], tenant: str, made_id: str) -> MakeCommand:
-    """Raises InvalidCommand."""
+    """Return a function that makes the command of a row. Raises InvalidCommand."""
     whole = ScheduleRequest(**request)  # type: ignore[typeddict-item]  # text stands for every type of argument
     schedule_command(tenant, whole, generated_id=made_id)
     return lambda reply_to: schedule_command(tenant, whole, generated_id=made_id, reply_to=reply_to)

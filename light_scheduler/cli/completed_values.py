@@ -1,4 +1,4 @@
-"""Values that a shell completes besides commands, options and contexts: ids and tenants that a worker knows.
+"""Shell completion of ids and tenants, with values from a worker.
 
 Pressing Tab must neither fail nor wait: values that are not found in time are not suggested.
 """
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 TIMEOUT_S = 1.0
 MOST = 50
 _HARMLESS = re.compile(r"\w[\w@%+=:./-]*")
-"""What every shell takes as it is. Bash puts suggestions into the line without quotes, and whoever sends commands
-chooses ids: one with `$()` would be run with the line. Fish takes what is before a comma.
-"""
+"""Characters that no shell interprets. Bash inserts suggestions without quotes, and anyone who sends commands chooses
+ids: an id with `$()` would be executed. Fish cuts suggestions at a comma."""
 
 _SETTINGS = frozenset(setting.name for setting in fields(Settings))
 
@@ -35,12 +34,12 @@ Suggest = Callable[["ScheduleReader", click.Context, str], Awaitable[Sequence[st
 
 
 def schedule_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return ids of pending schedules that begin with what was typed."""
+    """Return ids of pending schedules that begin with the typed text."""
     return _asked(_ids, ctx, incomplete)
 
 
 def tenants(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return names of tenants that begin with what was typed: those of the token, or those that have rules."""
+    """Return names of tenants that begin with the typed text: tenants of the token, or tenants with rules."""
     return [name for name in _asked(_tenants, ctx, incomplete) if name.startswith(incomplete)]
 
 
@@ -78,13 +77,13 @@ async def _answer(suggest: Suggest, ctx: click.Context, incomplete: str) -> Sequ
 
 
 def _settings_of(ctx: click.Context) -> Settings:
-    """Return the settings of a line that is being typed. Raises ConfigurationError."""
+    """Return the settings of a partly typed command line. Raises ConfigurationError."""
     given = {name: value for name, value in ctx.params.items() if name in _SETTINGS}
     return load_settings(given, file=ctx.params.get("config"), context=settings_of_context(ctx))
 
 
 def _given(ctx: click.Context, name: str) -> Any:
-    """Return an option of commands: a shell's line is parsed without the defaults that are made when it is run."""
+    """Return an option's value. During completion, defaults that are computed when a command runs are missing."""
     return ctx.params.get(name) or _variable(name) or value_of_context(ctx, name)
 
 

@@ -1,4 +1,4 @@
-"""`light-scheduler completion`: the script that makes a shell complete commands, options, ids and tenants."""
+"""`light-scheduler completion`: a script for shells to complete commands, options, ids and tenants."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _HELP = {setting.name: setting.metadata["help"] for setting in fields(Settings)}
 
 
 def _values(function: F) -> F:
-    """Add an option for everything that a context can have."""
+    """Add an option for every setting that a context can contain."""
     command: Any = function
     for name in reversed(CONTEXT_SETTINGS):
         command = declared_option(name, _HELP[name])(command)
@@ -166,7 +166,7 @@ def _given(values: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _shown(values: Mapping[str, str]) -> dict[str, str]:
-    """Return values as they can be shown: an earlier version has let logins pass."""
+    """Return the values, without logins in URLs, which an earlier version accepted."""
     return {name: without_login(value) if name == "url" else value for name, value in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""The context that a command works in, and the defaults that options have from it."""
+"""The context that a command works in, and the defaults that it gives to options."""
 
 from __future__ import annotations
 
@@ -38,9 +38,8 @@ def _context_of(ctx: click.Context) -> tuple[str | None, Mapping[str, str]]:
 
 
 def value_of_context(ctx: click.Context, name: str) -> str | None:
-    """Return a value of the context that a command works in. Raises ConfigurationError, also for a value that cannot be
-    worked with.
-    """
+    """Return a setting of the context that a command works in. Raises ConfigurationError, also if the value is
+    invalid."""
     in_use, values = _context_of(ctx)
     if name not in values:
         return None
@@ -53,7 +52,8 @@ def value_of_context(ctx: click.Context, name: str) -> str | None:
 
 
 def of_context(name: str, otherwise: str | None = None) -> str | None:
-    """Return the default of an option; None while its line is being typed: what is wrong with a context waits."""
+    """Return the default of an option. Returns None during completion, so that errors of a context appear only when the
+    command runs."""
     ctx = click.get_current_context()
     return None if ctx.resilient_parsing else value_of_context(ctx, name) or otherwise
 
@@ -64,13 +64,13 @@ def settings_of_context(ctx: click.Context) -> Mapping[str, str]:
 
 
 def url_of_context(ctx: click.Context, given: Mapping[str, Any]) -> str | None:
-    """Return the worker of the context, unless an option or the environment says where one is: they beat a context."""
+    """Return the worker of the context. Options and environment variables that name a worker take precedence."""
     is_given = any(given.get(name) or f"{ENVIRONMENT_PREFIX}{name.upper()}" in os.environ for name in _ADDRESS)
     return None if is_given else value_of_context(ctx, "url")
 
 
 def context_names(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return names of contexts that begin with what was typed: what a shell completes."""
+    """Return names of contexts that begin with the typed text, for shell completion."""
     try:
         return sorted(name for name in load_contexts(contexts_path()).named if name.startswith(incomplete))
     except ConfigurationError:
@@ -78,12 +78,12 @@ def context_names(_ctx: click.Context, _param: click.Parameter, incomplete: str)
 
 
 def named_context() -> str | None:
-    """Return the context that the environment names; None: it names none."""
+    """Return the context that the environment names, or None."""
     return os.environ.get(f"{ENVIRONMENT_PREFIX}CONTEXT") or None
 
 
 def chosen_context() -> str | None:
-    """Return the context that was chosen with `config use`; None: there is none, or the contexts cannot be read."""
+    """Return the context chosen with `config use`; None if there is none, or the contexts cannot be read."""
     try:
         return load_contexts(contexts_path(), check_current=False).current
     except ConfigurationError:
@@ -92,7 +92,7 @@ def chosen_context() -> str | None:
 
 context_option = click.option(
     "--context",
-    is_eager=True,  # other options have their defaults from it
+    is_eager=True,  # other options get their defaults from it
     expose_value=False,
     callback=lambda ctx, _, name: ctx.meta.update({_CONTEXT: name}),
     metavar="NAME",

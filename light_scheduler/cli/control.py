@@ -24,7 +24,7 @@ key_option = click.option(
 
 
 def control(name: ControlName, summary: str) -> click.Command:
-    """Return the command of a name; `summary` is what it does to the schedule ID, or to all that are selected."""
+    """Return the command with this name. `summary` says what it does to the schedule ID, or to all selected ones."""
 
     @click.command(
         name,

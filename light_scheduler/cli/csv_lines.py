@@ -1,4 +1,4 @@
-"""Rows of CSV (RFC 4180) with the options of `schedule` as columns: their cells, or what is wrong with them."""
+"""Rows of CSV (RFC 4180) with the options of `schedule` as columns: their cells, or their errors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from light_scheduler.wire.fields import closest
 from .file_position import LoadedLines
 
 HEADER = "header."
-"""Columns whose names begin so are headers of the message."""
+"""Prefix of the columns that are headers of the message."""
 
 MOST_FIELD_CHARACTERS = 16 << 20
-"""More than any message can have. The reader has taken it for one cell by then."""
+"""Maximum size of a cell. It is larger than any message; by then, the reader has the whole cell in memory."""
 
 _COLUMNS = {"id", "key", "payload", "target-topic", "tenant"} | {
     name.replace("_", "-") for name in ScheduleRequest.__annotations__ if name not in ("topic", "headers")
@@ -25,7 +25,7 @@ _COLUMNS = {"id", "key", "payload", "target-topic", "tenant"} | {
 
 @dataclass(frozen=True)
 class Cells:
-    """A row: the number of its last line, its text, and its cells, or why it has none."""
+    """A row: the number of its last line, its text, and its cells or an error."""
 
     line: int
     text: str
@@ -56,9 +56,8 @@ def columns_of(line: str) -> list[str]:
 
 
 def csv_rows(lines: LoadedLines) -> Iterator[Cells]:
-    """Read rows from where the lines are. Raises ValueError for a quote that is not closed: what follows it, to the end
-    of the file, would be taken for one cell.
-    """
+    """Read rows from the current position of the lines. Raises ValueError for an unclosed quote, since everything up to
+    the end of the file would be one cell."""
     csv.field_size_limit(MOST_FIELD_CHARACTERS)
     noted = _Noted(lines)
     reader = csv.reader(noted, strict=True)
@@ -83,7 +82,7 @@ def csv_rows(lines: LoadedLines) -> Iterator[Cells]:
 
 
 class _Noted:
-    """Lines as the reader takes them for a row."""
+    """Lines that the CSV reader has consumed for the current row."""
 
     def __init__(self, lines: LoadedLines) -> None:
         self._lines = iter(lines)

@@ -1,4 +1,4 @@
-"""`light-scheduler dead-letters`: what was rejected or set aside, and sending it again."""
+"""`light-scheduler dead-letters`: rejected commands and undeliverable firings, and sending them again."""
 
 from __future__ import annotations
 

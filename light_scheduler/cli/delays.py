@@ -1,4 +1,5 @@
-"""`light-scheduler delays`: rules that forward every record of a topic to another one, a time after its timestamp."""
+"""`light-scheduler delays`: rules that forward every record of a topic to another topic, some time after its
+timestamp."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ def _ask(settings: Settings, url: str | None, question: Callable[[DelayClient], 
 
 
 def _show(listed: DelayList) -> None:
-    """Print a paragraph for each rule: a table of all of it would be wider than a terminal."""
+    """Print a paragraph for each rule: a table with all columns would be wider than a terminal."""
     now = SystemClock().now()
     console = Console(highlight=False)
     for rule in listed.delays:

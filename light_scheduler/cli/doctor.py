@@ -1,4 +1,4 @@
-"""`light-scheduler doctor`: is everything there that a worker needs?"""
+"""`light-scheduler doctor`: checks whether everything that a worker needs is in place."""
 
 from __future__ import annotations
 

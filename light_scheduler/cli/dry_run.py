@@ -1,4 +1,4 @@
-"""`light-scheduler dry-run`: what commands would lead to."""
+"""`light-scheduler dry-run`: shows the effects of commands without sending them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def command(
 
 
 def _lines(path: str) -> list[bytes]:
-    """Return the lines of a file, as `schedule --from-file` reads JSON Lines. Raises click.BadParameter."""
+    """Return the lines of a JSON Lines file, as `schedule --from-file` reads them. Raises click.BadParameter."""
     if path.endswith(".csv"):
         reason = f"{path} is CSV: give JSON Lines, a command in the JSON form in each line"
         raise click.BadParameter(reason, param_hint="--from-file")
@@ -131,7 +131,7 @@ def _show(deliveries: list[Delivery]) -> None:
 
 
 def _report(answer: Answer) -> None:
-    """Say of a command that would be refused which line and field are at fault."""
+    """Report which line and field of a refused command are invalid."""
     if not answer.is_refused:
         return
     reason = f"{answer.field}: {answer.reason}" if answer.field else str(answer.reason)

@@ -1,4 +1,4 @@
-"""Options that are durations. People type them, so they need a unit."""
+"""Options that are durations. They need a unit, since people type them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Duration(click.ParamType):
 
 
 class DurationText(click.ParamType):
-    """A duration that is sent on as it was typed, or one of `words`; the command receives the text."""
+    """A duration that is passed on as typed, or one of `words`. The command receives the text."""
 
     name = "duration"
 
@@ -39,12 +39,12 @@ class DurationText(click.ParamType):
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Offer the words; a duration nobody can guess."""
+        """Suggest the words. A duration cannot be guessed."""
         return [CompletionItem(word) for word in self._words if word.startswith(incomplete)]
 
 
 class BackoffText(click.ParamType):
-    """A backoff series whose intervals have units; the command receives the text, and the codec judges the rest."""
+    """A backoff series whose intervals need units. The command receives the text; the codec checks the rest."""
 
     name = "backoff"
 

@@ -1,4 +1,4 @@
-"""How events of the history are shown."""
+"""Prints events of the history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .schedule_output import shown
 
 @contextmanager
 def events_printer(output: Output) -> Iterator[Callable[[HistoryEvent], None]]:
-    """Return what prints one event after another: a line for each, for people and as JSON Lines."""
+    """Yield a function that prints one event as a line, for people or as JSON Lines."""
     if output.is_table:
         yield lambda event: click.echo(shown(event_line(event)).plain)
         return
@@ -26,7 +26,7 @@ def events_printer(output: Output) -> Iterator[Callable[[HistoryEvent], None]]:
 
 
 def event_line(event: HistoryEvent) -> str:
-    """Show an event in one line, with times in UTC."""
+    """Format an event as one line, with times in UTC."""
     if event.event is EventType.CHANGED:
         return f"{format_instant(event.at)} {event.event.value:<13} {event.reason}{_by(event)}"
     parts = [format_instant(event.at), f"{event.event.value:<13}", f"{event.tenant}/{event.id or '?'}"]

@@ -1,6 +1,6 @@
-"""Answers about the rows of a file: read from a position that is known before the rows are sent.
+"""Answers about the rows of a file, read from a position that is known before the rows are sent.
 
-So whoever goes on after a crash reads the same answers again: correlation ids are the load's name and a line's number.
+So a run after a crash reads the same answers again. Correlation ids consist of the load's name and a line number.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ FETCH_MS = 500
 
 
 class From(NamedTuple):
-    """Where answers begin: a partition of the results topic, and an offset; None: its end."""
+    """Where to begin to read answers: a partition of the results topic, and an offset; None: its end."""
 
     partition: int
     offset: int | None
 
 
 class LoadAnswers:
-    """Reads one partition of the results topic, in which nothing is lost and others' answers are passed over."""
+    """Reads one partition of the results topic completely, and skips answers of others."""
 
     def __init__(self, consumer: AIOKafkaConsumer, place: TopicPartition, name: str) -> None:
         self._consumer = consumer
@@ -36,13 +36,13 @@ class LoadAnswers:
 
     @classmethod
     async def open(cls, options: Mapping[str, Any], topic: str, begin: From, name: str) -> Self:
-        """Return a reader that stands at a position. Raises BrokerError."""
+        """Return a reader at a position. Raises BrokerError."""
         place = TopicPartition(topic, begin.partition)
         consumer = AIOKafkaConsumer(
             group_id=None,
             enable_auto_commit=False,
             isolation_level="read_committed",
-            auto_offset_reset="earliest",  # the position may be that of answers that are deleted
+            auto_offset_reset="earliest",  # answers at the position may have been deleted
             **options,
         )
         keep_logged_in(consumer._client)
@@ -58,15 +58,15 @@ class LoadAnswers:
         return cls(consumer, place, name)
 
     async def position(self) -> From:
-        """Return from where the answers to what is sent next are read."""
+        """Return the position before the answers to the rows that are sent next."""
         return From(self._place.partition, await self._consumer.position(self._place))
 
     def reply_to(self, line: int) -> ReplyTo:
-        """Return where the answer about a row goes."""
+        """Return the reply address for a row."""
         return ReplyTo(self._place.topic, self._id(line), self._place.partition)
 
     async def wait(self, lines: Collection[int], timeout_s: float) -> dict[int, Result]:
-        """Return the answers about rows, by line; those that do not come in time are missing. Raises BrokerError."""
+        """Return the answers about rows, by line; late ones are missing. Raises BrokerError."""
         waiting = {self._id(line): line for line in lines}
         found: dict[int, Result] = {}
         deadline = asyncio.get_running_loop().time() + timeout_s

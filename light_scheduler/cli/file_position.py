@@ -1,4 +1,5 @@
-"""How far the commands of a file have been sent: kept in a file beside it, so that the next run continues there."""
+"""How far the commands of a file have been sent. It is stored in a file next to it, so that the next run continues
+there."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _LINE_ENDS = (b"\n", b"\r\n")
 
 
 class Position(msgspec.Struct, frozen=True):
-    """After the first `lines` lines of a file: they have `size` bytes, with this SHA-256."""
+    """The position after the first `lines` lines of a file: `size` is their bytes, and this is their SHA-256."""
 
     lines: int
     size: int
@@ -27,17 +28,18 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
-    """A file, as long as it was at some moment (bytes)."""
+    """A file and its size at some moment (bytes)."""
 
     path: str
     size: int
 
 
 class LoadState(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a load: the first `lines` lines are done; `sha256` is that of their bytes. `name` is the load's own.
+    """Progress of a load: the first `lines` lines are done; `sha256` is that of their bytes. `name` identifies the
+    load.
 
     With `in_flight`, later rows may have been sent: a mark in Kafka says which. `refused_file` is the file of refused
-    rows as it was before them.
+    rows before them.
     """
 
     name: str
@@ -51,18 +53,18 @@ class LoadState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileChangedError(Exception):
-    """The lines that were loaded before are others now."""
+    """The lines that were already loaded have changed."""
 
 
 class FileInUseError(Exception):
-    """Another process loads the file."""
+    """Another process is loading the file."""
 
 
 class LoadedLines:
-    """The lines of a file that have not been loaded, one by one. `number` is that of the last one that was read.
+    """The lines of a file that have not been loaded, one by one. `number` is that of the last line read.
 
-    A context manager, which one process at a time can enter. Raises OSError, ValueError for a state file that is none
-    and for lines that are not UTF-8, FileChangedError, FileInUseError.
+    A context manager that only one process can enter at a time. Raises OSError, ValueError for an invalid state file or
+    lines that are not UTF-8, FileChangedError, FileInUseError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -72,9 +74,9 @@ class LoadedLines:
         self._last = b""
         self.state = LoadState(name="")
         self.end: int | None = None
-        """The line that is the last to be read; None: that of the file."""
+        """The last line to read; None: the last one of the file."""
         self.size = path.stat().st_size
-        """Of the whole file, bytes."""
+        """Size of the whole file, bytes."""
         self.number = self.position = 0
         self.first = ""
         """The first line of the file."""
@@ -109,13 +111,13 @@ class LoadedLines:
             yield _text(line, self.number)
 
     def here(self) -> Position:
-        """Return where the lines are."""
+        """Return the current position."""
         return Position(self.number, self.position, self._hash.hexdigest())
 
     def is_at(self, position: Position) -> bool:
-        """Return whether the lines that were read are those before a position.
+        """Return whether the lines that were read are exactly those before a position.
 
-        The last one may have had no end then: a program that adds lines to such a file begins with one.
+        The last line may have had no newline then: programs that append to such a file begin with one.
         """
         if self.here() == position:
             return True
@@ -127,12 +129,12 @@ class LoadedLines:
         return whole.hexdigest() == position.sha256
 
     def begin(self, refused_file: WrittenFile) -> None:
-        """Note that rows after those that are done are about to be sent."""
+        """Record that the rows after the completed ones are about to be sent."""
         self.state = replace(self.state, in_flight=True, refused_file=refused_file)
         self.keep()
 
     def store(self, done: Position, *, sent: int, refused: int) -> None:
-        """Note that all is done up to a position, with so many more rows sent and refused."""
+        """Record that everything up to a position is done, with additional counts of sent and refused rows."""
         self.state = replace(
             self.state,
             **msgspec.structs.asdict(done),
@@ -143,7 +145,7 @@ class LoadedLines:
         self.keep()
 
     def keep(self) -> None:
-        """Write the state: at once, or not at all."""
+        """Write the state atomically."""
         new = self._state_path.with_name(self._state_path.name + ".new")
         with new.open("wb") as file:
             file.write(msgspec.json.encode(self.state) + b"\n")

@@ -1,4 +1,4 @@
-"""Rows of a file in Kafka transactions: each has a mark of how far the file is sent, so no row is sent twice."""
+"""Sends rows of a file in Kafka transactions. Each has a mark of how far the file is sent, so no row is sent twice."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ _ANY_SIZE = 2**31 - 1
 
 
 class FileMark(msgspec.Struct, frozen=True):
-    """Up to where a file is in Kafka, and from where the answers about the last rows are read; None: unanswered."""
+    """How far a file is in Kafka, and where the answers about its last rows begin; None: without answers."""
 
     sent: Position
     answers: From | None
 
 
 class LoadTransactions:
-    """Sends commands under the name of a load. Of those that use one name, the last to `take_over` can send."""
+    """Sends commands under the name of a load. If several processes use one name, only the last one to `take_over` can
+    send."""
 
     def __init__(self, settings: Settings, topic: str, name: str, clock: Clock) -> None:
         self._connection = settings.connection
@@ -46,7 +47,7 @@ class LoadTransactions:
         self._producer = TransactionalProducer(KafkaClients(self._connection, TRANSACTION_TIMEOUT_MS), self._name)
 
     async def take_over(self) -> FileMark | None:
-        """Abort what an earlier process has left open, and return the mark; None if there is none.
+        """Abort an earlier process's open transaction, and return the mark; None if there is none.
 
         Raises BrokerError.
         """
@@ -56,7 +57,7 @@ class LoadTransactions:
         return None if mark is None else msgspec.json.decode(mark.identity, type=FileMark)
 
     async def send(self, commands: Iterable[CommandToSend], mark: FileMark) -> None:
-        """Send commands and a mark, all or nothing. Raises BrokerError."""
+        """Send commands and a mark atomically. Raises BrokerError."""
         partitions = await self.partitions_of(self._topic)
         batches = RecordBatches(self._clock.now(), limit_of=lambda _: _ANY_SIZE)
         for command in commands:
@@ -70,7 +71,7 @@ class LoadTransactions:
             raise BrokerError(f"cannot send commands to {self._topic}: {error}") from error
 
     async def partitions_of(self, topic: str) -> int:
-        """Return how many partitions a topic has. Raises BrokerError if it is not there."""
+        """Return the number of partitions of a topic. Raises BrokerError if it does not exist."""
         try:
             with broker_errors(f"cannot look up topic {topic}"):
                 async with asyncio.timeout(LOOK_UP_S):
@@ -83,5 +84,5 @@ class LoadTransactions:
             raise
 
     async def close(self) -> None:
-        """Abort what is open, and disconnect."""
+        """Abort an open transaction, and disconnect."""
         await self._producer.discard()

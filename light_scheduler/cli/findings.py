@@ -1,4 +1,4 @@
-"""Topic findings as people read them."""
+"""Prints topic findings for people."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from rich.text import Text
 from light_scheduler.kafka.topic_admin import TopicFinding
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-"""Of the states of something that was checked."""
+"""Colour of each state of a check."""
 
 
 def print_findings(console: Console, findings: Sequence[TopicFinding]) -> None:
-    """Print a table of what is wrong or could be better, and below it what to do: lines that can be copied."""
+    """Print a table of the problems and possible improvements, followed by the commands that fix them, ready to
+    copy."""
     table = Table("Topic", "", "Problem")
     for finding in findings:
         table.add_row(Text(finding.topic), Text(finding.status, COLOURS[finding.status]), Text(finding.problem))

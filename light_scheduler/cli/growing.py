@@ -1,4 +1,4 @@
-"""Giving a commands topic more partitions, and watching the schedules move."""
+"""Adds partitions to a commands topic, and follows the moving schedules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ POLL_S = 0.5
 
 
 def topic_to_grow(settings: Settings, name: str | None) -> str:
-    """Return the commands topic that is meant. Raises ConfigurationError if none, or none that can grow, is."""
+    """Return the commands topic to grow. Raises ConfigurationError if it is not clear which one, or if it cannot
+    grow."""
     sources = {source.name: source for source in settings.inputs}
     if name is None and len(sources) > 1:
         raise ConfigurationError("commands_topics", f"has several: name one of {', '.join(sources)} (--commands-topic)")
@@ -44,7 +45,7 @@ def topic_to_grow(settings: Settings, name: str | None) -> str:
 
 
 def partitioning_of(settings: Settings, topic: str) -> Partitioning | None:
-    """Return what holds for the partitions of a commands topic; None: no worker has noted it yet."""
+    """Return the current partitioning of a commands topic; None if no worker has recorded it yet."""
     incarnation = TopicIncarnation(topic, topic_id(settings.connection, topic))
     entries = asyncio.run(stored_entries(settings.connection, settings.topics.tenants, TIMEOUT_S))
     return partitioning_in(entries, incarnation)
@@ -79,7 +80,7 @@ def grow(settings: Settings, topic: str, partitions: int) -> None:
 
 
 def progress_of(partitioning: Partitioning | None, partitions: int) -> str | None:
-    """Say how far schedules have moved; None: all have."""
+    """Describe how far schedules have moved; None if all have."""
     if partitioning is None or partitioning.partitions < partitions:
         return "Waiting for a worker to notice the new partitions"
     if partitioning.is_settled:
@@ -90,7 +91,7 @@ def progress_of(partitioning: Partitioning | None, partitions: int) -> str | Non
 
 
 def moved(settings: Settings, topic: str, partitions: int, wait_s: float, show: Callable[[str], None]) -> bool:
-    """Wait until all schedules are where they belong; False: not all are after `wait_s`."""
+    """Wait until all schedules have moved. Return False if they have not after `wait_s`."""
     deadline = time.monotonic() + wait_s
     while (progress := progress_of(partitioning_of(settings, topic), partitions)) is not None:
         show(progress)

@@ -1,4 +1,4 @@
-"""Options that are headers of a command: their names and help are those of the codec's own table."""
+"""Options for command headers. Their names and help texts come from the codec's table."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _SYNTAX = {
 
 
 def header_options(*fields: str, required: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Add an option for each field; the command receives text, None for those that are not given.
+    """Add an option for each field. The command receives text, or None if the option is not given.
 
-    What text is right is for the codec to say: an option that is not is named by the error.
+    The codec checks the texts; its error names the invalid option.
     """
 
     def decorate(function: F) -> F:

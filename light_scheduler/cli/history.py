@@ -1,4 +1,4 @@
-"""`light-scheduler history`: what happened to one id, or changes of tenants, tokens and delay rules."""
+"""`light-scheduler history`: events of one id, or changes of tenants, tokens and delay rules."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def command(
 
 
 Found = AsyncIterator[tuple[Sequence[HistoryEvent], int]]
-"""Events of a page, the newest first, and the instant (UTC epoch ms) back to which was searched."""
+"""Events of a page, newest first, and the instant (UTC epoch ms) back to which the history was searched."""
 
 
 async def _events(reader: ScheduleReader, tenant: str, id: str, parameters: Parameters, limit: int | None) -> Found:
@@ -110,7 +110,7 @@ async def _changes(reader: ScheduleReader, parameters: Parameters, limit: int | 
 def _show(
     settings: Settings, url: str | None, output: Output, what: str, search: Callable[[ScheduleReader], Found]
 ) -> None:
-    """Print what a search finds as it comes, and then how much there was."""
+    """Print the results of a search as they arrive, and their number at the end."""
 
     async def follow(reader: ScheduleReader) -> None:
         count = 0

@@ -1,4 +1,4 @@
-"""Options that are instants. People type them, so seconds can be left out."""
+"""Options that are instants. Seconds can be omitted, since people type them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _NO_SECONDS = re.compile(r"(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d)((?:[Zz]|[+-]\d\d:\d\d
 
 
 def with_seconds(text: str) -> str:
-    """Return the RFC 3339 text of an instant whose seconds were left out: 0. Any other text stays as it is."""
+    """Return the RFC 3339 text of an instant, with missing seconds set to 0. Any other text is returned unchanged."""
     match = _NO_SECONDS.fullmatch(text)
     return text if match is None else f"{match[1]}:00{match[2]}"
 
 
 class Instant(click.ParamType):
-    """An option that is an instant; the command receives UTC epoch ms. One that is a `lower_bound` may be 0."""
+    """An option that is an instant. The command receives UTC epoch ms. With `lower_bound`, 0 is allowed."""
 
     name = "instant"
 
@@ -37,7 +37,7 @@ class Instant(click.ParamType):
 
 
 class InstantText(click.ParamType):
-    """An instant that is sent on; the command receives the text, and whoever it is sent to judges it."""
+    """An instant that is passed on as text. Its receiver checks it."""
 
     name = "instant"
 

@@ -1,4 +1,4 @@
-"""Blocking calls into librdkafka, which notice Ctrl-C only when they return."""
+"""Makes blocking calls into librdkafka interruptible: they only notice Ctrl-C when they return."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LOOK_S = 0.2
-"""Interval of the check for Ctrl-C: Python notices a signal that comes just before a wait for a lock only after it."""
+"""How often to check for Ctrl-C. Python handles a signal that arrives just before it waits for a lock only after the
+wait."""
 
 
 def interruptible(call: Callable[[], T]) -> T:
-    """Return what a call returns, or raise what it raises. KeyboardInterrupt leaves the call behind at once.
+    """Return the result of a call, or raise its exception. On KeyboardInterrupt, return at once and abandon the call.
 
-    A thread left behind ends with the process, so nothing that has to be cleaned up may run in it.
+    An abandoned thread ends with the process, so it must not run anything that needs clean-up.
     """
     results: list[T] = []
     errors: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""Groups of commands that are imported when they are used."""
+"""Command groups whose commands are imported on use."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from .verbosity import verbosity_options
 
 
 class LazyGroup(SuggestingGroup):
-    """A group whose commands are each the `command` of a module.
+    """A group in which each command is the `command` of a module.
 
-    `modules` maps a command to its module in `package`, and to one line of help: known here so that `--help` imports
-    nothing.
+    `modules` maps a command to its module in `package`, and to one line of help, so that `--help` imports nothing.
     """
 
     def __init__(self, *args: Any, package: str, modules: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
@@ -40,7 +39,7 @@ class LazyGroup(SuggestingGroup):
 
 
 def _add_verbosity(command: click.Command) -> None:
-    """Let `-q` and `-v` stand after a command, too, and after those below it."""
+    """Allow `-q` and `-v` after a command and its subcommands, too."""
     if isinstance(command, click.Group):
         for below in command.commands.values():
             _add_verbosity(below)

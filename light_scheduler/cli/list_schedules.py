@@ -1,4 +1,4 @@
-"""`light-scheduler list`: pending schedules of the whole cluster, asked of any worker."""
+"""`light-scheduler list`: pending schedules of the whole cluster, from any worker."""
 
 from __future__ import annotations
 

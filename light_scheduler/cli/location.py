@@ -1,4 +1,4 @@
-"""Finding the partition in which a schedule is pending, so that its id alone names it on the command line."""
+"""Finds the partition in which a schedule is pending, so that its id alone is enough on the command line."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class Location(NamedTuple):
 
 
 async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Location | None:
-    """Return where a schedule is pending; None if nowhere, or if no worker tells, which is said on stderr.
+    """Return where a schedule is pending. None if nowhere, or if no worker can be asked; then a warning is printed on
+    stderr.
 
-    Raises ClientError if a worker answers and cannot tell.
+    Raises ClientError if a worker answers but cannot tell.
     """
     from light_scheduler.web.schedule_client import ScheduleReader
 
@@ -45,7 +46,7 @@ async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Locati
         found = await reader.get(tenant, id)
     if found is None:
         return None
-    dialect = worker.commands_topics.get(found.source.topic, "json")  # the form that every dialect reads
+    dialect = worker.commands_topics.get(found.source.topic, "json")  # the form that every dialect accepts
     return Location(*found.place, dialect)
 
 

@@ -1,4 +1,4 @@
-"""Commands that change what is stored in Kafka themselves: they need rights there, and no worker."""
+"""For commands that change data in Kafka directly: they need rights there, but no worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def on_kafka(settings: Settings, work: Callable[[], Awaitable[T]]) -> T:
-    """Do some work with a broker that answers. Raises BrokerError, and what the work raises."""
+    """Check that the broker answers, then do the work. Raises BrokerError, and what the work raises."""
     from light_scheduler.connection.diagnosis import fault_of
 
     async def done() -> T:
@@ -37,7 +37,7 @@ def on_kafka(settings: Settings, work: Callable[[], Awaitable[T]]) -> T:
 
 
 def caller() -> Requester:
-    """Return who uses the command line, and on which machine, for the audit trail."""
+    """Return the user of the command line and their machine, for the audit trail."""
     return Requester(f"command line ({_user()})", socket.gethostname())
 
 

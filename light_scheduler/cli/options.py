@@ -1,4 +1,4 @@
-"""Options that several commands share, made from the settings' own declaration."""
+"""Options shared by several commands, generated from the declarations of the settings."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ _DECLARED = {setting.name: setting for setting in fields(Settings)}
 
 
 def settings_options(*names: str, in_context: bool = True) -> Callable[[F], F]:
-    """Add `--config`, `--context` and an option for each named setting; the command receives `settings: Settings`.
+    """Add `--config`, `--context` and an option for each named setting. The command receives `settings: Settings`.
 
-    What runs a worker is not `in_context`: a context says what a person works with, and not what a node is.
-
-    Whoever is given `broker` can be told how to log in to it, too, and whoever is given `web_host` which token to send
-    and whom to trust: `--help` does not list that unless it is named.
-    Secrets have no options.
+    Use `in_context=False` for commands that run a worker: a context says what a person works with, not how a node runs.
+    With `broker`, the options for logging in to it are added too; with `web_host`, those for the token and the trusted
+    authority. `--help` hides these unless they are named. Secrets have no options.
     """
     hidden = [name for name in SECURITY_SETTINGS if "broker" in names and name not in names]
     hidden += [name for name in _OF_WORKERS if "web_host" in names and name not in names]
@@ -90,19 +88,19 @@ tenant_option = click.option(
 
 
 def declared_option(name: str, help: str, *, hidden: bool = False) -> Callable[[F], F]:
-    """Add the option of a setting, with what its declaration knows of it."""
+    """Add the option of a setting, using its declaration."""
     syntax = _DECLARED[name].metadata["syntax"]
     return click.option(option_name(name), name, type=_type(syntax), metavar=syntax, hidden=hidden, help=help)
 
 
 def _type(syntax: str) -> click.ParamType | None:
-    """Return the choices that a syntax consists of, which shells can complete; None where it is not just that."""
+    """Return the choices if a syntax consists only of choices, so that shells can complete them; otherwise None."""
     words = syntax.split("|")
     return click.Choice(words) if len(words) > 1 and all(map(_WORD.fullmatch, words)) else None
 
 
 def _origins(setting: Field[Any]) -> str:
-    """Say what holds without the option: its default and its variable."""
+    """Describe the value without the option: its default and its environment variable."""
     default = default_text(setting)
     hints = [] if default is None else [f"default: {default}"]
     return f"[{'; '.join([*hints, f'env: {ENVIRONMENT_PREFIX}{setting.name.upper()}'])}]"

@@ -1,4 +1,4 @@
-"""`light-scheduler outbox`: send commands that applications have booked in their databases."""
+"""`light-scheduler outbox`: sends commands that applications have booked in their databases."""
 
 from __future__ import annotations
 
@@ -176,13 +176,14 @@ def import_ajenda(
 
 
 def _log(settings: Settings) -> None:
-    """Log to standard error: errors only, if quiet."""
+    """Log to standard error; if quiet, only errors."""
     level = logging.ERROR if is_quiet() else settings.log_level
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
 
 async def _take_over(takeover: AjendaTakeover, settings: Settings, follow: bool) -> TakenOver:
-    """Take over until all is sent. The first signal asks to stop, the second does not wait for Kafka."""
+    """Take over appointments until everything is sent. The first signal asks to stop; the second stops without waiting
+    for Kafka."""
     running = asyncio.ensure_future(takeover.run(settings.connection, follow=follow))
 
     def stop() -> None:
@@ -213,7 +214,7 @@ def _print(done: TakenOver, *, is_preview: bool) -> None:
 
 @contextmanager
 def _extra() -> Iterator[None]:
-    """Say which extra is missing, if one is."""
+    """Report a missing extra."""
     try:
         yield
     except ImportError as error:
@@ -224,7 +225,7 @@ def _extra() -> Iterator[None]:
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Say in one line that the database cannot be reached, or what it refuses."""
+    """Report in one line that the database cannot be reached or refuses a statement."""
     from sqlalchemy.exc import SQLAlchemyError
 
     try:

@@ -1,4 +1,4 @@
-"""`-o table|json|jsonl|yaml`: how commands print data, on standard output and nowhere else."""
+"""`-o table|json|jsonl|yaml`: how commands print data on standard output. Nothing else goes there."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _HELP = (
 
 
 class Output:
-    """Prints data in a format. What a person reads is the command's own affair: it asks `is_table`."""
+    """Prints data in a format. Tables for people are printed by the command itself, which checks `is_table`."""
 
     def __init__(self, format: str) -> None:
         self.format = format
 
     @property
     def is_table(self) -> bool:
-        """Whether a person reads it."""
+        """Whether a person reads the output."""
         return self.format == "table"
 
     @property
     def is_lines(self) -> bool:
-        """Whether each row is a document of its own, which can be printed as soon as it is known."""
+        """Whether each row is a document of its own, which can be printed at once."""
         return self.format == "jsonl"
 
     def print(self, document: object, rows: str | None = None) -> None:
-        """Print a document; as JSON Lines, each row of its list `rows`, or else the document, in a line."""
+        """Print a document. As JSON Lines, print each row of its list `rows`, or the document itself, as one line."""
         if not self.is_lines or rows is None:
             click.echo(_text(document, self.format))
             return
@@ -48,19 +48,19 @@ class Output:
             click.echo(_text(row, self.format))
 
     def rows(self) -> Rows:
-        """Return what prints rows as they come: an array in JSON, a sequence in YAML."""
+        """Return a printer for rows that arrive one by one: an array in JSON, a sequence in YAML."""
         return Rows(self.format)
 
 
 class Rows:
-    """Prints one row after another. A context manager: the end of the body ends the document."""
+    """Prints one row after another. A context manager: leaving it ends the document."""
 
     def __init__(self, format: str) -> None:
         self._format = format
         self._count = 0
 
     def print(self, row: object) -> None:
-        """Print a row: bytes are one that is JSON already."""
+        """Print a row. Bytes are a row that is already encoded as JSON."""
         document = msgspec.Raw(row) if isinstance(row, bytes) else row
         match self._format:
             case "json":
@@ -76,7 +76,7 @@ class Rows:
 
     def __exit__(self, failure: object, *_: object) -> None:
         if self._count == 0 and failure is not None:
-            return  # nobody shall take a failure for an empty list
+            return  # a failure must not look like an empty list
         if self._format == "json":
             click.echo("]" if self._count else "[]")
         elif self._format == "yaml" and not self._count:
@@ -84,9 +84,9 @@ class Rows:
 
 
 def output_option(*, of_rows: bool = False, in_lines: bool = False) -> Callable[[F], F]:
-    """Add `-o`, and `--json`, its short form; the command receives `output: Output`.
+    """Add `-o`, and `--json` as its short form. The command receives `output: Output`.
 
-    A command `of_rows` prints them as they come: there, `--json` is JSON Lines. `in_lines` adds `--jsonl`.
+    With `of_rows`, the command prints rows as they arrive, and `--json` is JSON Lines. `in_lines` adds `--jsonl`.
     """
     shorts = {"--json": "jsonl" if of_rows else "json", **({"--jsonl": "jsonl"} if in_lines else {})}
 
@@ -117,7 +117,7 @@ def _name(option: str) -> str:
 
 
 def _chosen(format: str, shorts: list[tuple[str, str]]) -> str:
-    """Return the format of `-o`, or of its short forms that are given. Raises UsageError if they do not agree."""
+    """Return the format of `-o` or of a short form. Raises UsageError if they contradict each other."""
     if not shorts:
         return format
     source = click.get_current_context().get_parameter_source("output_format")

@@ -1,4 +1,4 @@
-"""The options and arguments of the command line that give the fields of commands and queries."""
+"""The options and arguments of the command line for the fields of commands and queries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import click
 
 
 def parameter_name(field: str) -> str:
-    """Return the option of a field, `--ack-timeout`, or the argument of the command that runs, `FIRING_ID`."""
+    """Return the option of a field, such as `--ack-timeout`, or the argument of the running command, such as
+    `FIRING_ID`."""
     name = field.replace("-", "_")
     for parameter in click.get_current_context().command.params:
         if isinstance(parameter, click.Argument) and parameter.name in (name, f"{name}s"):

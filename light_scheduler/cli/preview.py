@@ -1,4 +1,4 @@
-"""`light-scheduler preview`: when a schedule would fire."""
+"""`light-scheduler preview`: shows when a schedule would fire."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .output import Output, output_option
 from .schedule_request import DELIVERY, TIME_AND_TARGET, key_option, request_of
 
 _ASSUMED = "preview"
-"""The id and the target topic of a schedule for which none is given."""
+"""Id and target topic of a schedule that has none."""
 
 
 @click.command(
@@ -97,7 +97,7 @@ def _after(ms: int) -> str:
 
 
 def _wall_clock(ms: int, zone: str) -> str:
-    # By the tzdata package, as the engine reckons, whatever the machine has.
+    # From the tzdata package like the engine, not from the machine.
     offset = timezone(timedelta(seconds=load_zone(zone).offset_at(ms // 1_000)))
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
     return moment.astimezone(offset).strftime("%a %Y-%m-%d %H:%M:%S %z")

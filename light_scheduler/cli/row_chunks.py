@@ -1,4 +1,4 @@
-"""Rows of a file, in the chunks that are sent together, and those of them that can be sent at all."""
+"""Chunks of rows that are sent together, and the rows in them that can be sent."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .file_position import WrittenFile
 
 CHUNK = 500
 CHUNK_CHARACTERS = 8 << 20
-"""Rows that are sent, and answered, before the next ones are read."""
+"""Size of the rows that are sent and answered before more are read."""
 
 
 class RefusedRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row that was refused, in the file of those."""
+    """A line in the file of refused rows."""
 
     line: int
     field: str | None
@@ -34,11 +34,11 @@ class RefusedRows:
         self._path = path
 
     def now(self) -> WrittenFile:
-        """Return the file as it is."""
+        """Return the file and its current size."""
         return WrittenFile(str(self._path.absolute()), self._path.stat().st_size if self._path.exists() else 0)
 
     def append(self, refused: list[RefusedRow]) -> None:
-        """Add rows. They are on the disk when this returns."""
+        """Append rows. They are on disk when this returns."""
         if refused:
             with self._path.open("ab") as file:
                 file.writelines(msgspec.json.encode(each) + b"\n" for each in refused)
@@ -46,14 +46,14 @@ class RefusedRows:
                 os.fsync(file.fileno())
 
     def take_back(self, before: WrittenFile | None) -> None:
-        """Take away what was added since `before`, if that was this file."""
+        """Remove the rows added since `before`, if that was this file."""
         now = self.now()
         if before is not None and before.path == now.path and before.size < now.size:
             os.truncate(self._path, before.size)
 
 
 def chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Yield rows in chunks. After each of them, no row is read before the next one is asked for."""
+    """Yield rows in chunks. The rows of a chunk are read only when it is requested."""
     chunk: list[Row] = []
     size = 0
     for row in rows:
@@ -67,7 +67,8 @@ def chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def checked(chunk: list[Row], largest: int) -> tuple[list[tuple[Row, MakeCommand]], list[RefusedRow]]:
-    """Return the rows that can be sent, and those that cannot: one that the topic refuses would stop all others."""
+    """Split a chunk into rows that can be sent, and refused rows: one row that the topic refuses would block all
+    others."""
     right: list[tuple[Row, MakeCommand]] = []
     refused: list[RefusedRow] = []
     for row in chunk:

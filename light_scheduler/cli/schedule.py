@@ -93,7 +93,7 @@ def command(
 
 
 def _refuse_others(*given: Any) -> None:
-    """Refuse options of one schedule beside a file of many."""
+    """Refuse options of a single schedule together with --from-file."""
     if any(given):
         raise click.UsageError(
             "--from-file cannot be combined with options of one schedule: put them into the rows of the file"

@@ -1,4 +1,4 @@
-"""`light-scheduler schedule --from-file`: the commands of a file, in chunks, with answers."""
+"""`light-scheduler schedule --from-file`: sends the commands of a file in chunks, and reads their answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFUSED_SUFFIX = ".refused.jsonl"
 
 
 def load(sender: Sender, path: Path, format: Format, refused_path: Path | None) -> None:
-    """Send the commands of a file, from where the last load of it ended; exit with 1 if any was refused.
+    """Send the commands of a file, starting where its last load ended. Exit with 1 if any was refused.
 
     Raises click.UsageError, BrokerError, and ClientError if an answer does not come.
     """
@@ -68,13 +68,13 @@ def _report(sender: Sender, lines: LoadedLines, refused_path: Path) -> None:
 
 
 async def _send_all(sender: Sender, lines: LoadedLines, format: Format, refused_path: Path) -> None:
-    await _Load(sender, lines, format, refused_path).run()  # whose clients are made in a loop
+    await _Load(sender, lines, format, refused_path).run()  # its clients must be created in a loop
 
 
 class _Load:
-    """Sends chunk after chunk. The steps, with what a crash after each of them leaves behind:
+    """Sends chunk after chunk. Steps, and the state after a crash in each of them:
 
-    0. Take over. Abort what an earlier process left open, and read the mark: rows up to it are in Kafka.
+    0. Take over. Abort the earlier process's transaction, and read the mark: rows up to it are in Kafka.
     1. Note in the state file that rows are in flight.       Not sent: the next process sends them.
     2. Send rows and mark as one transaction, and commit it. Sent or not: the mark tells.
     3. Read the answers.                                     Sent: the next process reads them again.
@@ -93,7 +93,7 @@ class _Load:
         self._answers: LoadAnswers | None = None
 
     async def run(self) -> None:
-        """Send what is not sent yet. Raises BrokerError, ClientError, FileChangedError."""
+        """Send the rest of the file. Raises BrokerError, ClientError, FileChangedError."""
         if (fault := await fault_of(self._sender.settings.connection.aiokafka())) is not None:
             raise fault
         try:
@@ -114,12 +114,12 @@ class _Load:
             await self._kafka.close()
 
     async def _go_on(self, mark: FileMark | None) -> None:
-        """Settle what an earlier process has sent and not settled."""
+        """Finish the chunk that an earlier process has sent without completing its steps."""
         state = self._lines.state
         if mark is None:
             if state.in_flight:
                 raise ClientError(in_doubt(state.lines))
-            # The first mark, or a young one: who starts again after a crash has to find one.
+            # Write the first mark, or replace one that has expired: a restart after a crash must find a mark.
             await self._kafka.send([], FileMark(self._lines.here(), None))
         if state.lines:
             note(f"continues after line {state.lines}: {state.sent} sent, {state.refused} refused before")
@@ -163,7 +163,7 @@ class _Load:
         return self._answers
 
     async def _answered(self, right: list[tuple[Row, MakeCommand]]) -> list[RefusedRow]:
-        """Wait for the answers about rows; return those that the scheduler refused."""
+        """Wait for the answers about rows. Return the rows that the scheduler refused."""
         assert self._answers is not None, "opened before the rows were sent"
         results = await self._answers.wait([row.line for row, _ in right], self._sender.timeout_s)
         if (late := next((row for row, _ in right if row.line not in results), None)) is not None:
@@ -183,7 +183,7 @@ class _Load:
 
 
 def in_doubt(line: int) -> str:
-    """Return the error of rows that nobody knows of any more whether they were sent."""
+    """Return the error for rows of which it is no longer known whether they were sent."""
     return (
         f"rows after line {line} may have been sent or not: Kafka has no position of this load "
         "(offsets.retention.minutes passed, or it is another cluster). Check whether the commands topic has them. To "

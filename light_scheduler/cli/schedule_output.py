@@ -1,4 +1,4 @@
-"""How schedules are shown: times, time rules, and the text of others; and how `get` and `list` reach a worker."""
+"""Formats schedules: times, time rules, and untrusted text. Also how `get` and `list` reach a worker."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _ANY_WIDTH = 100_000
 
 
 def ask(settings: Settings, url: str | None, question: Callable[[ScheduleReader], Awaitable[T]]) -> T:
-    """Put a question to a worker. What it refuses is wrong use of the command."""
+    """Send a query to a worker. A query that it refuses is reported as wrong usage."""
     from light_scheduler.web.schedule_client import ScheduleReader
 
     return ask_of(ScheduleReader, settings, url, question)
 
 
 def ask_of(kind: type[R], settings: Settings, url: str | None, question: Callable[[R], Awaitable[T]]) -> T:
-    """Put a question to a worker, by a reader of a kind, as `ask` does."""
+    """Send a query to a worker with a client of the given type, as `ask` does."""
 
     async def answer() -> T:
         async with kind(url or settings.web_url, settings.web_token, settings.http_security) as reader:
@@ -52,24 +52,24 @@ def ask_of(kind: type[R], settings: Settings, url: str | None, question: Callabl
 
 
 def instant_text(ms: int, now: int) -> str:
-    """Show an instant in UTC and from now: `2026-01-01T00:00:00.000Z (in 2h 5m)`."""
+    """Format an instant in UTC and relative to now: `2026-01-01T00:00:00.000Z (in 2h 5m)`."""
     return f"{format_instant(ms)} ({relative(ms - now)})"
 
 
 def relative(ms: int) -> str:
-    """Show a distance from now by its two largest units: `in 2h 5m`, `3s 20ms ago`, `now`."""
+    """Format a time difference by its two largest units: `in 2h 5m`, `3s 20ms ago`, `now`."""
     if ms == 0:
         return "now"
     return f"in {distance(ms)}" if ms > 0 else f"{distance(-ms)} ago"
 
 
 def shown(text: str) -> Text:
-    """Show text of others: no markup, and nothing in it that a terminal would obey."""
+    """Escape untrusted text: no markup and no control sequences reach the terminal."""
     return Text("".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text))
 
 
 def content_text(content: Content | None) -> str:
-    """Show bytes: as text, as base64, as null, or as `MASK`."""
+    """Format bytes: as text, as base64, as null, or as `MASK`."""
     if content is None:
         return "(null)"
     if content.masked:
@@ -78,7 +78,7 @@ def content_text(content: Content | None) -> str:
 
 
 def payload_text(payload: Content | None, decoded: DecodedView | UnsetType | None) -> str:
-    """Show a payload as it was decoded, with masked fields, or else its bytes."""
+    """Format a payload: decoded and masked if possible, or else its bytes."""
     if decoded is None or decoded is UNSET:
         return content_text(payload)
     if decoded.error is not UNSET:
@@ -87,13 +87,13 @@ def payload_text(payload: Content | None, decoded: DecodedView | UnsetType | Non
 
 
 def print_whole(table: Table) -> None:
-    """Print a table as wide as it is: a terminal may wrap its lines, but ids and topics can be copied and searched."""
+    """Print a table in its full width. The terminal may wrap lines, but ids and topics can be copied and searched."""
     needed = Console(width=_ANY_WIDTH).measure(table).maximum
     Console(width=max(needed, Console().width)).print(table)
 
 
 def trigger_text(trigger: TriggerView) -> str:
-    """Show a time rule in a few words, without what bounds it: `every 5m`, `cron 0 9 * * * (Europe/Prague)`."""
+    """Format a time rule in a few words, without its bounds: `every 5m`, `cron 0 9 * * * (Europe/Prague)`."""
     if trigger.every is not UNSET:
         return f"every {format_duration(trigger.every)}" + (
             " after completion" if trigger.mode == "fixed-delay" else ""
@@ -118,7 +118,7 @@ def trigger_text(trigger: TriggerView) -> str:
 
 
 def bounds_text(trigger: TriggerView) -> str:
-    """Show what bounds and spreads a time rule, or nothing."""
+    """Format the bounds and the spread of a time rule; empty if it has none."""
     given = (
         ("from", trigger.start, format_instant),
         ("until", trigger.end, format_instant),

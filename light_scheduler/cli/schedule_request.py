@@ -1,4 +1,5 @@
-"""From the options of `schedule` to the request of a client. `preview` has all of them but those of the message."""
+"""Converts the options of `schedule` to a client's request. `preview` shares all options except those of the
+message."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ key_option = click.option(
 
 
 def request_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request that options ask for; those that are None are not given. Raises click.UsageError."""
+    """Return the request that the options describe; an option that is None was not given. Raises click.UsageError."""
     request = {name: value for name, value in options.items() if value is not None}
     if "target_topic" in request:
         request["topic"] = request.pop("target_topic")
@@ -40,7 +41,7 @@ def request_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decoded(option: str, encoded: str) -> bytes:
-    """Return what base64 stands for. Raises click.BadParameter naming the option."""
+    """Decode base64. Raises click.BadParameter naming the option."""
     try:
         return parse_base64(encoded)
     except ValueError as error:

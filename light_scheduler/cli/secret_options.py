@@ -28,13 +28,12 @@ _AZURE_SECRET_NAME = re.compile(
     r"|(.*\.)?client-provided-(encryption-)?key(\.|$))",
     re.IGNORECASE,
 )
-"""The same of Hadoop's connectors to Azure, where the name of an account can follow. `fs.azure.sas.` is followed by
-`fixed.token`, by a container and its account, or by a setting that is no secret.
-"""
+"""The same for Hadoop's connectors to Azure, whose names can end with an account. `fs.azure.sas.` is followed by
+`fixed.token`, by a container and its account, or by a setting that is not a secret."""
 
 
 def no_password_in_url(instead: str) -> Callback[str | None]:
-    """Refuse a URL with a password if it is given as an option; `instead` says where it is to be."""
+    """Return a callback that refuses a URL with a password as an option. `instead` says where to put it."""
 
     def check(ctx: click.Context, param: click.Parameter, url: str | None) -> str | None:
         if url is not None and _is_typed(ctx, param) and has_password(url):
@@ -45,7 +44,7 @@ def no_password_in_url(instead: str) -> Callback[str | None]:
 
 
 def no_secret_property(instead: str) -> Callback[tuple[tuple[str, str], ...]]:
-    """Refuse properties that are secrets by their names."""
+    """Return a callback that refuses properties whose names are those of secrets."""
 
     def check(
         ctx: click.Context, param: click.Parameter, properties: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""Naming one schedule by its id, or many by what they have in common, for bulk commands."""
+"""Selects one schedule by its id, or several by prefix and labels, for bulk commands."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _OF_ONE = {"key": "--key", "expected_version": "--expected-version"}
 
 
 def selection(verb: str) -> Callable[[F], F]:
-    """Add the argument ID, `--prefix`, `--label`, `--all` and `--yes`, for a command that is to `verb` schedules.
+    """Add the argument ID, `--prefix`, `--label`, `--all` and `--yes`. `verb` is what the command does to schedules.
 
-    The command receives `id: str | None` and `selected: ManyOptions`, one of which is given. It has to have
-    an option `--tenant`.
+    The command receives `id: str | None` and `selected: ManyOptions`, exactly one of which is given. It needs an option
+    `--tenant`.
     """
 
     def decorate(function: F) -> F:

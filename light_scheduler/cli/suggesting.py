@@ -1,4 +1,4 @@
-"""Groups of commands that suggest the command that was meant."""
+"""Command groups that suggest similar commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 
 class SuggestingGroup(click.Group):
-    """A group that answers an unknown command with a similar one; click itself does so for options."""
+    """Suggests a similar command if one is unknown. click does this only for options."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

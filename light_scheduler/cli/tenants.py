@@ -1,4 +1,5 @@
-"""`light-scheduler tenants`: rules of tenants. Works on Kafka, so it needs no token and no worker, but rights there."""
+"""`light-scheduler tenants`: rules of tenants. Works directly on Kafka: it needs rights there, but no token and no
+worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`light-scheduler tokens`: who may use the HTTP API. Works on Kafka, so it needs no token, but rights there."""
+"""`light-scheduler tokens`: tokens of the HTTP API. Works directly on Kafka: it needs rights there, but no token."""
 
 from __future__ import annotations
 

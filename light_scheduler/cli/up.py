@@ -1,4 +1,4 @@
-"""`light-scheduler up`: a broker, its topics and workers together."""
+"""`light-scheduler up`: runs a broker, its topics and workers together."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _run(settings: Settings, broker_port: int, count: int, console: Console) -> 
 def _worker(settings: Settings, broker_port: int, number: int) -> WorkerProcess:
     own = dataclasses.replace(
         settings,
-        **{name: getattr(_DEFAULT, name) for name in SECURITY_SETTINGS},  # its own broker lets everybody in
+        **{name: getattr(_DEFAULT, name) for name in SECURITY_SETTINGS},  # its own broker needs no login
         broker=f"kafka://127.0.0.1:{broker_port}",
         data_dir=settings.data_dir / f"worker-{number}",
         web_port=settings.web_port + number - 1,
@@ -110,14 +110,14 @@ def _refuse_ports_in_use(workers: list[WorkerProcess]) -> None:
 
 
 def _create_target(settings: Settings) -> None:
-    """Make a topic to deliver to: the broker makes none by itself."""
+    """Create a topic to deliver to: the broker does not create topics automatically."""
     from light_scheduler.kafka.topic_admin import create_topic
 
     create_topic(settings.bootstrap_servers, _TARGET, settings.partitions)
 
 
 def _stop(broker: EmbeddedBroker, workers: list[WorkerProcess], console: Console) -> None:
-    """Stop workers first: they leave their group and close their transactions while there is a broker to tell."""
+    """Stop the workers first: they need the broker to leave their group and close their transactions."""
     with console.status("Stopping"):
         for worker in workers:
             worker.ask_to_stop()
@@ -142,7 +142,7 @@ Ctrl-C stops everything. The data stays in {settings.data_dir.parent.absolute()}
 
 
 def _what_is_first(settings: Settings) -> str:
-    """Return what to do before the commands, so that they reach these workers: they work in a context, `up` in none."""
+    """Return the steps needed before the commands reach these workers: commands use a context, `up` does not."""
     named, chosen = named_context(), chosen_context()
     steps = [f"unset {ENVIRONMENT_PREFIX}CONTEXT"] if named else []
     steps += ["light-scheduler config use --none"] if chosen else []

@@ -1,6 +1,7 @@
 """`-q` and `-v`: what goes to standard error besides errors.
 
-Quiet: nothing. Otherwise notes, warnings and progress. Verbose: also what is asked of whom, which modules log as DEBUG.
+Quiet: nothing. Default: notes, warnings and progress. Verbose: also each request and its address, which modules log as
+DEBUG.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LOGGER = "light_scheduler"
 
 
 def verbosity_options(*, hidden: bool = False) -> list[click.Option]:
-    """Return the options: the program has them, and each command as well, where help does not list them."""
+    """Return the options. The program has them, and so does each command, hidden from its help."""
     return [
         _flag("-q", "--quiet", hidden=hidden, help="Print only data and errors: no notes, warnings or progress."),
         _flag("-v", "--verbose", hidden=hidden, help="Print each request and its address on standard error."),
@@ -30,7 +31,7 @@ def verbosity_options(*, hidden: bool = False) -> list[click.Option]:
 
 
 def note(text: str) -> None:
-    """Tell the reader something beside the data, on standard error, unless quiet."""
+    """Print a note on standard error, unless quiet."""
     if not is_quiet():
         click.echo(text, err=True)
 
@@ -41,7 +42,7 @@ def warn(text: str) -> None:
 
 
 def error_console() -> Console:
-    """Return a console for progress: it prints nothing if quiet."""
+    """Return a console for progress, which prints nothing if quiet."""
     from rich.console import Console
 
     return Console(stderr=True, quiet=is_quiet())
@@ -79,7 +80,7 @@ def _choose(ctx: click.Context, chosen: str) -> None:
 
 
 def _log_to_standard_error(ctx: click.Context) -> None:
-    """Print what the modules log, as long as the command runs."""
+    """Print the modules' logs while the command runs."""
     logger, handler = logging.getLogger(_LOGGER), logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
     level, propagates = logger.level, logger.propagate

@@ -1,4 +1,4 @@
-"""`light-scheduler watch`: follow the history of schedules."""
+"""`light-scheduler watch`: follows the history of schedules."""
 
 from __future__ import annotations
 

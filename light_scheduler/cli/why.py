@@ -1,4 +1,4 @@
-"""`light-scheduler why`: why a schedule fired, fires or does not, in sentences."""
+"""`light-scheduler why`: explains why a schedule fired, fires or does not fire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`light-scheduler worker`: the same application as `faust -A light_scheduler worker`, with settings as options."""
+"""`light-scheduler worker`: the same as `faust -A light_scheduler worker`, with settings as options."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def command(settings: Settings) -> None:
     Give each node its own data folder, and on the same machine its own web ports.
     """
     count = count_of(settings, cores())
-    if count > 1 or Notifications().is_wanted:  # systemd waits to hear from the supervisor, also of a single process
+    if count > 1 or Notifications().is_wanted:  # systemd waits for the supervisor, even with one process
         from light_scheduler.node import run
 
         sys.exit(run(settings, count))
@@ -47,7 +47,7 @@ def command(settings: Settings) -> None:
         from light_scheduler.application import build
 
         app = build(settings)
-    sys.argv[:] = ["light-scheduler", "worker"]  # what Faust's own command line reads: this very list
+    sys.argv[:] = ["light-scheduler", "worker"]  # Faust's own command line reads this very list
     try:
         app.main()
     except SystemExit as end:

@@ -1,4 +1,4 @@
-"""Data as YAML that readers of version 1.1 and of 1.2 take for the same."""
+"""Data as YAML that readers of version 1.1 and 1.2 understand in the same way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Dumper(_Base):  # type: ignore[misc]
-    """Quotes what could be a number: 1e3 is one in version 1.2 only."""
+    """Quotes texts that could be numbers: 1e3 is a number only in version 1.2."""
 
 
 def _text(dumper: Any, text: str) -> Any:
@@ -26,6 +26,6 @@ _Dumper.add_representer(str, _text)
 
 
 def yaml_text(document: object) -> str:
-    """Return a document of what JSON has, without the end of its last line."""
+    """Return a JSON-like document as YAML, without the final newline."""
     text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_ANY_WIDTH)
     return text.removesuffix("\n").removesuffix("\n...")

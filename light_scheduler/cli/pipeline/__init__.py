@@ -1,4 +1,4 @@
-"""`light-scheduler pipeline`: jobs on Spark. Each is the module of its name."""
+"""`light-scheduler pipeline`: jobs on Spark, each in the module of its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`light-scheduler pipeline archive`: topics into a lake table."""
+"""`light-scheduler pipeline archive`: copies topics into a lake table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`light-scheduler pipeline audit`: what was promised against what was delivered."""
+"""`light-scheduler pipeline audit`: compares deliveries with commands."""
 
 from __future__ import annotations
 

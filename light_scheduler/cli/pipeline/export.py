@@ -1,4 +1,4 @@
-"""`light-scheduler pipeline export`: all pending schedules as a table."""
+"""`light-scheduler pipeline export`: writes all pending schedules to a table."""
 
 from __future__ import annotations
 

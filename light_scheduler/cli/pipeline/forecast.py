@@ -1,4 +1,4 @@
-"""`light-scheduler pipeline forecast`: the load ahead."""
+"""`light-scheduler pipeline forecast`: counts upcoming firings."""
 
 from __future__ import annotations
 

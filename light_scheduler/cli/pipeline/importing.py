@@ -1,4 +1,4 @@
-"""`light-scheduler pipeline import`: what `export` wrote, into another application."""
+"""`light-scheduler pipeline import`: restores an export in another application."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def command(
 
 
 def _mapped(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return the new name of each topic. Raises click.UsageError if one has two."""
+    """Return the new name of each topic. Raises click.UsageError if a topic has two."""
     topics: dict[str, str] = {}
     for old, new in pairs:
         if topics.setdefault(old, new) != new:

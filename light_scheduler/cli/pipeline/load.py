@@ -1,4 +1,4 @@
-"""`light-scheduler pipeline load`: tables of schedules to commands."""
+"""`light-scheduler pipeline load`: sends the schedules of a table as commands."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def command(
 def _check_continuous(
     format: str, refused: str | None, checkpoint: str | None, reading: tuple[tuple[str, str], ...], *, dry_run: bool
 ) -> None:
-    """Raise UsageError if --continuous does not go with the other options."""
+    """Raise UsageError if --continuous conflicts with other options."""
     if dry_run or refused is None:
         raise click.UsageError(f"--continuous {'takes no --dry-run' if dry_run else 'needs --refused'}")
     if format == "delta" and checkpoint is not None:
@@ -162,7 +162,7 @@ def _check_continuous(
 
 
 def _check_cancelling(format: str, reading: tuple[tuple[str, str], ...], *, dry_run: bool) -> None:
-    """Raise UsageError if --cancel-deleted does not go with the other options."""
+    """Raise UsageError if --cancel-deleted conflicts with other options."""
     if format != "delta":
         raise click.UsageError("--cancel-deleted needs --format delta: only its versions tell which rows were deleted")
     if dry_run or _names_version(reading):

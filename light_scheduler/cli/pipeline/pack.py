@@ -1,4 +1,4 @@
-"""`light-scheduler pipeline pack`: this package for executors, in one file."""
+"""`light-scheduler pipeline pack`: packs this package for executors into one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress of a job on standard error: a bar of the tasks that Spark has finished in this phase."""
+"""Progress of a job on standard error: a bar of the finished Spark tasks in the current phase."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SparkProgress(PhaseBar):
 
     @contextmanager
     def watching(self, spark: SparkSession) -> Iterator[None]:
-        """Show, within the block, how many tasks of a session are done, and name its jobs by their phases."""
+        """Within the block, show how many tasks of a session are done, and name its jobs by their phases."""
         ended = threading.Event()
         self._context = context_of(spark)
         watcher = threading.Thread(target=self._look, args=(self._context, ended), daemon=True, name="spark-progress")
@@ -43,7 +43,7 @@ class SparkProgress(PhaseBar):
 
     @contextmanager
     def phase(self, text: str) -> Iterator[None]:
-        """Show a phase as long as the block runs; Spark's UI names the jobs of the block by it."""
+        """Show a phase while the block runs. Spark's UI uses it as the name of the block's jobs."""
         self.begin(text)
         self._phase = text
         if self._context is not None:
@@ -63,7 +63,7 @@ class SparkProgress(PhaseBar):
 
 
 def context_of(spark: SparkSession) -> SparkContext | None:
-    """Return the context of a session; None with Spark Connect, which has none: then nobody knows of tasks."""
+    """Return the context of a session; None with Spark Connect, which has no context and so no task counts."""
     try:
         return spark.sparkContext
     except PySparkException:
@@ -71,7 +71,7 @@ def context_of(spark: SparkSession) -> SparkContext | None:
 
 
 def tasks_of(tracker: StatusTracker, group: str) -> tuple[int, int]:
-    """Return how many tasks of a group's jobs are done, and how many there are in the stages that Spark knows of."""
+    """Return the numbers of finished tasks and of all tasks in a group's jobs, for the stages that Spark knows."""
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     ids = {stage for job in jobs if job is not None for stage in job.stageIds}
     # A stream's jobs have their own group.

@@ -1,4 +1,4 @@
-"""`light-scheduler pipeline report`: how punctual deliveries were."""
+"""`light-scheduler pipeline report`: measures the punctuality of deliveries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a job: its session, its progress, its summary, its exit code."""
+"""Runs a job: session, progress, summary, exit code."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 Job = Callable[["SparkSession", "Progress"], "Summary"]
 Run = Callable[..., None]
-"""Call it with a `Job`, with `volume`, which returns rows and bytes (None: not counted) of its summary for metrics, and
-with `delta=True` if it needs Delta Lake.
-"""
+"""Call it with a `Job` and with `volume`, a function that returns rows and bytes (None: not counted) of the job's
+summary, for metrics. Pass `delta=True` if the job needs Delta Lake."""
 
 
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Loss): ")
 _ADVICE = {
-    # The last is what Python says of any class of Java's that is not there; only Delta's are named in Python.
+    # The last alternative is Python's error for any missing Java class; Python names only Delta's classes.
     re.compile(
         r"(ClassNotFound|NoClassDefFound|catalog plugin class).*delta|data source: delta|'JavaPackage' object"
     ): (
@@ -109,13 +108,12 @@ _ADVICE = {
         "move it out of the table, and run the job again; name another format with --format"
     ),
 }
-"""Advice for missing classes, files and space, for malformed rows, for files that are cut off or differ from others, by
-what the error message has in it; it may repeat groups of the pattern.
-"""
+"""Advice for missing classes, files and disk space, malformed rows, and files that are cut off or inconsistent, by
+pattern of the error message. Advice may refer to groups of its pattern."""
 
 
 class Pairs(click.ParamType):
-    """Two parts with an equals sign between them, which help texts call by `metavar`; the command receives both."""
+    """Two parts joined by an equals sign, called `metavar` in help texts. The command receives both parts."""
 
     def __init__(self, metavar: str = "NAME=VALUE") -> None:
         self.name = metavar
@@ -130,7 +128,7 @@ class Pairs(click.ParamType):
 
 
 class ReportFile(click.ParamType):
-    """A file on this machine, by its path or as a URL (`file:///...`), or one elsewhere by its URL."""
+    """A file on this machine, by path or `file:///...` URL, or elsewhere by URL."""
 
     name = "file"
 
@@ -151,10 +149,10 @@ _REPORT_SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss", "hdfs", "viewfs")
 
 
 def job_options(*settings: str, prints: bool = False) -> Callable[[F], F]:
-    """Add the options that all jobs have, and those of settings.
+    """Add the options of all jobs, and those of the settings.
 
     The command receives `settings: Settings`, `client: dict` (for `cluster_of`) and `run: Run`; and `output: Output` if
-    it `prints` something without a job.
+    it `prints` data without running a job.
     """
 
     def decorate(function: F) -> F:
@@ -181,13 +179,13 @@ def job_options(*settings: str, prints: bool = False) -> Callable[[F], F]:
 
 
 KAFKA_FORMATS = ("auto", "kafka", "light_scheduler_kafka")
-"""Those of `pipeline.topics`, known here so that help needs no Spark."""
+"""The formats of `pipeline.topics`, repeated here so that help does not import Spark."""
 
 _VolumeOf = Callable[[Any], tuple[int, int | None]]
 
 
 class _Asked(NamedTuple):
-    """The options of Spark and of metrics, as they were given."""
+    """The given options of Spark and of metrics."""
 
     master: str
     memory: str
@@ -204,7 +202,7 @@ class _Asked(NamedTuple):
 
 
 class _Task(NamedTuple):
-    """A job, the volume of its summary, the names of the command and the application, and whether it needs Delta."""
+    """A job, the volume of its summary, the names of command and application, and whether it needs Delta Lake."""
 
     job: Job
     volume: _VolumeOf
@@ -273,12 +271,12 @@ report_option = click.option(
 
 
 def format_option(help: str, *formats: str) -> Callable[[F], F]:
-    """Add the option `--format`, for the kinds of tables that a job knows; the first is what it takes it to be."""
+    """Add the option `--format` with the table formats that a job supports; the first one is the default."""
     return click.option("--format", type=click.Choice(formats), default=formats[0], show_default=True, help=help)
 
 
 def cluster_of(settings: Settings, client: Mapping[str, str]) -> Cluster:
-    """Return the cluster that a job's options name, and how to log in to it; `--client` beats the settings."""
+    """Return the cluster that a job's options name, with its login. `--client` overrides the settings."""
     from light_scheduler.pipeline.job import Cluster
     from light_scheduler.pipeline.kafka.options import CLIENT_PREFIX
     from light_scheduler.pipeline.kafka.security import for_librdkafka
@@ -293,7 +291,7 @@ def cluster_of(settings: Settings, client: Mapping[str, str]) -> Cluster:
 
 
 def require_with(wanted: str, *names: str) -> None:
-    """Raise UsageError if one of some options is given on the command line, which mean something only with another."""
+    """Raise UsageError if one of these options is given on the command line without the option they belong to."""
     context = click.get_current_context()
     for parameter in context.command.params:
         if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
@@ -301,9 +299,8 @@ def require_with(wanted: str, *names: str) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """Return what failed, of an error that brings the tracebacks of Python workers and Java with it: the last line that
-    names an error in Python, else what Java raised, else the first line. Says what to do about what is missing.
-    """
+    """Return a short reason for an error that contains tracebacks of Python workers and Java: the last line that names
+    a Python error, else Java's exception, else the first line. If something is missing, return advice on it instead."""
     text = str(error)
     for pattern, advice in _ADVICE.items():
         if (found := pattern.search(text)) is not None:
@@ -316,7 +313,7 @@ def reason_of(error: Exception) -> str:
 
 def _run(task: _Task, asked: _Asked, output: Output) -> None:
     file = asked.metrics_file
-    if file is not None and not file.absolute().parent.is_dir():  # else that would come out when the job is done
+    if file is not None and not file.absolute().parent.is_dir():  # fail now, not at the end of the job
         raise JobError(f"--metrics-file {file}: there is no folder {file.absolute().parent}")
     if importlib.util.find_spec("pyspark") is None:
         raise JobError("Spark is not installed: pip install 'light-scheduler[spark]'")
@@ -334,7 +331,7 @@ def _run(task: _Task, asked: _Asked, output: Output) -> None:
     options = SessionOptions(asked.master, asked.memory, task.delta or asked.needs_delta, asked.jars, configs)
     places = Places(asked.metrics_table, asked.metrics_format, asked.metrics_file)
     try:
-        # spark-submit gives the standard error of Python to its own standard output.
+        # spark-submit writes Python's standard error to its own standard output.
         console = error_console() if output.is_table or not is_submitted() else Console(quiet=True)
         with stop_signals(), SparkProgress(console) as progress, ExitStack() as stack:
             with progress.phase("Starting Spark"):

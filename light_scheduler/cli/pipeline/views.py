@@ -1,4 +1,4 @@
-"""`light-scheduler pipeline views`: an archive as tables of SQL."""
+"""`light-scheduler pipeline views`: SQL views of an archive."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def command(
 
 
 def _absolute(archive: str) -> str:
-    """Return a path that means the same wherever the views are used."""
+    """Return a path that is valid wherever the views are used."""
     return archive if ":" in archive else str(Path(archive).absolute())

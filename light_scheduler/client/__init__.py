@@ -1,6 +1,6 @@
-"""Clients: schedule from asyncio code, control schedules, follow what happens, read what was delivered.
+"""Clients: schedule messages from Python, control schedules, follow their events, and read deliveries.
 
-Needs neither Faust nor the store: producers and consumers depend on this package and a Kafka client only.
+This package needs a Kafka client, but neither Faust nor the store.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""Waiting for results: one reader of the results topic, and a future for each command that waits.
+"""Waits for results: one reader of the results topic, and a future for each waiting command.
 
-The reader has its position before the first command is sent, so that no answer can pass unseen. It reads one partition,
-which commands name for their answers: what other clients wait for in other partitions does not come by.
+The reader takes its position before the first command is sent, so it misses no answer. It reads one partition, which
+the commands name for their answers, so it does not receive the answers to clients that use other partitions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .reading import Reader
 
 
 class Answers:
-    """The results of one client's commands, told apart from others' by correlation ids."""
+    """The results of one client's commands, distinguished from others' by correlation ids."""
 
     def __init__(self, reader: Reader, partition: int) -> None:
         self.partition = partition
@@ -28,12 +28,12 @@ class Answers:
         self._prefix = uuid.uuid4().hex
         self._numbers = itertools.count(1)
         self._task = asyncio.create_task(self._read(), name="light-scheduler results")
-        # Not a `finally` in the task: one that is cancelled before its first step runs none of its code.
+        # Not in a `finally` of the task: a task that is cancelled before its first step runs no code.
         self._task.add_done_callback(self._fail_waiting)
 
     @property
     def running(self) -> bool:
-        """Whether results still come in; if not, a new reader is needed."""
+        """Whether results are still being read. If not, a new reader is needed."""
         return not self._task.done()
 
     def expect(self) -> Expected:
@@ -44,7 +44,7 @@ class Answers:
         return Expected(self._waiting, correlation_id, future)
 
     async def close(self) -> None:
-        """Stop reading. Whoever still waits gets a BrokerError."""
+        """Stop reading. Waiting callers get a BrokerError."""
         self._task.cancel()
         await asyncio.wait([self._task])
         await self._reader.close()
@@ -67,7 +67,7 @@ class Answers:
 
 
 class Expected:
-    """One awaited result. Used as a context manager, so that a caller who gives up leaves nothing behind."""
+    """One awaited result. Use it as a context manager, so that a caller who gives up leaves nothing behind."""
 
     def __init__(
         self, waiting: dict[bytes, asyncio.Future[Result]], correlation_id: bytes, result: asyncio.Future[Result]
@@ -82,5 +82,5 @@ class Expected:
     def __exit__(self, *failure: object) -> None:
         self._waiting.pop(self.correlation_id, None)
         if not self.result.cancel() and not self.result.cancelled():
-            # Whoever gave up before looking is not told twice: a failure counts as seen.
+            # Mark a failure as retrieved, even if the caller gave up before it came.
             self.result.exception()

@@ -1,4 +1,4 @@
-"""Waiting for results in threads: one reads a partition of the results, and each call has its own future."""
+"""Waits for results in threads: one thread reads a partition of the results topic, and each call has a future."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .blocking_reading import BlockingReader
 
 
 class BlockingAnswers:
-    """The results of one client's commands, told apart from others' by correlation ids."""
+    """The results of one client's commands, distinguished from others' by correlation ids."""
 
     def __init__(self, reader: BlockingReader, topic: str, partition: int) -> None:
         self._reader = reader
@@ -32,12 +32,13 @@ class BlockingAnswers:
 
     @property
     def running(self) -> bool:
-        """Whether results still come in; if not, a new reader is needed."""
+        """Whether results are still being read. If not, a new reader is needed."""
         return self._failure is None
 
     @contextmanager
     def expected(self) -> Iterator[tuple[ReplyTo, Future[Result]]]:
-        """Yield where a result is to be sent, and the future of it. Raises BrokerError if none is read any more."""
+        """Yield the reply address for a command, and the future of its result. Raises BrokerError if reading has
+        stopped."""
         correlation_id = f"{self._prefix}-{next(self._numbers)}".encode()
         future: Future[Result] = Future()
         with self._lock:
@@ -51,7 +52,7 @@ class BlockingAnswers:
             self._waiting.pop(correlation_id, None)
 
     def close(self) -> None:
-        """Stop reading. Whoever still waits gets a BrokerError."""
+        """Stop reading. Waiting callers get a BrokerError."""
         self._reader.stop()
         self._thread.join()
 

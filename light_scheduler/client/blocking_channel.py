@@ -1,4 +1,4 @@
-"""One client's way to the scheduler and back, for any number of threads: the blocking twin of `Channel`."""
+"""One client's connection to the scheduler, for any number of threads: the blocking counterpart of `Channel`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class BlockingChannel:
-    """Sends commands and waits for their results. Nothing is connected before `start`.
+    """Sends commands and waits for their results. It connects in `start`.
 
-    `kafka_options` are librdkafka's, besides those of the connection; `connect_timeout` is in seconds.
+    `kafka_options` are librdkafka's, in addition to those of the connection. `connect_timeout` is in seconds.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class BlockingChannel:
         self._api = api
         self._open_producer: BlockingProducer | None = None
         self._opened_by: int | None = None
-        """The process that it was opened in."""
+        """The id of the process that opened the channel."""
         self._known_topics: dict[str, int] = {}
         self._answers: BlockingAnswers | None = None
         self._lock = Lock()
@@ -94,10 +94,10 @@ class BlockingChannel:
             self._open_producer, self._opened_by = producer, os.getpid()
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError.
+        """Send pending commands and disconnect. Calls that still wait for an answer get a BrokerError.
 
-        Does nothing in a process that was forked: nothing of the client runs there. Raises NotDelivered if the broker
-        has not acknowledged all commands within `timeout` seconds.
+        Does nothing in a forked process, where the client's threads do not run. Raises NotDelivered if the broker has
+        not acknowledged all commands within `timeout` seconds.
         """
         if self._is_copy:
             return
@@ -119,7 +119,7 @@ class BlockingChannel:
         except NotDelivered as error:
             if failure[0] is None:
                 raise
-            log.warning("%s", error)  # what ended the block is the news
+            log.warning("%s", error)  # the exception that ended the block matters more
 
     def check(self, command: CommandToSend) -> None:
         """Raise InvalidCommand for a command that is too large: to be called for each of many before they are sent."""
@@ -132,7 +132,8 @@ class BlockingChannel:
         return _receipt(command, self._sent(command, deadline), deadline)
 
     def ask(self, make: MakeCommand, timeout: float) -> Result:
-        """Send a command and wait for its result. Raises as `send` does, and ResultTimeout: the command stands."""
+        """Send a command and wait for its result. Raises as `send` does, or ResultTimeout; the command will still be
+        carried out."""
         deadline = Deadline(timeout)
         with self._running_answers().expected() as (reply_to, result):
             command = make(reply_to)
@@ -144,15 +145,15 @@ class BlockingChannel:
         return answer
 
     def send_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt]:
-        """Send commands in whole batches. `timeout` begins when the last one has been taken."""
+        """Send commands in whole batches. `timeout` starts when the last one has been queued."""
         sent = [(command, self._sent(command, Deadline(timeout))) for command in commands]
         deadline = Deadline(timeout)
         return [_receipt(command, receipt, deadline) for command, receipt in sent]
 
     def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result | Unanswered]:
-        """Send commands in whole batches and wait for their results; those that do not come in time are marked.
+        """Send commands in whole batches and wait for their results. Results that are late are `Unanswered`.
 
-        Raises BrokerError if none of the commands is acknowledged in time.
+        Raises BrokerError if no command is acknowledged in time.
         """
         answers = self._running_answers()
         with ExitStack() as waiting:
@@ -176,7 +177,7 @@ class BlockingChannel:
             ]
 
     def asked(self, question: Question[T]) -> T | None:
-        """Ask a worker over HTTP. Raises ClientError, also if there is no address of one."""
+        """Query a worker over HTTP. Raises ClientError, also if the client has no worker's address."""
         return required(self._api).asked(question)
 
     def reader(self, topic: str, *, from_beginning: bool = False) -> BlockingReader:
@@ -192,7 +193,7 @@ class BlockingChannel:
     def _sent(self, command: CommandToSend, deadline: Deadline) -> Future[Receipt]:
         topic = command.topic or self.commands_topic
         if topic not in self._known_topics:
-            # Asked once, for its clear error: the producer's own is a time-out long after.
+            # Checked once, for a clear error: the producer itself would only time out, long after.
             self._known_topics[topic] = self._partitions(topic)
         if command.partition is not None and command.partition >= self._known_topics[topic]:
             self._known_topics[topic] = partitions = self._partitions(topic)
@@ -206,14 +207,14 @@ class BlockingChannel:
         self._refuse_copy()
         with self._answers_lock:
             if self._answers is None or not self._answers.running:
-                # Any of them: clients are spread evenly, and each reads no more than its part of all answers.
+                # A random one: this spreads clients evenly, so that each reads only a part of all answers.
                 partition = secrets.randbelow(self._partitions(self._results_topic))
                 reader = self._reader(self._results_topic, [partition])
                 self._answers = BlockingAnswers(reader, self._results_topic, partition)
             return self._answers
 
     def _partitions(self, topic: str) -> int:
-        """Return how many partitions a topic has. Raises BrokerError if it is not there."""
+        """Return the number of partitions of a topic. Raises BrokerError if it does not exist."""
         doing = f"cannot look up topic {topic}"
         try:
             found = self._producer.client.list_topics(topic, timeout=self._connect_timeout).topics[topic]
@@ -229,16 +230,17 @@ class BlockingChannel:
 
     @cached_property
     def _options(self) -> Renewed[Mapping[str, Any]]:
-        """The configuration of the clients. Raises ConfigurationError naming the setting at fault."""
+        """The configuration of the clients. Raises ConfigurationError naming the invalid setting."""
         return self._connection.renewed_librdkafka(self._kafka_options)
 
     @property
     def _is_copy(self) -> bool:
-        """Whether this process was forked from the one that has opened the client."""
+        """Whether this process was forked from the one that opened the client."""
         return self._opened_by not in (None, os.getpid())
 
     def _refuse_copy(self) -> None:
-        """Raise ClientError in a forked process. Before any lock: it may have been forked while one was held."""
+        """Raise ClientError in a forked process. Call it before taking a lock, which may have been held during the
+        fork."""
         if self._is_copy:
             raise ClientError(
                 "the client was opened before this process was forked: create another one in this process"

@@ -173,7 +173,7 @@ class BlockingSchedulerClient:
     def close(self) -> None:
         """Send pending commands and disconnect. Calls that still wait for an answer raise BrokerError.
 
-        Raises NotDelivered, with what the broker has not acknowledged within 30 s.
+        Raises NotDelivered with the commands that the broker has not acknowledged within 30 s.
         """
         self._channel.close()
 
@@ -212,7 +212,7 @@ class BlockingSchedulerClient:
     ) -> Result | Receipt:
         """Schedule a message, once or as a series. `ScheduleOptions` has all arguments.
 
-        The default of `id` is the key; without a key, a new time-ordered id. Returns the result of the scheduler, or a
+        `id` defaults to the key; without a key, to a new time-ordered id. Returns the result of the scheduler, or a
         receipt if `wait` is False. `timeout` is in seconds.
         """
         make = self._maker(self._serialized({**request, "id": id, "payload": payload}))
@@ -386,10 +386,10 @@ class BlockingSchedulerClient:
         timeout: float = DEFAULT_TIMEOUT,
         raise_on_refusal: bool = True,
     ) -> Result | Receipt:
-        """Report that a firing is still being processed: it is delivered again `ack_timeout` from now, and no earlier.
+        """Report that a firing is still being processed: it is delivered again `ack_timeout` from now, not earlier.
 
-        Default: the schedule's own `ack_timeout`. The outcome is `updated`, `not_found`, or `conflict` if the time-out
-        was over, or a later attempt has been delivered in the meantime: then nothing changes.
+        Default: the schedule's own `ack_timeout`. The outcome is `updated`; `not_found`; or `conflict` if the time-out
+        was over, or a later attempt has been delivered in the meantime. On a conflict, nothing changes.
         """
         command = partial(extend_command, ack_timeout=ack_timeout)
         return self._report(command, firing, key, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
@@ -405,7 +405,7 @@ class BlockingSchedulerClient:
         attempts: int = 50,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> Receipt:
-        """Deliver a message that failed once more, later: after `initial`, then each time `factor` times later.
+        """Deliver a failed message once more: after `initial`, then each time `factor` times later.
 
         The message goes to `topic` with its key, payload and headers, and with headers that tell the attempt and when
         the first was due (`attempt_of`, `original_due`). It goes to the partition of its key, whichever its schedule
@@ -426,9 +426,9 @@ class BlockingSchedulerClient:
         payload: Payload = b"",
         **options: Unpack[ScheduleOptions],
     ) -> Callable[[F], F]:
-        """Declare a periodic job by a cron expression, as a decorator of its function; `sync` schedules it.
+        """Declare a periodic job with a cron expression, as a decorator of its function. `sync` schedules it.
 
-        The default of `name`, which is the schedule's id, is the function's. `options` are those of `schedule`.
+        `name` is the schedule's id, and defaults to the function's name. `options` are those of `schedule`.
         """
         return self._jobs.declare(name, {"cron": expression}, payload_of(self._serializer, payload), options)
 
@@ -444,20 +444,21 @@ class BlockingSchedulerClient:
         return self._jobs.declare(name, {"every": interval}, payload_of(self._serializer, payload), options)
 
     def job_of(self, firing: Firing) -> Callable[..., Any]:
-        """Return the function of the periodic job that a firing, or a retry of it, is of.
+        """Return the function of the periodic job of a firing or its retry.
 
-        Raises ClientError if none is declared.
+        Raises ClientError if the job is not declared.
         """
         return self._jobs.function_of(firing)
 
     def sync(
         self, group: str, *, remove: bool = False, dry_run: bool = False, timeout: float = DEFAULT_TIMEOUT
     ) -> SyncPlan:
-        """Schedule the periodic jobs that are declared; from any number of replicas, and at the same time.
+        """Schedule the declared periodic jobs. Any number of replicas can do so at the same time.
 
-        A job whose definition is as it was keeps its version. `group` names the application: with `remove`, pending
-        jobs of the group that are not declared are cancelled. Returns what differed; with `dry_run`, changes nothing.
-        Asks the worker at `url`, as `list`. Raises ClientError if a schedule of a job's name is not of the group.
+        A job whose definition has not changed keeps its version. `group` names the application: with `remove`, pending
+        jobs of the group that are not declared are cancelled. Returns the differences; with `dry_run`, changes nothing.
+        Queries the worker at `url`, as `list` does. Raises ClientError if a job's name belongs to a schedule outside
+        the group.
         """
         planned: SyncPlan | None = None
         for _ in range(SYNC_TRIES):
@@ -474,7 +475,7 @@ class BlockingSchedulerClient:
         )
 
     def _synced(self, change: JobChange, timeout: float) -> None:
-        """Make a change, unless somebody else has changed the schedule meanwhile."""
+        """Make a change, unless the schedule has been changed by others meanwhile."""
         options: CommandOptions = {"timeout": timeout, "raise_on_refusal": False}
         if change.request is None:
             self._control("cancel", change.name, True, {**options, "expected_version": change.version})
@@ -489,8 +490,8 @@ class BlockingSchedulerClient:
     def cancel_many(self, **options: Unpack[ManyOptions]) -> Result:
         """Cancel all schedules that `ManyOptions` selects. After the result, none of them fires.
 
-        This and the other bulk commands return when every partition has carried them out. `count` of the result is the
-        number of schedules that have changed; it can be 0. After a ResultTimeout, the command is still carried out.
+        This and the other bulk commands return when every partition has carried them out. The result's `count` is the
+        number of changed schedules; it can be 0. After a ResultTimeout, the command is still carried out.
         """
         return self._control_many("cancel", options)
 
@@ -503,11 +504,11 @@ class BlockingSchedulerClient:
         return self._control_many("resume", options)
 
     def trigger_many(self, **options: Unpack[ManyOptions]) -> Result:
-        """Fire all schedules that `ManyOptions` selects now, also paused ones."""
+        """Fire all schedules that `ManyOptions` selects now, including paused ones."""
         return self._control_many("trigger", options)
 
     def reschedule_many(self, **options: Unpack[RescheduleManyOptions]) -> Result:
-        """Change when all schedules fire that `ManyOptions` selects. Nothing else changes."""
+        """Reschedule all schedules that `ManyOptions` selects. Nothing else about them changes."""
         refuse_unknown(options, RescheduleManyOptions)
         rule: Any = {name: given for name, given in options.items() if name in TimeRule.__annotations__}
         return self._answered(
@@ -546,7 +547,7 @@ class BlockingSchedulerClient:
     ) -> Receipts | Results:
         """Schedule many messages in batches. Returns receipts or results, in the order of the requests.
 
-        As `schedule_each`, which holds neither requests nor answers.
+        Holds all of them in memory; `schedule_each` does not.
         """
         if wait:
             return list(self.schedule_each(requests, wait=True, timeout=timeout))
@@ -567,11 +568,11 @@ class BlockingSchedulerClient:
     ) -> Generator[Receipt | Result | Unanswered, None, None]:
         """Schedule a stream of messages, and yield a receipt or result for each, in the order of the requests.
 
-        Takes up to 5,000 requests or 16 MiB of payload at a time: the next are taken when the answers to these have
-        been yielded. `timeout` is in seconds, for each such chunk after its last request; what has no result by then is
-        `Unanswered`. Refusals are among the results and raise nothing. Raises InvalidCommand at the first wrong
-        request, with its number, and BrokerError. Earlier requests may have been sent by then; you can safely send
-        those with an id again.
+        Takes up to 5,000 requests or 16 MiB of payload at a time, and the next ones when the answers to these have been
+        yielded. `timeout` is in seconds, for each such chunk after its last request; requests without a result by then
+        yield `Unanswered`. Refusals are yielded as results, not raised. Raises InvalidCommand, with its number, at the
+        first invalid request, and BrokerError. Earlier requests may have been sent by then; you can safely send the
+        ones with an id again.
         """
         numbers = count(1)
         for chunk in chunks(requests, self._numbered_serialized()):
@@ -584,15 +585,17 @@ class BlockingSchedulerClient:
     def get(self, id: str) -> PendingScheduleDetail | None:
         """Return a pending schedule with its payload; None if there is none, or if it has been delivered or cancelled.
 
-        This and the calls below, down to `preview`, ask the worker at `url`. They raise WorkerUnreachable,
-        InvalidCommand for a wrong argument, and ClientError if the worker refuses, or cannot ask all others.
+        This and the calls below, down to `preview`, query the worker at `url`. They raise WorkerUnreachable,
+        InvalidCommand for an invalid argument, and ClientError if the worker refuses, or cannot reach all other
+        workers.
         """
         return self._channel.asked(get_question(self.tenant, id))
 
     def list(self, **options: Unpack[ListOptions]) -> Generator[PendingSchedule, None, None]:
         """Yield the pending schedules of the whole cluster, page by page, as `ListOptions` selects and orders them.
 
-        Schedules that come or go meanwhile may be among them or not; all others come exactly once. Raises as `get`.
+        Schedules that are created or removed meanwhile may be included or not; all others are yielded exactly once.
+        Raises as `get`.
         """
         cursor: str | None = None
         while True:
@@ -606,9 +609,9 @@ class BlockingSchedulerClient:
     def history_of(
         self, id: str, *, since: Instant | None = None, events: Collection[EventType] = ()
     ) -> Generator[HistoryEvent, None, None]:
-        """Yield what happened to a schedule, pending or not, the newest first: since an instant, by default of a day.
+        """Yield the events of a schedule, pending or not, newest first, since an instant; default: a day ago.
 
-        `events` are those to yield; by default all. The history has no index, so workers read all of it back to
+        `events` are the types to yield; default: all. The history has no index, so workers read all of it back to
         `since`: stop when you have what you need. Raises as `get`.
         """
         cursor: str | None = None
@@ -621,10 +624,10 @@ class BlockingSchedulerClient:
                 return
 
     def why(self, id: str, *, since: Instant | None = None) -> Why:
-        """Say what happened to a schedule and why, when it fires next, or why it does not, in sentences.
+        """Explain in sentences what happened to a schedule, when it fires next, or why it does not.
 
-        `since` is how far to look back in the history: by default a day. Nothing known of the id is an answer as well,
-        with the state "unknown". Raises as `get`.
+        `since` is how far to look back in the history; default: a day. For an unknown id, the state is "unknown".
+        Raises as `get`.
         """
         document = self._channel.asked(why_question(self.tenant, id, since))
         if document is None:
@@ -634,7 +637,7 @@ class BlockingSchedulerClient:
     def list_dead_letters(
         self, *, id: str | None = None, cause: DeadLetterCause | str | None = None, since: Instant | None = None
     ) -> Generator[DeadLetterSummary, None, None]:
-        """Yield the dead letters of the tenant, the newest first: rejected commands, and firings that were set aside.
+        """Yield the tenant's dead letters, newest first: rejected commands, and undeliverable firings.
 
         Raises as `get`.
         """
@@ -682,11 +685,11 @@ class BlockingSchedulerClient:
         events: Collection[EventType] = (),
         from_beginning: bool = False,
     ) -> Generator[HistoryEvent, None, None]:
-        """Follow what happens to schedules, live and without end, or from the first event that the history still has.
+        """Follow the events of schedules, live and without end, or from the oldest event in the history.
 
-        All tenants, ids and events by default. What was changed of tenants, tokens and delay rules is among them, as
-        EventType.CHANGED. A record that is no event is logged and passed over; so is, without a word, an event of a
-        type that only newer versions know. Raises BrokerError.
+        By default all tenants, ids and events. Changes of tenants, tokens and delay rules are included as
+        EventType.CHANGED. Records that are not events are logged and skipped. Events of types that only newer versions
+        know are skipped silently. Raises BrokerError.
         """
         with broker_errors(f"cannot read {self._history_topic}"):
             reader = self._channel.reader(self._history_topic, from_beginning=from_beginning)
@@ -712,7 +715,8 @@ class BlockingSchedulerClient:
         return serialized(self._serializer, request)
 
     def _numbered_serialized(self) -> Prepare:
-        """Return what writes the payloads of many requests, one after the other, and says which of them is wrong."""
+        """Return a function that serialises the payloads of many requests, one after the other. Its errors contain the
+        request's number."""
         numbers = count(1)
 
         def prepared(request: ScheduleRequest) -> ScheduleRequest:
@@ -729,7 +733,7 @@ class BlockingSchedulerClient:
         return lambda reply_to: schedule_command(self.tenant, request, generated_id=generated_id, reply_to=reply_to)
 
     def _numbered_maker(self, request: ScheduleRequest, number: int) -> MakeCommand:
-        """Return what makes a command, and says which of many is wrong; `number` counts from 1."""
+        """Return a function that makes a command. Its errors contain the request's number, from 1."""
         make = self._maker(request)
 
         def numbered(reply_to: ReplyTo | None) -> CommandToSend:
@@ -771,9 +775,9 @@ class BlockingSchedulerClient:
         wait: bool,
         options: CommandOptions,
     ) -> Result | Receipt:
-        """Send a command about a firing to where the schedule's own command was, unless a key says otherwise.
+        """Send a command about a firing to the partition of the schedule's own command, unless a key is given.
 
-        From there it is forwarded by the schedule's key, if the schedule has moved since.
+        If the schedule has moved since, it is forwarded from there by the schedule's key.
         """
         whose = firing.schedule_key if key is None else key
         partition = firing.source_partition if key is None else None

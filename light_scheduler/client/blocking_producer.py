@@ -1,4 +1,4 @@
-"""Sends commands for any number of threads: batches, bounded memory, and an account of what was not delivered."""
+"""Sends commands for any number of threads: in batches, with bounded memory, and tracks undelivered ones."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .librdkafka_errors import failure, librdkafka_errors
 from .receipt import Receipt
 
 SILENT = logging.Logger("light_scheduler.client", logging.CRITICAL + 1)
-"""librdkafka logs each failed connection by itself; the error that is raised says it once."""
+"""Discards librdkafka's log of each failed connection: the raised error already reports it."""
 
 MOST_QUEUED = 100_000
 MOST_QUEUED_KIB = 65_536
-"""Commands, and KiB of them, that wait to be acknowledged: who sends more waits."""
+"""Maximum number of unacknowledged commands, and their size in KiB. Beyond that, senders wait."""
 
 _BATCH_BYTES = 262_144
 _LINGER_MS = 1
 _POLL_S = 0.1
 
 RENEWAL_S = 10.0
-"""How long a client whose certificates or login have been renewed may take for what it was given before."""
+"""When certificates or login are renewed: how long the old client may take to finish."""
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 class BlockingProducer:
     """An idempotent producer, with all acknowledgements and Kafka's own partitioner (murmur2).
 
-    When the options become others, another client takes the place of the one so far. That one first ends what it was
-    given, and nothing is queued meanwhile: no command overtakes another, none is sent twice. What the broker has not
-    acknowledged within `RENEWAL_S` fails.
+    When the options change, a new client replaces the current one. The current one first finishes its queue, and
+    nothing is queued meanwhile, so no command overtakes another and none is sent twice. Commands that the broker does
+    not acknowledge within `RENEWAL_S` fail.
     """
 
     def __init__(self, options: Renewed[Mapping[str, Any]], max_request_bytes: int) -> None:
@@ -58,9 +58,10 @@ class BlockingProducer:
         self._thread.start()
 
     def send(self, topic: str, command: CommandToSend, deadline: Deadline) -> Future[Receipt]:
-        """Queue a command; the future has its receipt, or BrokerError. Waits while the queue is full.
+        """Queue a command. The future yields its receipt or a BrokerError. Waits while the queue is full.
 
-        Raises BrokerError if it stays full, InvalidCommand if the command is too large, ClientError after `close`.
+        Raises BrokerError if the queue stays full, InvalidCommand if the command is too large, ClientError after
+        `close`.
         """
         future: Future[Receipt] = Future()
         doing = f"cannot send the command for {command.tenant}/{command.id}"
@@ -86,7 +87,7 @@ class BlockingProducer:
         return future
 
     def close(self, timeout: float) -> list[CommandToSend]:
-        """Send what is queued; return what the broker has not acknowledged within `timeout` seconds."""
+        """Send the queue. Return the commands that the broker has not acknowledged within `timeout` seconds."""
         with self._lock:
             self._is_closing = True
         left = self._drained(timeout)
@@ -136,7 +137,8 @@ class BlockingProducer:
         )
 
     def _drained(self, timeout: float) -> list[CommandToSend]:
-        """Send what is queued; give up, and return, what the broker has not acknowledged within `timeout` seconds."""
+        """Send the queue. Abandon and return the commands that the broker has not acknowledged within `timeout`
+        seconds."""
         with suppress(KafkaException):
             self.client.flush(timeout)
         left = list(self._queued.values())
@@ -154,7 +156,7 @@ class BlockingProducer:
                 self._renew()
 
     def _renew(self) -> None:
-        """Put another client in the place of the one so far."""
+        """Replace the current client by a new one."""
         try:
             client = self._new_client(self._used)
         except KafkaException as error:
@@ -169,11 +171,11 @@ class BlockingProducer:
             log.warning("%d commands were not acknowledged before the client's certificates were renewed", len(left))
 
     def _poll(self, seconds: float) -> None:
-        """Have acknowledgements come. After an error that does not pass there are none, and all that waits fails.
+        """Process acknowledgements. After a permanent error none will arrive, so all waiting commands fail.
 
-        Such as that of a user who may not write anywhere, which librdkafka asks about before there is anything to send.
+        An example is a user without any right to write, for which librdkafka asks before there is anything to send.
         """
         try:
             self.client.poll(seconds)
-        except KafkaException:  # such an error; `produce` raises it, too, from now on
+        except KafkaException:  # a permanent error, which `produce` raises from now on, too
             self.client.purge()

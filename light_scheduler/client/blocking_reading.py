@@ -1,4 +1,4 @@
-"""Following a topic from its end or its beginning, outside any consumer group, committed records only: blocking."""
+"""Follows a topic from its end or its beginning: blocking, outside any consumer group, committed records only."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _POLL_S = 0.1
 _BATCH = 500
 
 _PASSING = (*NO_ANSWER, KafkaError.GROUP_AUTHORIZATION_FAILED)
-"""Errors that reading goes on after. librdkafka looks the group up, though nothing is committed or joined under it: who
-reads needs no right to a group."""
+"""Errors after which reading continues. librdkafka looks up the group, although nothing is committed under it; reading
+needs no right to a group."""
 
 
 log = logging.getLogger(__name__)
 
 
 class BlockingReader:
-    """Reads partitions of one topic. To be iterated and closed in one thread; `stop` is for others.
+    """Reads partitions of one topic. Iterate and close it in one thread; other threads may call `stop`.
 
-    When the options become others, another consumer goes on where the one so far is.
+    When the options change, a new consumer continues at the position of the current one.
     """
 
     def __init__(self, options: Renewed[Mapping[str, Any]], topic: str) -> None:
-        """It reads nothing yet: see `open`."""
+        """Create a reader without partitions: use `open`."""
         self._options = options
         self._used = options.current()
         self._consumer = _new_consumer(self._used)
@@ -51,7 +51,7 @@ class BlockingReader:
         *,
         from_beginning: bool = False,
     ) -> Self:
-        """Return a reader that has its position already: whatever is committed from here on will be read.
+        """Return a reader that already has its position: it will read everything committed from now on.
 
         `timeout` is in seconds, for each partition. Raises BrokerError.
         """
@@ -65,7 +65,7 @@ class BlockingReader:
         return reader
 
     def begin(self, partitions: Iterable[int], timeout: float, *, from_beginning: bool) -> None:
-        """Take the position to read from in each partition: its beginning, or its present end."""
+        """Take the start position in each partition: its beginning, or its current end."""
         for partition in sorted(partitions):
             place = TopicPartition(self._topic, partition)
             first, end = self._consumer.get_watermark_offsets(place, timeout=timeout)
@@ -86,14 +86,14 @@ class BlockingReader:
                 self._renew()
 
     def stop(self) -> None:
-        """Have the iteration end, soon."""
+        """Ask the iteration to end soon."""
         self._is_stopped = True
 
     def close(self) -> None:
         self._consumer.close()
 
     def _renew(self) -> None:
-        """Put another consumer in the place of the one so far."""
+        """Replace the current consumer by a new one."""
         try:
             consumer = _new_consumer(self._used)
         except KafkaException as error:
@@ -102,7 +102,7 @@ class BlockingReader:
         reached = self._consumer.position(self._places)
         self._places = [
             place if read.offset < 0 else read for place, read in zip(self._places, reached, strict=True)
-        ]  # nothing has come from those without a position
+        ]  # partitions without a position have not delivered records yet
         consumer.assign(self._places)
         before, self._consumer = self._consumer, consumer
         before.close()
@@ -114,7 +114,7 @@ def _new_consumer(options: Mapping[str, Any]) -> Consumer:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             **options,
-            # The name is required; nothing is committed or joined under it.
+            # A group id is required, although nothing is committed or joined under it.
             "group.id": f"light-scheduler-client-{uuid.uuid4()}",
             "enable.auto.commit": False,
         },

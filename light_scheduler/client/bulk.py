@@ -1,4 +1,4 @@
-"""Many commands at once: whole record batches, built per partition, in the order given."""
+"""Sends many commands in whole record batches, built per partition in the given order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Failed(NamedTuple):
-    """A command that the broker has not acknowledged, and why."""
+    """A command that the broker has not acknowledged, and the reason."""
 
     command: CommandToSend
     error: BrokerError
@@ -38,9 +38,9 @@ class _Batch:
 
 
 class BulkSender:
-    """Sends commands in batches to the partitions that their keys belong to.
+    """Sends commands in batches to the partitions of their keys.
 
-    Back-pressure is the producer's: a partition takes a batch when its last one is on its way.
+    The producer provides back-pressure: a partition accepts a batch when its last one has been sent.
     """
 
     def __init__(self, producer: AIOKafkaProducer, topic: str, partitions: int, unacknowledged: Unacknowledged) -> None:
@@ -54,7 +54,7 @@ class BulkSender:
         self._commands: list[CommandToSend] = []
 
     async def add(self, command: CommandToSend) -> None:
-        """Send a command, sooner or later. Raises BrokerError."""
+        """Add a command to a batch, which is sent when it is full or finished. Raises BrokerError."""
         partition = partition_for(command.key, self._partitions)
         batch = self._open.get(partition) or self._begin(partition)
         if not _append(batch.records, command):
@@ -66,11 +66,11 @@ class BulkSender:
         self._commands.append(command)
 
     async def finish(self, timeout: float) -> list[Receipt | Failed]:
-        """Send what is left and wait for acknowledgements, at most `timeout` seconds.
+        """Send the remaining commands and wait for acknowledgements, at most `timeout` seconds.
 
-        Returns a receipt of each command, or why there is none, in the order in which they were added.
+        Returns a receipt or a failure for each command, in the order of `add`.
         """
-        with suppress(TimeoutError):  # what was not acknowledged in time has no receipt
+        with suppress(TimeoutError):  # commands that are not acknowledged in time have no receipt
             async with asyncio.timeout(timeout):
                 for partition in list(self._open):
                     await self._send(partition)

@@ -1,4 +1,4 @@
-"""The results of a bulk command that went to several commands topics, as one."""
+"""Merges the results of a bulk command that went to several commands topics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from light_scheduler.model import FAILURES, Result
 
 
 def of_all_topics(results: Sequence[Result]) -> Result:
-    """Return the first failure, if any topic had one; else the first result, with the count and the reasons of all."""
+    """Return the first failure, if there is one; otherwise the first result, with the total count and all reasons."""
     failed = next((result for result in results if result.outcome in FAILURES), None)
     if failed is not None:
         return failed

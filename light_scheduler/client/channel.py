@@ -1,4 +1,4 @@
-"""One client's way to the scheduler and back: commands into their topic, results out of theirs."""
+"""One client's connection to the scheduler: sends commands to their topic, and reads results from theirs."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ CONNECT_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 30.0
 
 MakeCommand = Callable[[ReplyTo | None], CommandToSend]
-"""Makes a command that asks for its result there, or for none."""
+"""Makes a command that asks for its result at a reply address, or for none."""
 
 log = logging.getLogger(__name__)
 
 
 class ChannelTopics(NamedTuple):
-    """Where commands go, and where their results come from."""
+    """The topics of commands and of their results."""
 
     commands: str
     results: str
 
 
 class Channel:
-    """Sends commands and waits for their results. Nothing is connected before `start`.
+    """Sends commands and waits for their results. It connects in `start`.
 
     `options` are those of the connection, as aiokafka's clients take them. `connect_timeout` is in seconds, and so is
     `close_timeout`, how long `close` waits for acknowledgements.
@@ -89,7 +89,7 @@ class Channel:
         except NotDelivered as error:
             if failure[0] is None:
                 raise
-            log.warning("%s", error)  # what ended the block is the news
+            log.warning("%s", error)  # the exception that ended the block matters more
 
     async def start(self) -> None:
         """Connect. Raises BrokerError if the broker cannot be reached, InvalidCommand for an option that is bad."""
@@ -107,7 +107,7 @@ class Channel:
             raise
 
     async def close(self) -> None:
-        """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError.
+        """Send pending commands and disconnect. Calls that still wait for an answer get a BrokerError.
 
         Raises NotDelivered if the broker has not acknowledged all commands in time.
         """
@@ -130,14 +130,15 @@ class Channel:
         check_size(command, self._max_request_bytes)
 
     async def send(self, command: CommandToSend, timeout: float) -> Receipt:
-        """Send a command; return once the broker has it.
+        """Send a command. Return once the broker has it.
 
         Raises BrokerError (NotAcknowledged if it may still be sent), InvalidCommand if it is too large.
         """
         return await self._send(command, self._deadline(timeout))
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
-        """Send a command and wait for its result. Raises as `send` does, and ResultTimeout: the command stands."""
+        """Send a command and wait for its result. Raises as `send` does, or ResultTimeout; the command will still be
+        carried out."""
         deadline = self._deadline(timeout)
         async with self._results() as answers:
             with answers.expect() as expected:
@@ -145,7 +146,7 @@ class Channel:
                 return await self._answer(expected, receipt, deadline, timeout)
 
     async def send_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt]:
-        """Send commands in whole batches. `timeout` begins when the last one has been taken. Raises BrokerError."""
+        """Send commands in whole batches. `timeout` starts when the last one has been queued. Raises BrokerError."""
         sent = await self._sent_many(commands, timeout)
         for outcome in sent:
             if isinstance(outcome, Failed):
@@ -153,9 +154,9 @@ class Channel:
         return [outcome for outcome in sent if isinstance(outcome, Receipt)]
 
     async def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result | Unanswered]:
-        """Send commands in whole batches and wait for their results; those that do not come in time are marked.
+        """Send commands in whole batches and wait for their results. Results that are late are `Unanswered`.
 
-        Raises BrokerError if none of the commands is acknowledged in time.
+        Raises BrokerError if no command is acknowledged in time.
         """
         async with self._results() as answers:
             with ExitStack() as waiting:
@@ -178,13 +179,13 @@ class Channel:
                 ]
 
     async def asked(self, question: Question[T]) -> T | None:
-        """Ask a worker over HTTP. Raises ClientError, also if there is no address of one."""
+        """Query a worker over HTTP. Raises ClientError, also if the client has no worker's address."""
         return await required(self._api).asked(question)
 
     async def rest(self) -> None:
-        """Read no more results until one is waited for again: all of an application's come by here.
+        """Stop reading results until one is awaited again, since a partition has results of many clients.
 
-        Does nothing while one is waited for.
+        Does nothing while a result is awaited.
         """
         async with self._answers_lock:
             if self._asking == 0 and self._answers is not None:
@@ -215,7 +216,7 @@ class Channel:
         self.check(command)
         topic = command.topic or self.commands_topic
         if topic not in self._known_topics:
-            # Asked once, for its clear error: the producer's own is a time-out long after.
+            # Checked once, for a clear error: the producer itself would only time out, long after.
             await self._partitions(topic)
             self._known_topics.add(topic)
         if command.partition is not None and not await self._knows_partition(topic, command.partition):
@@ -259,7 +260,7 @@ class Channel:
 
     @asynccontextmanager
     async def _results(self) -> AsyncIterator[Answers]:
-        self._asking += 1  # before the lock, so that whoever waits for it is not left without a reader
+        self._asking += 1  # before the lock, so that tasks that wait for it keep their reader
         try:
             yield await self._running_answers()
         finally:
@@ -271,7 +272,7 @@ class Channel:
                 await self._answers.close()
                 self._answers = None
             if self._answers is None:
-                # Any of them: clients are spread evenly, and each reads no more than its part of all answers.
+                # A random one: this spreads clients evenly, so that each reads only a part of all answers.
                 partition = secrets.choice(sorted(await self._partitions(self._results_topic)))
                 reader = await self._reader(self._results_topic, {partition})
                 if self._open_producer is None:
@@ -295,7 +296,7 @@ class Channel:
             raise
 
     async def _knows_partition(self, topic: str, partition: int) -> bool:
-        """Return whether the producer knows a partition, which the topic may have got after it was looked up."""
+        """Return whether the producer knows a partition. The topic may have got it after the producer looked it up."""
         if partition in await self._partitions(topic):
             return True
         with broker_errors(f"cannot look up topic {topic}"):
@@ -314,7 +315,7 @@ class Channel:
 
 
 def no_answer(receipt: Receipt, timeout: float) -> ResultTimeout:
-    """Return the error of a command that was not answered within `timeout` seconds."""
+    """Return the error for a command without an answer within `timeout` seconds."""
     return ResultTimeout(
         f"no answer about {receipt.tenant}/{receipt.id} within {timeout:g} s; the command is in the commands topic "
         f"(partition {receipt.partition}, offset {receipt.offset}) and will be carried out when a worker reads it",
@@ -323,7 +324,7 @@ def no_answer(receipt: Receipt, timeout: float) -> ResultTimeout:
 
 
 def unanswered(sent: Receipt | Failed) -> Unanswered:
-    """Mark a command that was not answered in time."""
+    """Return the marker for a command without an answer in time."""
     if isinstance(sent, Failed):
         return Unanswered(sent.command.tenant, sent.command.id, partition=-1, offset=-1)
     return Unanswered(sent.tenant, sent.id, sent.partition, sent.offset)

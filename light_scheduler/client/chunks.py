@@ -1,4 +1,4 @@
-"""Many requests, a chunk at a time: what is held in memory does not grow with their number."""
+"""Splits many requests into chunks, so that memory does not grow with their number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .options import Requests, ScheduleRequest
 
 MOST_REQUESTS = 5_000
 MOST_BYTES = 16 * 1024 * 1024
-"""Of a chunk: how many requests, and how much payload. The last request may go beyond that."""
+"""Limits of a chunk: number of requests, and bytes of payload. The last request may exceed the limit of bytes."""
 
 
 Prepare = Callable[[ScheduleRequest], ScheduleRequest]
@@ -21,27 +21,27 @@ def _as_is(request: ScheduleRequest) -> ScheduleRequest:
 
 
 class _Chunk:
-    """The requests of a chunk so far."""
+    """The requests collected so far."""
 
     def __init__(self) -> None:
         self._requests: list[ScheduleRequest] = []
         self._bytes = 0
 
     def add(self, request: ScheduleRequest) -> bool:
-        """Add a request; return whether there is no room for more."""
+        """Add a request. Return whether the chunk is full."""
         self._requests.append(request)
         payload = request.get("payload")
         self._bytes += len(payload) if isinstance(payload, bytes) else 0
         return len(self._requests) >= MOST_REQUESTS or self._bytes >= MOST_BYTES
 
     def taken(self) -> list[ScheduleRequest]:
-        """Return what there is, and begin the next chunk."""
+        """Return the collected requests, and begin the next chunk."""
         taken, self._requests, self._bytes = self._requests, [], 0
         return taken
 
 
 def chunks(requests: Iterable[ScheduleRequest], prepared: Prepare = _as_is) -> Iterator[list[ScheduleRequest]]:
-    """Yield requests in lists, in their order, each as `prepared` returns it."""
+    """Yield requests in lists, in order, each transformed by `prepared`."""
     chunk = _Chunk()
     for request in requests:
         if chunk.add(prepared(request)):
@@ -51,7 +51,7 @@ def chunks(requests: Iterable[ScheduleRequest], prepared: Prepare = _as_is) -> I
 
 
 async def async_chunks(requests: Requests, prepared: Prepare = _as_is) -> AsyncIterator[list[ScheduleRequest]]:
-    """Yield requests in lists, in their order, each as `prepared` returns it."""
+    """Yield requests in lists, in order, each transformed by `prepared`."""
     if isinstance(requests, Iterable):
         for chunk in chunks(requests, prepared):
             yield chunk
@@ -65,5 +65,5 @@ async def async_chunks(requests: Requests, prepared: Prepare = _as_is) -> AsyncI
 
 
 def of_request(number: int, error: InvalidCommand) -> InvalidCommand:
-    """Return an error that says which of many requests it is about; `number` counts from 1."""
+    """Return the error with the number of its request, which counts from 1."""
     return InvalidCommand(error.field, f"{error.reason} (request {number})")

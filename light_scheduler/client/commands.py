@@ -1,7 +1,7 @@
-"""From a call's arguments to a command record: the same headers that any other sender would write.
+"""Converts a call's arguments to a command record, with the same headers as any other sender writes.
 
-Every record is read back with the codec that the workers use before it is sent, so that a mistake is an InvalidCommand
-here and now, naming the header, and not a dead letter later.
+Before a record is sent, it is read back with the workers' codec. So a mistake is an InvalidCommand that names the
+header at once, not a dead letter later.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class InvalidHeader(InvalidCommand):
 
 
 class CommandToSend(NamedTuple):
-    """A command record, checked, and the identity that it has. Its offset is not known yet.
+    """A checked command record, and the tenant and id of its schedule. Its offset is not known yet.
 
-    It goes to the commands topic and to the partition of its key, unless `topic` and `partition` say otherwise. With
-    `or_by_key`, it also goes to the partition of its key if the topic has no such `partition`.
+    It goes to the commands topic and to the partition of its key, unless `topic` and `partition` are set. With
+    `or_by_key`, it goes to the partition of its key if the topic lacks the requested `partition`.
     """
 
     tenant: str
@@ -72,7 +72,7 @@ class CommandToSend(NamedTuple):
 
 
 class _Message(NamedTuple):
-    """What of a record is its sender's own: key, payload and headers."""
+    """The parts of a record that the sender chooses: key, payload and headers."""
 
     key: Key | None = None
     payload: bytes | None = None
@@ -82,9 +82,9 @@ class _Message(NamedTuple):
 def schedule_command(
     tenant: str, request: ScheduleRequest, *, generated_id: str | None = None, reply_to: ReplyTo | None = None
 ) -> CommandToSend:
-    """Make the record of a `schedule` command. Raises InvalidCommand, naming the header or the argument at fault.
+    """Make the record of a `schedule` command. Raises InvalidCommand naming the invalid header or argument.
 
-    `generated_id` stands in where the request has neither id nor key.
+    `generated_id` is used if the request has neither id nor key.
     """
     refuse_unknown(request, ScheduleRequest)
     asked = _asked(request, _ARGUMENTS) + _target_key(request.get("target_key", SAME_AS_KEY))
@@ -107,7 +107,8 @@ def control_command(
     expected_version: int | None = None,
     reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
-    """Make the record of a `cancel`, `pause`, `resume` or `trigger`. Raises InvalidCommand, naming the header."""
+    """Make the record of a `cancel`, `pause`, `resume` or `trigger`. Raises InvalidCommand, naming the invalid
+    header."""
     _refuse_selection(name, id)
     return _checked(name, tenant, id, _version(expected_version), _Message(key), reply_to=reply_to)
 
@@ -121,7 +122,7 @@ def reschedule_command(
     expected_version: int | None = None,
     reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
-    """Make the record of a `reschedule`. Raises InvalidCommand, naming the header at fault."""
+    """Make the record of a `reschedule`. Raises InvalidCommand, naming the invalid header."""
     refuse_unknown(rule, TimeRule)
     _refuse_selection("reschedule", id)
     headers = _asked(rule, TimeRule.__annotations__) + _version(expected_version)
@@ -138,7 +139,7 @@ def control_many_command(
 def reschedule_many_command(
     tenant: str, selected: ManyOptions, rule: TimeRule, *, reply_to: ReplyTo | None = None
 ) -> CommandToSend:
-    """Make the record of a bulk `reschedule`. Raises InvalidCommand, naming the header or argument at fault."""
+    """Make the record of a bulk `reschedule`. Raises InvalidCommand, naming the invalid header or argument."""
     refuse_unknown(rule, TimeRule)
     return _for_many("reschedule", tenant, selected, _asked(rule, TimeRule.__annotations__), reply_to)
 
@@ -152,7 +153,7 @@ def complete_command(
     key: Key | None = None,
     reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
-    """Make the record of a `complete`. Raises InvalidCommand, naming the header at fault."""
+    """Make the record of a `complete`. Raises InvalidCommand, naming the invalid header."""
     completion = (header_name("completion"), b"success" if succeeded else b"failure")
     headers = [*_firing(firing_id, attempt), completion]
     return _checked("complete", tenant, _id_of(firing_id), headers, _Message(key), reply_to=reply_to)
@@ -167,7 +168,7 @@ def extend_command(
     key: Key | None = None,
     reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
-    """Make the record of an `extend`. Raises InvalidCommand, naming the header at fault."""
+    """Make the record of an `extend`. Raises InvalidCommand, naming the invalid header."""
     headers = _firing(firing_id, attempt) + _asked({"ack_timeout": ack_timeout}, ["ack_timeout"])
     return _checked("extend", tenant, _id_of(firing_id), headers, _Message(key), reply_to=reply_to)
 
@@ -184,8 +185,8 @@ def _id_of(firing_id: str) -> str:
 
 
 def command_in(record: UnsentRecord) -> Command:
-    """Return the command of a record. Raises InvalidCommand, but not for a schedule that names no target topic: its
-    tenant may have a default target, which only workers know."""
+    """Return the command of a record. Raises InvalidCommand, except if a schedule has no target topic: its tenant may
+    have a default target, which only workers know."""
     try:
         return NATIVE.decode(record)
     except TargetMissing as error:
@@ -193,12 +194,12 @@ def command_in(record: UnsentRecord) -> Command:
 
 
 def time_rule_headers(rule: TimeRule) -> Headers:
-    """Return the headers that a time rule stands for. Raises InvalidCommand for a value that is none."""
+    """Return the headers of a time rule. Raises InvalidCommand for an invalid value."""
     return _asked(rule, TimeRule.__annotations__)
 
 
 def span_ms(name: str, given: Span) -> int:
-    """Return a duration in ms. Raises InvalidCommand, naming the argument, for what is none."""
+    """Return a duration in ms. Raises InvalidCommand naming the argument if it is not one."""
     try:
         return parse_span(str(_span(given)))
     except ValueError as error:
@@ -206,12 +207,12 @@ def span_ms(name: str, given: Span) -> int:
 
 
 def new_id(clock: Clock) -> str:
-    """Return a new id; ids are in the order of time."""
+    """Return a new time-ordered id."""
     return time_ordered_id(clock.now(), secrets.randbits(FREE_BITS))
 
 
 def refuse_unknown(arguments: Mapping[str, Any], kind: type) -> None:
-    """Raise InvalidCommand for an argument that is none of a TypedDict's: a mistake must not pass unseen."""
+    """Raise InvalidCommand for an argument that the TypedDict does not have."""
     known = kind.__annotations__
     for name in arguments:
         if name not in known:
@@ -219,7 +220,7 @@ def refuse_unknown(arguments: Mapping[str, Any], kind: type) -> None:
 
 
 def _refuse_selection(command: str, id: str) -> None:
-    """Raise InvalidCommand for an id that would make the command for one schedule a bulk command."""
+    """Raise InvalidCommand for an id that would turn a command for one schedule into a bulk command."""
     if _bytes(id, _ID).endswith(ANY.encode()):
         raise InvalidCommand(
             _ID, f"must not end in {ANY}: this is for one schedule. For several, use SchedulerClient.{command}_many"
@@ -239,7 +240,7 @@ def _for_many(
 
 
 def _given(selected: ManyOptions, name: str, default: T) -> T:
-    """Return an argument; None: its default. Raises InvalidCommand if it has another type than its default has."""
+    """Return an argument, or its default for None. Raises InvalidCommand if its type differs from the default's."""
     given: Any = selected.get(name)
     if given is None:
         return default
@@ -279,7 +280,7 @@ def _check_payload(given: object) -> None:
 
 
 def _asked(arguments: Mapping[str, Any], names: Iterable[str]) -> Headers:
-    """Return the headers that arguments stand for, in the order of `names`."""
+    """Return the headers for arguments, in the order of `names`."""
     headers: Headers = []
     for name in names:
         given = arguments.get(name)
@@ -313,7 +314,7 @@ def _trigger(given: object) -> Headers:
 
 
 def _id_of_content(key: Key | None, payload: bytes | None, asked: Headers, user: Headers) -> str:
-    """Derive an id from all that is asked for, save what only says how the command is to be taken."""
+    """Derive an id from all content of the request, without headers that only say how to handle the command."""
     content = [header for header in asked if header[0] not in (_EXPECTED_VERSION, header_name("on-conflict"))]
     entity = None if key is None else _bytes(key, "key")
     return derived_id(msgspec.msgpack.encode((entity, payload, sorted(content, key=lambda header: header[0]), user)))
@@ -331,7 +332,7 @@ def _instant(given: datetime | int | str) -> int | str:
 
 
 def _span(given: timedelta | int | str) -> int | str:
-    # Rounded up: nothing happens before it was asked for.
+    # Rounded up: nothing happens earlier than requested.
     return -(-given // timedelta(milliseconds=1)) if isinstance(given, timedelta) else given
 
 
@@ -391,7 +392,7 @@ def _user_header(name: str, value: bytes | str | None) -> tuple[str, bytes | Non
     return name, content
 
 
-# Arguments that are written as they are given, or by one of `_WRITERS`; the header has the argument's name, or another.
+# Arguments that are written unchanged, or by one of `_WRITERS`. The header has the argument's name unless listed here.
 _FIELDS = {"topic": "target-topic"}
 _ELSEWHERE = {"id", "key", "payload", "target_key", "headers"}
 _ARGUMENTS = tuple(name for name in ScheduleRequest.__annotations__ if name not in _ELSEWHERE)

@@ -1,4 +1,4 @@
-"""FiringConsumer: calls a function for each message that the scheduler has delivered, with aiokafka."""
+"""FiringConsumer: calls a function for each message that the scheduler delivers, with aiokafka."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class FiringConsumer:
-    """Consumes topics as a member of a group, and calls the function that was given for each.
+    """Consumes topics as a member of a group, and calls the function registered for each.
 
         consumer = FiringConsumer(scheduler, "127.0.0.1:9092", group_id="billing")
 
@@ -36,10 +36,10 @@ class FiringConsumer:
 
         await consumer.run()
 
-    Messages of one partition are processed one after the other, partitions at the same time. A message counts as
-    consumed when its function has returned, or its next delivery is scheduled. A consumer that is killed before that
-    processes it again, and so does another one after a rebalance that came while its function ran for longer than
-    10 s: deduplicate by `firing.delivery_id`.
+    Messages of one partition are processed one after the other, different partitions concurrently. A message counts as
+    consumed when its function has returned, or its next delivery is scheduled. A message is processed again if its
+    consumer is killed before that, or if a rebalance comes while its function runs for more than 10 s. So deduplicate
+    by `firing.delivery_id`.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class FiringConsumer:
         return register
 
     def stop(self) -> None:
-        """Have `run` return after the messages that are being processed."""
+        """Make `run` return after the messages in progress."""
         self._stopping.set()
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""Until when a blocking call waits."""
+"""A deadline for blocking calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class Deadline:
-    """`timeout` seconds from now; several waits share it."""
+    """`timeout` seconds from now. Several waits can share it."""
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
@@ -14,5 +14,5 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds that are left, never less than 0."""
+        """Remaining seconds, never negative."""
         return max(0.0, self._ends - time.monotonic())

@@ -1,4 +1,4 @@
-"""Errors of a client that carry what it sent or was answered."""
+"""Errors of a client that carry the command sent or the answer received."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .receipt import Receipt
 
 
 class ResultTimeout(ClientError):
-    """No answer came in time. The command is in the log, where `receipt` says, and will be carried out."""
+    """No answer came in time. The command is in the log at the place of `receipt`, and will be carried out."""
 
     retriable = True
 
@@ -31,9 +31,9 @@ class CommandRefused(ClientError):
 
 
 class NotAcknowledged(BrokerError):
-    """The broker has not acknowledged a command in time: it may be in the log, or may still be sent.
+    """The broker did not acknowledge a command in time. The command may be in the log, or may still be sent.
 
-    `acknowledged` has its place in the end. It is the producer's: wait for it with a shield or with `asyncio.wait`.
+    `acknowledged` eventually yields its place. The producer owns it: wait for it with a shield or with `asyncio.wait`.
     """
 
     def __init__(self, reason: str, acknowledged: asyncio.Future[Any]) -> None:
@@ -44,7 +44,7 @@ class NotAcknowledged(BrokerError):
 class NotDelivered(BrokerError):
     """A client was closed before the broker had acknowledged all commands: they may or may not be in the log.
 
-    `commands` are their tenants and ids. You can safely send those with your own id again.
+    `commands` contains their tenants and ids. You can safely send commands with your own ids again.
     """
 
     def __init__(self, commands: list[tuple[str, str]], timeout: float) -> None:

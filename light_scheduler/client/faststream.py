@@ -31,11 +31,11 @@ async def firing_of(message: KafkaMessage) -> firings.Firing:
 
 
 Firing = Annotated[firings.Firing, Depends(firing_of)]
-"""The annotation of an argument that is the firing of the message."""
+"""Annotation of an argument that receives the firing of the message."""
 
 
 class FiringSubscribers:
-    """Subscribes functions to topics, one for each, and calls them for the messages that the scheduler has delivered.
+    """Subscribes functions to topics, one for each, and calls them for the messages that the scheduler delivers.
 
         subscribers = FiringSubscribers(broker, scheduler, group_id="billing")
 
@@ -43,13 +43,13 @@ class FiringSubscribers:
         async def remind(body: Order, firing: Firing) -> None:
             ...
 
-    The arguments of such a function are FastStream's: its body as any type, `Depends`, `Context`, and `Firing` of this
-    module. A message counts as consumed when its function has returned, or its next delivery is scheduled. A consumer
-    that is killed before that processes it again: deduplicate by `firing.delivery_id`.
+    The function's arguments are FastStream's: the body as any type, `Depends`, `Context`, and `Firing` of this module.
+    A message counts as consumed when its function has returned, or its next delivery is scheduled. A message is
+    processed again if its consumer is killed before that: deduplicate by `firing.delivery_id`.
     """
 
     def __init__(self, broker: KafkaBroker | KafkaRouter, client: SchedulerClient, *, group_id: str) -> None:
-        """`client` has to be open while the broker runs."""
+        """`client` must be open while the broker runs."""
         self._broker: Any = broker
         self._client = client
         self._group_id = group_id
@@ -72,8 +72,8 @@ class FiringSubscribers:
         """Subscribe a function to a topic; see `HandlingRules` for the arguments. `options` are FastStream's.
 
         It reads committed messages only, from the earliest on, and acknowledges each after its function. Without
-        `give_up`, a message whose last attempt failed is processed again at once.
-        Raises InvalidCommand for a heartbeat without `completes`, or for options that this depends on.
+        `give_up`, a message whose last attempt failed is processed again at once. Raises InvalidCommand for a heartbeat
+        without `completes`, or for options that `on_firing` sets itself.
         """
         for name in _OWN_OPTIONS.keys() & options.keys():
             raise InvalidCommand(name, "is set by on_firing: leave it out")
@@ -92,27 +92,27 @@ class FiringSubscribers:
 
 
 _OF_ON_FIRING: WeakSet[Any] = WeakSet()
-"""The subscribers that `on_firing` made, of all brokers: another middleware would report their firings once more."""
+"""The subscribers that `on_firing` made, of all brokers. A middleware leaves them alone, since they report their
+firings themselves."""
 
 _OWN_OPTIONS: Mapping[str, Any] = {
     "batch": False,
     "isolation_level": "read_committed",
     "ack_policy": AckPolicy.NACK_ON_ERROR,
 }
-"""By default FastStream reads uncommitted messages, and commits one before its function has it."""
+"""FastStream's defaults would read uncommitted messages, and commit a message before its function gets it."""
 
 
 class FiringMiddleware:
-    """Completes the firings that all subscribers have processed, or has them delivered again after an error.
+    """Reports firings processed by any subscriber as completed, or schedules their next delivery after an error.
 
         broker = KafkaBroker("127.0.0.1:9092", middlewares=[FiringMiddleware(scheduler, HandlingRules(attempts=10))])
 
-    Messages that do not come from the scheduler, batches, and messages of subscribers of `FiringSubscribers` are passed
-    on as they are.
+    It passes on unchanged: messages that are not from the scheduler, batches, and messages of `FiringSubscribers`.
     """
 
     def __init__(self, client: SchedulerClient, rules: HandlingRules | None = None) -> None:
-        """`client` has to be open while the broker runs."""
+        """`client` must be open while the broker runs."""
         self._client = client
         self._rules = rules or HandlingRules()
 
@@ -147,7 +147,7 @@ class _OfOneMessage(BaseMiddleware):
     async def _processed(
         self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any], firing: firings.Firing
     ) -> Any:
-        """Process a firing. What a function tells FastStream by an exception is no failure of it."""
+        """Process a firing. Exceptions that control FastStream do not count as failures."""
         results: list[Any] = []
         dismissals: list[HandlerException] = []
 

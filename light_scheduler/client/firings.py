@@ -1,4 +1,4 @@
-"""The consumer's side: what was delivered, and sending it again later if that failed."""
+"""The consumer's side: reading deliveries, and retrying failed ones later."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ATTEMPT = "retry-attempt"
 ORIGINAL_DUE = "retry-original-due"
 ORIGIN = "retry-of"
 SOURCE = "retry-source"
-"""Headers of a message that `retry` has sent again: which attempt it is (from 2), when the first was due (UTC epoch
-ms), the firing id of the first, and where the command is that the first came from, since firing ids repeat."""
+"""Headers that `retry` adds to a message: number of the attempt (from 2), due time of the first attempt (UTC epoch ms),
+its firing id, and the place of its command, since firing ids repeat."""
 
 _READABLE_BYTES = 128
 _HASH_DIGITS, _SOURCE_DIGITS = 32, 8
@@ -44,7 +44,7 @@ def parse_firing(record: Any) -> Firing:
 
 
 class RetriesExhausted(ClientError):
-    """A message has been sent again as often as its backoff allows. `firing` is the last attempt."""
+    """A message has been retried as often as its backoff allows. `firing` is the last attempt."""
 
     def __init__(self, firing: Delivered, failures: int) -> None:
         super().__init__(
@@ -54,7 +54,7 @@ class RetriesExhausted(ClientError):
 
 
 class Again(NamedTuple):
-    """A message that is sent once more: under which id, after which delay (ms), and with which headers."""
+    """A retry of a message: its id, its delay (ms), and its headers."""
 
     id: str
     delay: int
@@ -62,12 +62,12 @@ class Again(NamedTuple):
 
 
 def again(firing: Delivered, initial: int, factor: float, longest: int, attempts: int) -> Again:
-    """Return the next attempt of a message that failed. Durations are ms; the first retry comes after `initial`.
+    """Return the next attempt of a failed message. Durations are ms; the first retry comes after `initial`. There are
+    up to `attempts` retries after the first delivery.
 
-    There are `attempts` of them after the first delivery.
-    The id is made of the first firing, its command and the attempt, so that a failure that is reported twice makes one
-    schedule, and one of another message that was due at the same time makes another.
-    Raises RetriesExhausted, and InvalidCommand for headers that are not those of a retry.
+    The id is derived from the first firing, its command and the attempt. So reporting a failure twice creates one
+    schedule, and another message that was due at the same time gets a schedule of its own. Raises RetriesExhausted, and
+    InvalidCommand if the retry headers are invalid.
     """
     given = {name: value for name, value in firing.headers if name in (ATTEMPT, ORIGINAL_DUE, ORIGIN, SOURCE)}
     attempt = _number(given, ATTEMPT, 1)
@@ -101,9 +101,10 @@ def check_backoff(factor: float, attempts: int) -> None:
 
 
 def _retry_id(origin: str, source: bytes, attempt: int) -> str:
-    """Return an id that is the same for the same attempt: workers refuse ids that are too long.
+    """Return an id that is always the same for an attempt. Workers refuse ids that are too long.
 
-    A long one has a hash in place of its end, and is no longer than the id of the first schedule, which was accepted.
+    In a long id, a hash replaces the end, so that it is no longer than the id of the first schedule, which was
+    accepted.
     """
     ending = f"/retry/{attempt}"
     whole = f"{origin}~{sha256(source).hexdigest()[:_SOURCE_DIGITS]}{ending}"
@@ -115,18 +116,18 @@ def _retry_id(origin: str, source: bytes, attempt: int) -> str:
 
 
 def original_due(firing: Delivered) -> int:
-    """Return when the first attempt of a message was due, UTC epoch ms."""
+    """Return when the first attempt of a message was due (UTC epoch ms)."""
     given = dict(firing.headers)
     return _number(given, ORIGINAL_DUE, firing.due if firing.original_due is None else firing.original_due)
 
 
 def first_id(firing: Delivered) -> str:
-    """Return the id of the schedule whose message this is, also of one that `retry` has sent again."""
+    """Return the id of the schedule that a message or its retry comes from."""
     return _id_of(_origin(firing, dict(firing.headers)))
 
 
 def attempt_of(firing: Delivered) -> int:
-    """Return which attempt a message is that `retry` has sent again; 1: it is the first."""
+    """Return the number of the attempt; 1 for a message that is not a retry."""
     return _number(dict(firing.headers), ATTEMPT, 1)
 
 
@@ -136,7 +137,7 @@ def _origin(firing: Delivered, given: dict[str, bytes | None]) -> str:
 
 
 def _source(firing: Delivered, given: dict[str, bytes | None]) -> bytes:
-    """Return where the command of the first attempt is, and which firing of it that was."""
+    """Return the place of the first attempt's command, and which of its firings it was."""
     place = (firing.source_topic, firing.source_partition, firing.source_offset, firing.version, firing.sequence)
     return given.get(SOURCE) or ":".join(map(str, place)).encode()
 

@@ -1,4 +1,4 @@
-"""The follow-up of processing a firing: it is completed, delivered again later, or given up."""
+"""After a firing was processed: complete it, deliver it again later, or give it up."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .scheduler_client import SchedulerClient
 
 Handler = Callable[[Firing], object]
 GiveUp = Callable[[Firing, Exception], object]
-"""Functions of the user's: those that are no `async def` run in a thread."""
+"""Functions of the user. Ones that are not `async def` run in a thread."""
 
 ASK_TIMEOUT_S = 10.0
-"""How long a firing waits for the answer that it may be processed; without one, it is."""
+"""How long a firing waits for permission to be processed. Without an answer, it is processed."""
 
 log = logging.getLogger(__name__)
 
@@ -34,14 +34,14 @@ class HandlingRules:
     """Rules for what happens after a firing was processed.
 
     - `completes`: report it to the scheduler as completed or failed, for schedules with `ack_timeout`, fixed delays and
-      backoff series. The scheduler then decides when it comes again.
-    - `heartbeat`: with `completes`, the firing is extended before it is processed and then this often, so that it is
-      not delivered again meanwhile. A firing whose time-out ended before processing begins is skipped: it is delivered
-      again. A third of `ack_timeout` leaves room for a heartbeat that is late.
-    - `initial`, `factor`, `longest`, `attempts`: otherwise, when and how often a message that failed is delivered
+      backoff series. The scheduler then decides when it is delivered again.
+    - `heartbeat`: with `completes`, extend the firing before processing and then at this interval, so that it is not
+      delivered again meanwhile. If its time-out ended before processing begins, the firing is skipped: it is delivered
+      again. A third of `ack_timeout` leaves room for a late heartbeat.
+    - `initial`, `factor`, `longest`, `attempts`: without `completes`, when and how often a failed message is delivered
       again; see `SchedulerClient.retry`.
-    - `give_up`: is called with a message and its error once no attempt is left, or if the message cannot be sent again,
-      as when it has grown too large. None: the error is raised.
+    - `give_up`: called with a message and its error if no attempt is left, or if the message cannot be sent again, for
+      example because it has grown too large. None: the error is raised.
     """
 
     completes: bool = False
@@ -53,8 +53,7 @@ class HandlingRules:
     heartbeat: Span | None = None
 
     def __post_init__(self) -> None:
-        """Raises InvalidCommand for a backoff that is none, and for a heartbeat that is no duration, or that nothing
-        waits for."""
+        """Raises InvalidCommand for an invalid backoff, and for a heartbeat that is not a duration or has no effect."""
         check_backoff(self.factor, self.attempts)
         span_ms("initial", self.initial)
         span_ms("longest", self.longest)
@@ -74,10 +73,10 @@ async def handle(
     process: Handler,
     passing: tuple[type[Exception], ...] = (),
 ) -> None:
-    """Process a firing that came from `topic`, and have Kafka acknowledge what follows from the outcome.
+    """Process a firing that came from `topic`, and make sure that Kafka acknowledges the follow-up.
 
-    A `process` that is no `async def` runs in a thread. Its error is logged. Raises BrokerError, the error after the
-    last attempt unless `give_up` is given, and errors of the types in `passing`, after which nothing is reported.
+    A `process` that is not `async def` runs in a thread. Its error is logged. Raises BrokerError, the error of the last
+    attempt unless `give_up` is set, and errors of the types in `passing`, after which nothing is reported.
     """
     if rules.heartbeat is not None and not await _is_awaited(client, firing):
         return
@@ -110,7 +109,7 @@ def _is_async(function: Callable[..., object]) -> bool:
 
 
 async def _is_awaited(client: SchedulerClient, firing: Firing) -> bool:
-    """Extend a firing whose turn has come; return whether the scheduler still waits for its completion.
+    """Extend a firing that is about to be processed. Return whether the scheduler still waits for its completion.
 
     Attempts of a backoff series, which have an original due time, cannot be extended.
     """
@@ -129,7 +128,8 @@ async def _is_awaited(client: SchedulerClient, firing: Firing) -> bool:
 
 @asynccontextmanager
 async def _extended(client: SchedulerClient, firing: Firing, rules: HandlingRules) -> AsyncIterator[None]:
-    """Extend a firing at each heartbeat. None is under way any more when its outcome is reported."""
+    """Extend a firing at each heartbeat. On exit, no extension is in progress any more, so the outcome can be
+    reported."""
     if rules.heartbeat is None:
         yield
         return
@@ -146,7 +146,7 @@ async def _beat(client: SchedulerClient, firing: Firing, every_s: float) -> None
         await asyncio.sleep(every_s)
         try:
             await client.extend(firing, wait=False)
-        except SchedulerError as error:  # the next one may be in time
+        except SchedulerError as error:  # the next heartbeat may be in time
             log.warning("%s/%s could not be extended: %s", firing.tenant, firing.firing_id, error)
 
 

@@ -1,4 +1,4 @@
-"""Commands as records for any producer; and a record for later: key, value, topic and when."""
+"""Makes commands as records for any producer; for example, to deliver a record later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CALENDAR_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class Record(NamedTuple):
-    """A command as a record for your own producer. `tenant` and `id` name the schedule that it makes.
+    """A command as a record for your own producer. `tenant` and `id` name its schedule.
 
     `partition` is None unless the number of partitions was given: then the producer chooses by the key.
     """
@@ -50,7 +50,8 @@ class Record(NamedTuple):
         return arguments if self.partition is not None else {**arguments, "partition": -1}
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return the arguments of `KafkaProducer.send`. Raises InvalidCommand if a header is null: it takes none."""
+        """Return the arguments of `KafkaProducer.send`. Raises InvalidCommand for a null header, which it does not
+        support."""
         for name, value in self.headers:
             if value is None:
                 what = "the key is None" if name == "schedule-target-key" else f"header {name} is None"
@@ -61,9 +62,9 @@ class Record(NamedTuple):
 def later_request(
     key: Key | None, value: bytes | None, topic: str, when: When, headers: UserHeaders | None, id: str
 ) -> ScheduleRequest:
-    """Return the request of a record for later. Raises InvalidCommand for a time that is none.
+    """Return the request to send a record later. Raises InvalidCommand for an invalid time.
 
-    A record without a key has the schedule's id as its entity key.
+    The entity key of a record without a key is the schedule's id.
     """
     request: ScheduleRequest = {"id": id, "payload": value, "topic": topic, "headers": headers}
     if key is None:
@@ -85,9 +86,9 @@ class CommandRecords:
         record = records.schedule("order-1", b"pay!", topic="reminders", cron="0 9 * * 1-5")
         await producer.send(**record.aiokafka())
 
-    `commands_topic` has to have the dialect native; default: `{app_id}-commands`. With `partitions`, its number of
-    partitions, a record has the partition of its key; else the producer chooses it. With a `serializer`, payloads can
-    be values that it takes. All methods raise InvalidCommand, naming the argument at fault.
+    `commands_topic` must have the dialect native; default: `{app_id}-commands`. With `partitions`, its number of
+    partitions, a record has the partition of its key; otherwise your producer chooses it. With a `serializer`, payloads
+    can be values that it accepts. All methods raise InvalidCommand naming the invalid argument.
     """
 
     app_id: str = "light-scheduler"
@@ -97,7 +98,7 @@ class CommandRecords:
     serializer: Serializer | None = None
 
     def schedule(self, id: Id = None, payload: Payload = b"", **options: Unpack[ScheduleOptions]) -> Record:
-        """Return the record of `SchedulerClient.schedule`; without id and key, the id is a new time-ordered one."""
+        """Return the record of `SchedulerClient.schedule`. Without id and key, the id is a new time-ordered one."""
         request: ScheduleRequest = {**options, "id": id, "payload": payload_of(self.serializer, payload)}
         with argument_errors():
             return self._record(schedule_command(self.tenant, request, generated_id=new_id(SystemClock())))
@@ -117,7 +118,7 @@ class CommandRecords:
         headers: UserHeaders | None = None,
         id: str | None = None,
     ) -> Record:
-        """Return the record of `SchedulerClient.send_later`. The default of `id` is a new time-ordered one."""
+        """Return the record of `SchedulerClient.send_later`. `id` defaults to a new time-ordered one."""
         payload = payload_of(self.serializer, value)
         request = later_request(key, payload, topic, when, headers, id or new_id(SystemClock()))
         with argument_errors({"at": "when", "after": "when"}):
@@ -139,7 +140,7 @@ def record_for(
     id: str | None = None,
     records: CommandRecords | None = None,
 ) -> Record:
-    """Make the record of `send_later` for your own producer; `records` says for which application and tenant.
+    """Make the record of `send_later` for your own producer. `records` sets the application and the tenant.
 
     Raises InvalidCommand.
     """

@@ -1,4 +1,4 @@
-"""Errors of confluent-kafka as this package's errors."""
+"""Converts errors of confluent-kafka to this package's errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaErr
 
 @contextmanager
 def librdkafka_errors(doing: str) -> Iterator[None]:
-    """Raise confluent-kafka's exceptions as BrokerError or InvalidCommand that say what was being done."""
+    """Raise confluent-kafka's exceptions as BrokerError or InvalidCommand, with `doing` in the message."""
     try:
         yield
     except KafkaException as error:
@@ -45,7 +45,7 @@ def option_errors(options: Collection[str]) -> Iterator[None]:
 
 
 def failure(doing: str, error: Any) -> BrokerError | InvalidCommand:
-    """Return what an error of librdkafka means for a caller."""
+    """Convert an error of librdkafka."""
     code = error.code()
     if code in _TOO_LARGE:
         return InvalidCommand("payload", f"is too large for a record: {error.str()}")
@@ -61,8 +61,8 @@ def failure(doing: str, error: Any) -> BrokerError | InvalidCommand:
 
 
 def unreachable(connection: Connection, timeout: float) -> BrokerError:
-    """Return why nobody answers: the login, TLS, or that nobody is there."""
-    # In its own thread: the caller's may have an event loop that runs, as a notebook's has.
+    """Return why there is no answer: the login, TLS, or no broker at the address."""
+    # In its own thread: the caller's may have a running event loop, for example in a notebook.
     with ThreadPoolExecutor(1) as thread:
         try:
             thread.submit(require_access, connection, timeout).result()

@@ -1,8 +1,8 @@
-"""A mark: how far a series of batches got, committed in one transaction of Kafka with the records of the last one.
+"""A mark records the progress of a series of batches, in the same Kafka transaction as the last batch.
 
-A mark is the committed offset, and its metadata, of a consumer group that has no members, for partition 0 of the
-commands topic. Who is killed and starts again reads there which of its batches Kafka has. The broker forgets it
-`offsets.retention.minutes` (a week by default) after it last moved.
+A mark is the committed offset and its metadata of a consumer group without members, for partition 0 of the commands
+topic. After a crash, the program reads there which of its batches are in Kafka. The broker forgets a mark
+`offsets.retention.minutes` (a week by default) after its last change.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from .librdkafka_errors import failure
 
 TIMEOUT_S = 15.0
 _END = "\0"
-"""Of the metadata: confluent-kafka reads on to the next zero byte, which librdkafka does not add."""
+"""End of the metadata: confluent-kafka reads up to the next zero byte, which librdkafka does not add."""
 
 
 class Mark(NamedTuple):
-    """A batch: its number, which grows, and what identifies the series that it is one of."""
+    """The number of a batch, which grows, and the identity of its series."""
 
     batch: int
     identity: str
 
 
 def offsets_of(mark: Mark, topic: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return a mark as a transaction takes it."""
+    """Return a mark as offsets for a transaction."""
     return {TopicPartition(topic, 0): OffsetAndMetadata(mark.batch, mark.identity + _END)}
 
 
 def read_mark(connection: Connection, group: str, topic: str) -> Mark | None:
     """Return the mark of a group; None if there is none. Blocks. Raises BrokerError.
 
-    Waits until it is decided whether a transaction that moves it counts: aiokafka cannot ask for that.
+    Waits until pending transactions that move the mark are decided, which aiokafka does not support.
     """
     consumer = Consumer(
         {

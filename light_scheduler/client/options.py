@@ -17,22 +17,22 @@ class _Sentinel(Enum):
 
 
 SAME_AS_KEY: Final = _Sentinel.SAME_AS_KEY
-"""`target_key` of a message whose key is the entity key."""
+"""As `target_key`: the message's key is the entity key."""
 
 FROM_CONTENT: Final = _Sentinel.FROM_CONTENT
-"""`id` that is derived from all other arguments: the same request twice makes one schedule."""
+"""As `id`: derive it from all other arguments, so that repeating a request creates one schedule."""
 
 Key = str | bytes
-"""A record's key; text counts as its UTF-8."""
+"""A record's key. Text is encoded as UTF-8."""
 
 Payload = Any
-"""Bytes, None for a tombstone, or a value that the client's serializer takes."""
+"""Bytes, None for a tombstone, or a value that the client's serializer accepts."""
 
 Id = str | Literal[_Sentinel.FROM_CONTENT] | None
 TargetKey = Key | Literal[_Sentinel.SAME_AS_KEY] | None
 
 Instant = datetime | int | str
-"""An aware datetime, UTC epoch ms, or text as the header `schedule-at` takes it."""
+"""An aware datetime, UTC epoch ms, or text in the format of the header `schedule-at`."""
 
 Span = timedelta | int | str
 """A timedelta, ms, or text such as `15m`."""

@@ -1,4 +1,4 @@
-"""The partitions of a consumer: each is processed by its own task, and the others are polled meanwhile."""
+"""The partitions of a consumer. Each is processed by its own task; idle ones are polled meanwhile."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from light_scheduler.kafka.connection import broker_errors
 
 MOST_RECORDS = 500
 POLL_MS, BUSY_POLL_S = 200, 0.05
-"""How long a poll waits for messages; and, while partitions are at work, for one of them, before others are polled."""
+"""How long a poll waits for messages (ms). While partitions are busy: how long to wait for one of them before the
+others are polled (s)."""
 
 REVOKED_WAIT_S = 10.0
-"""How long a rebalance waits for the messages that are being processed."""
+"""How long a rebalance waits for messages in progress."""
 
 NOWHERE = TopicPartition("", -1)
-"""Is polled while every partition is at work or ends: the group takes a consumer that does not poll for a dead one."""
+"""Polled while every partition is busy or stopping: the group would take a consumer that does not poll for dead."""
 
 Process = Callable[[TopicPartition, Any], Awaitable[None]]
 
@@ -32,7 +33,8 @@ log = logging.getLogger(__name__)
 class PartitionWork:
     """Processes the records of one partition, one after the other.
 
-    `position` is the offset after the last one that is done, None if none is. After `stop`, no further one is begun.
+    `position` is the offset after the last processed record; None before the first. After `stop`, no further record is
+    begun.
     """
 
     def __init__(self, place: TopicPartition, records: Iterable[Any], process: Process) -> None:
@@ -53,7 +55,7 @@ class PartitionWork:
 
 
 class Partitions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
-    """Polls a consumer, has records processed, and commits how far each partition has come."""
+    """Polls a consumer, starts the processing of records, and commits the progress of each partition."""
 
     def __init__(self, consumer: AIOKafkaConsumer, process: Process) -> None:
         self._consumer = consumer
@@ -62,9 +64,9 @@ class Partitions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka h
         self._done: dict[TopicPartition, int] = {}
 
     async def poll(self) -> None:
-        """Commit what is done, and fetch for the partitions that are not at work.
+        """Commit completed records, and fetch for the idle partitions.
 
-        Raises BrokerError, and what a message's processing has failed with.
+        Raises BrokerError, and the error of a failed message.
         """
         await self._settle()
         idle = self._consumer.assignment() - self._at_work.keys()
@@ -73,9 +75,9 @@ class Partitions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka h
             self._at_work[place] = PartitionWork(place, records, self._process)
 
     async def finish(self) -> None:
-        """Wait for the messages that are being processed, and commit them; no further one is begun.
+        """Wait for messages in progress, and commit them. No further message is begun.
 
-        Raises BrokerError, and what a message's processing has failed with.
+        Raises BrokerError, and the error of a failed message.
         """
         for work in self._at_work.values():
             work.stop()
@@ -84,7 +86,7 @@ class Partitions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka h
             await self._fetched({NOWHERE}, 0)
 
     async def close(self) -> None:
-        """Cancel what is being processed, and commit what is done. Raises BrokerError."""
+        """Cancel messages in progress, and commit completed ones. Raises BrokerError."""
         for work in self._at_work.values():
             work.task.cancel()
         await self._wait(None, asyncio.ALL_COMPLETED)
@@ -92,7 +94,7 @@ class Partitions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka h
         await self._commit()
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        """Commit what is done before others take over; what takes too long is processed again by whoever does."""
+        """Commit completed records before other members take over. They process records again that take too long."""
         places = set(revoked)
         at_work = [work for place, work in self._at_work.items() if place in places]
         for work in at_work:
@@ -110,17 +112,17 @@ class Partitions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka h
             self._done.pop(place, None)
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """There is nothing to do: what is assigned is polled."""
+        """Does nothing: assigned partitions are polled anyway."""
 
     async def _settle(self) -> None:
-        """Wait a moment for what is being processed, let go of what has ended, and commit what is done."""
+        """Wait briefly for messages in progress, drop finished tasks, and commit completed records."""
         await self._wait(BUSY_POLL_S)
         self._note()
         self._reap()
         await self._commit()
 
     async def _fetched(self, places: Iterable[TopicPartition], timeout_ms: int) -> dict[TopicPartition, list[Any]]:
-        """Return the next records of partitions; without any, those of all."""
+        """Return the next records of partitions; without any, of all partitions."""
         with broker_errors(f"cannot consume {_topics(self._consumer.assignment())}"):
             fetched: dict[TopicPartition, list[Any]] = await self._consumer.getmany(
                 *places, timeout_ms=timeout_ms, max_records=MOST_RECORDS
@@ -133,20 +135,21 @@ class Partitions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka h
             await asyncio.wait(tasks, timeout=timeout, return_when=until)
 
     def _note(self) -> None:
-        """Note how far partitions have come that are still ours."""
+        """Note the progress of the partitions that are still assigned."""
         for place, work in self._at_work.items():
             if work.position is not None and not work.is_revoked:
                 self._done[place] = work.position
 
     def _reap(self) -> None:
-        """Let go of what has ended. Raises what it has failed with."""
+        """Drop finished tasks. Raises the error of a failed one."""
         for place, work in [*self._at_work.items()]:
             if work.task.done():
                 del self._at_work[place]
                 work.task.result()
 
     async def _commit(self) -> None:
-        """Commit what is done of partitions that are still ours: after a rebalance another member has the rest."""
+        """Commit the progress of partitions that are still assigned: after a rebalance, the others belong to another
+        member."""
         assigned = self._consumer.assignment()
         done = {place: position for place, position in self._done.items() if place in assigned}
         self._done = dict(done)
@@ -154,7 +157,7 @@ class Partitions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka h
             return
         with (
             broker_errors(f"cannot commit what was consumed from {_topics(done)}"),
-            suppress(CommitFailedError, IllegalStateError),  # what is still ours after the rebalance is tried again
+            suppress(CommitFailedError, IllegalStateError),  # tried again if it is still assigned
         ):
             await self._consumer.commit(done)
             for place, position in done.items():

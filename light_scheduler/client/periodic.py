@@ -1,7 +1,8 @@
-"""Periodic jobs, declared in code: what is declared, and how that differs from what is pending. Nothing is sent here.
+"""Periodic jobs declared in code: their declarations, and how these differ from the pending schedules. Nothing is sent
+here.
 
-A job is a schedule with two labels: `job-group`, the application that declares it, and `job-digest`, which stands for
-its definition. So any number of replicas can find out that nothing has changed.
+A job is a schedule with two labels: `job-group`, the application that declares it, and `job-digest`, a digest of its
+definition. So any number of replicas can tell that nothing has changed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .views import PendingSchedule
 GROUP_LABEL = "job-group"
 DIGEST_LABEL = "job-digest"
 SYNC_TRIES = 5
-"""How often the difference is looked at anew while others synchronise, too."""
+"""How often the difference is computed again while others synchronise, too."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,7 +50,7 @@ class Job:
 
 @dataclass(frozen=True)
 class JobChange:
-    """A difference: `+` is declared and not pending, `~` is pending otherwise, `-` is pending and not declared.
+    """A difference: `+` is declared but not pending, `~` has changed, `-` is pending but not declared.
 
     `version` is that of the pending schedule.
     """
@@ -67,9 +68,9 @@ class JobChange:
 
 @dataclass(frozen=True)
 class SyncPlan:
-    """How the declared jobs of a group differ from the pending ones. Its text has a line for each change.
+    """How a group's declared jobs differ from the pending ones. Its text has a line for each change.
 
-    `left` are names of pending jobs that are not declared and that nobody asked to remove.
+    `left` are names of pending jobs that are not declared, and that are kept because `remove` was not requested.
     """
 
     changes: tuple[JobChange, ...]
@@ -84,7 +85,7 @@ class SyncPlan:
 
 
 class Jobs:
-    """The jobs that a client's decorators have declared."""
+    """The jobs declared with a client's decorators."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -92,9 +93,9 @@ class Jobs:
     def declare(
         self, name: str | None, rule: Mapping[str, Any], payload: bytes | None, options: ScheduleOptions
     ) -> Callable[[F], F]:
-        """Return a decorator that declares a job; the default of its name is that of the function.
+        """Return a decorator that declares a job. The name defaults to the function's.
 
-        It raises InvalidCommand for a name that is declared already, and for options that a job cannot have.
+        The decorator raises InvalidCommand for a name that is already declared, and for options that a job cannot have.
         """
         refuse_unknown(options, ScheduleOptions)
         for option, reason in _REFUSED.items():
@@ -115,14 +116,14 @@ class Jobs:
         return register
 
     def function_of(self, firing: Firing) -> Callable[..., Any]:
-        """Return the function of the job that a firing, or a retry of it, is of. Raises ClientError if none is."""
+        """Return the function of the job of a firing or its retry. Raises ClientError if the job is not declared."""
         name = first_id(firing)
         if name not in self._jobs:
             raise ClientError(f"no job {name!r} is declared: `sync` with remove=True cancels those that are gone")
         return self._jobs[name].function
 
     def plan(self, tenant: str, group: str, pending: Iterable[PendingSchedule], *, remove: bool) -> SyncPlan:
-        """Return how what is declared differs from the pending schedules of a group. Raises InvalidCommand."""
+        """Return how the declared jobs differ from a group's pending schedules. Raises InvalidCommand."""
         found = {schedule.id: schedule for schedule in pending}
         changes: list[JobChange] = []
         unchanged: list[str] = []
@@ -142,12 +143,12 @@ class Jobs:
 
 
 def _kept(headers: UserHeaders | None) -> UserHeaders:
-    """Return headers that can be read any number of times."""
+    """Return the headers as a value that can be read repeatedly."""
     return list(headers.items() if isinstance(headers, Mapping) else headers or ())
 
 
 def _labelled(tenant: str, group: str, job: Job) -> tuple[ScheduleRequest, str]:
-    """Return the request of a job with its labels, and its digest."""
+    """Return a job's request with its labels, and its digest."""
     given = job.request.get("labels") or {}
     labels = {**(parse_labels(given) if isinstance(given, str) else given), GROUP_LABEL: group}
     command = schedule_command(tenant, {**job.request, "labels": labels})

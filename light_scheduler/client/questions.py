@@ -1,4 +1,4 @@
-"""Questions to a worker over HTTP: requests as values, and decoding of the answers. Nothing is sent here."""
+"""Queries to a worker over HTTP: requests as values, and decoding of the answers. Nothing is sent here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .views import DeadLetterDetail, DeadLetterPage, HistoryPage, Page, PendingS
 T = TypeVar("T", bound=msgspec.Struct)
 
 PAGE_SIZE = 1_000
-"""The most that a page may hold."""
+"""Maximum number of rows in a page."""
 
 
 class ListOptions(TypedDict, total=False):
@@ -82,7 +82,7 @@ class Question(Generic[T]):
         return f"{path}?{urlencode(self.parameters)}" if self.parameters else path
 
     def read(self, body: bytes) -> T:
-        """Return an answer. Raises ClientError if it is none."""
+        """Decode an answer. Raises ClientError if it is invalid."""
         try:
             return decode_events(body, self.answer)
         except msgspec.MsgspecError as error:
@@ -94,7 +94,7 @@ def get_question(tenant: str, id: str) -> Question[PendingScheduleDetail]:
 
 
 def list_question(tenant: str, options: ListOptions, cursor: str | None) -> Question[Page]:
-    """Ask for a page, which begins at a cursor. Raises InvalidCommand for an unknown or wrong option."""
+    """Ask for the page at a cursor. Raises InvalidCommand for an unknown or invalid option."""
     refuse_unknown(options, ListOptions)
     parameters = {"limit": str(PAGE_SIZE)}
     for name, value in {**options, **_instants(options, "due_from", "due_to")}.items():
@@ -110,7 +110,7 @@ def list_question(tenant: str, options: ListOptions, cursor: str | None) -> Ques
 def preview_question(
     tenant: str, id: str | None, count: int, accepted: Instant | None, rule: TimeRule
 ) -> Question[Preview]:
-    """Ask when a schedule would fire. Raises InvalidCommand for an argument that is none, or wrong."""
+    """Ask when a schedule would fire. Raises InvalidCommand for an unknown or invalid argument."""
     refuse_unknown(rule, TimeRule)
     command: dict[str, Any] = {"tenant": tenant}
     if id is not None:
@@ -130,7 +130,7 @@ def preview_question(
 def history_question(
     tenant: str, id: str, since: Instant | None, events: Collection[EventType], cursor: str | None
 ) -> Question[HistoryPage]:
-    """Ask for a page of the history of an id. Raises InvalidCommand for a wrong instant or an unknown event."""
+    """Ask for a page of an id's history. Raises InvalidCommand for an invalid instant or an unknown event."""
     parameters = {"limit": str(PAGE_SIZE), **_since(since)}
     if events:
         parameters["event"] = ",".join(sorted(_event(event) for event in events))
@@ -140,14 +140,14 @@ def history_question(
 
 
 def why_question(tenant: str, id: str, since: Instant | None) -> Question[Why]:
-    """Ask why a schedule fired, fires or does not. Raises InvalidCommand for a wrong instant."""
+    """Ask why a schedule fired, fires or does not fire. Raises InvalidCommand for an invalid instant."""
     return Question("why", Why, tenant, id, _since(since))
 
 
 def dead_letters_question(
     tenant: str, id: str | None, cause: DeadLetterCause | str | None, since: Instant | None, cursor: str | None
 ) -> Question[DeadLetterPage]:
-    """Ask for a page of dead letters. Raises InvalidCommand for a wrong instant."""
+    """Ask for a page of dead letters. Raises InvalidCommand for an invalid instant."""
     parameters = {"limit": str(PAGE_SIZE), "tenant": tenant, **_since(since)}
     given = {"id": id, "cause": cause, "cursor": cursor}
     parameters |= {name: str(value) for name, value in given.items() if value is not None}
@@ -167,7 +167,7 @@ def _since(since: Instant | None) -> dict[str, str]:
 
 
 def _instants(given: Mapping[str, Any], *names: str) -> dict[str, str]:
-    """Return some arguments as text, without those that are None. Raises InvalidCommand, naming the argument."""
+    """Return some arguments as text, without those that are None. Raises InvalidCommand naming the argument."""
     written: dict[str, str] = {}
     for name in names:
         try:

@@ -1,4 +1,4 @@
-"""Following a topic from its end or its beginning, outside any consumer group, committed records only."""
+"""Follows a topic from its end or its beginning: outside any consumer group, committed records only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .kafka_options import of_consumer
 
 
 class Reader:
-    """Reads partitions of one topic. It stands still until it is iterated, and then never ends."""
+    """Reads partitions of one topic. It reads only while iterated; the iteration never ends."""
 
     def __init__(self, consumer: AIOKafkaConsumer) -> None:
         self._consumer = consumer
@@ -24,7 +24,7 @@ class Reader:
     async def open(
         cls, options: Mapping[str, Any], topic: str, partitions: Iterable[int], *, from_beginning: bool = False
     ) -> Self:
-        """Return a reader that has its position already: whatever is committed from here on will be read.
+        """Return a reader that already has its position: it will read everything committed from now on.
 
         `options` are those of the connection, as aiokafka's clients take them. Raises aiokafka's errors, and
         InvalidCommand if it refuses an option.

@@ -1,4 +1,4 @@
-"""Receipts of commands that are in the log: before the scheduler has answered, or without an answer in time."""
+"""Receipts of commands that are in the log but not answered yet."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unanswered(msgspec.Struct, frozen=True, gc=False):
-    """In place of a result that did not come in time: the command is in the log and will be carried out.
+    """Marks a result that did not come in time: the command is in the log and will be carried out.
 
-    `outcome` is None, which no result has. With the offset -1, the broker has not acknowledged the command either: it
-    may or may not be in the log.
+    `outcome` is None, which distinguishes it from a result. If the offset is -1, the broker has not acknowledged the
+    command either: it may or may not be in the log.
     """
 
     tenant: str

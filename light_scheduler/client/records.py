@@ -1,4 +1,4 @@
-"""Records as codecs take them, whatever Kafka client they come from."""
+"""Records in the form that codecs read, from any Kafka client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from light_scheduler.wire import CommandRecord
 
 
 class ReadRecord(NamedTuple):
-    """A record that was read. `timestamp` is UTC epoch ms."""
+    """A record read from a topic. `timestamp` is UTC epoch ms."""
 
     topic: str
     partition: int
@@ -21,9 +21,9 @@ class ReadRecord(NamedTuple):
 
 
 def record_of(record: Any) -> CommandRecord:
-    """Return a record as codecs take it: confluent-kafka's `Message` has methods, others have attributes.
+    """Return a record in the form that codecs read. confluent-kafka's `Message` has methods instead of attributes.
 
-    Those of aiokafka and kafka-python are returned as they are.
+    Records of aiokafka and kafka-python are returned unchanged.
     """
     if not callable(getattr(record, "value", None)):
         return cast(CommandRecord, record)

@@ -1,6 +1,6 @@
-"""From values to payloads and back. A client without a serializer takes bytes.
+"""Convert values to payloads and back. A client without a serializer takes bytes.
 
-With every serializer, bytes are sent as they are and None is a tombstone.
+With every serializer, bytes are sent unchanged and None is a tombstone.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .options import ScheduleRequest
 T = TypeVar("T")
 
 _FRAME = struct.Struct(">bI")
-"""In front of Avro with a schema registry: a zero, and the id of the schema."""
+"""Prefix of Avro with a schema registry: a zero byte, and the id of the schema."""
 
 
 class Serializer(Protocol):
-    """How payloads are written and read."""
+    """Writes and reads payloads."""
 
     def serialize(self, value: Any) -> bytes:
-        """Return the payload of a value. May raise any error: the client raises InvalidCommand from it."""
+        """Return the payload of a value. May raise any error; the client converts it to InvalidCommand."""
         ...
 
     def deserialize(self, payload: bytes | None) -> Any:
-        """Return the value of a payload. Raises FormatError if it is none, as a tombstone is."""
+        """Return the value of a payload. Raises FormatError if it is invalid or a tombstone."""
         ...
 
 
@@ -61,14 +61,14 @@ class JsonSerializer(MsgspecSerializer[Any]):
 
 
 class AvroSerializer:
-    """Values by an Avro schema, as a mapping. Needs the extra `avro`.
+    """Values by an Avro schema, given as a mapping. Needs the extra `avro`.
 
     With `schema_id`, payloads begin with a zero byte and this id (four bytes), as consumers with a schema registry
-    expect it. The schema has to be registered there; nothing is looked up.
+    expect. Register the schema there yourself; nothing is looked up.
     """
 
     def __init__(self, schema: Mapping[str, Any], *, schema_id: int | None = None) -> None:
-        """Raises InvalidCommand for a schema that is none."""
+        """Raises InvalidCommand for an invalid schema."""
         from fastavro import parse_schema
         from fastavro.schema import SchemaParseException, UnknownType
 
@@ -109,7 +109,7 @@ def _content(payload: bytes | None) -> bytes:
 
 
 def serialized(serializer: Serializer | None, request: ScheduleRequest) -> ScheduleRequest:
-    """Return a request with its payload as bytes. Raises InvalidCommand for a value that cannot be written."""
+    """Return a request with its payload as bytes. Raises InvalidCommand if the value cannot be serialised."""
     payload = request.get("payload")
     if serializer is None or payload is None or isinstance(payload, bytes):
         return request
@@ -117,7 +117,8 @@ def serialized(serializer: Serializer | None, request: ScheduleRequest) -> Sched
 
 
 def payload_of(serializer: Serializer | None, value: Any) -> Any:
-    """Return the payload of a value; bytes, None, and everything without a serializer are returned as they are."""
+    """Return the payload of a value. Bytes and None are returned unchanged, and so is any value without a
+    serializer."""
     if serializer is None or value is None or isinstance(value, bytes):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Pending schedules as workers show them over HTTP. Times are UTC epoch ms, durations ms."""
+"""Pending schedules as workers return them over HTTP. Times are UTC epoch ms, durations ms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from light_scheduler.model import DeadLetterCause, EventType, Headers, HistoryEv
 
 
 class Content(msgspec.Struct, frozen=True):
-    """Bytes, as text where they are UTF-8, else as base64; neither if they are masked for this token."""
+    """Bytes: as text if they are UTF-8, otherwise as base64; neither if they are masked for this token."""
 
     text: str | None = None
     base64: str | None = None
@@ -27,7 +27,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class PendingTarget(msgspec.Struct, frozen=True):
-    """Where the message goes. `key_base64` is there if the key is not UTF-8."""
+    """The destination of the message. `key_base64` is set if the key is not UTF-8."""
 
     topic: str
     key: str | None = None
@@ -38,7 +38,7 @@ class PendingTarget(msgspec.Struct, frozen=True):
 class PendingSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """A pending schedule in a list.
 
-    `due` is None while it is paused or waits for a completion. `trigger` is as the JSON form of a command has it.
+    `due` is None while it is paused or waits for a completion. `trigger` has the JSON form of a command.
     """
 
     tenant: str
@@ -89,7 +89,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class HistoryPage(msgspec.Struct, frozen=True):
-    """A page of a history, the newest event first. All events since `searched_from` have been looked at."""
+    """A page of a history, newest event first. All events since `searched_from` have been read."""
 
     events: list[HistoryEvent]
     searched_from: int
@@ -107,10 +107,10 @@ class WhyEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
-    """The explanation of a schedule: its events and their reasons, the oldest first; `summary` says what happens next.
+    """The explanation of a schedule: its events and their reasons, oldest first. `summary` says what happens next.
 
     `state` is "pending", "paused" or "awaiting"; how the schedule ended, such as "delivered" or "cancelled"; or
-    "unknown" if there is no trace of the id. The history has been read back to `searched_from`: that is `since` if
+    "unknown" if there is no trace of the id. The history has been read back to `searched_from`, which is `since` if
     `complete`.
     """
 
@@ -125,7 +125,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """The command record that something comes from."""
+    """The command record of a schedule or dead letter."""
 
     topic: str
     partition: int
@@ -133,7 +133,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class DeadLetterSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A dead letter in a list; `letter` names it. `due`, `firing_id` and `target_topic` are those of a firing."""
+    """A dead letter in a list; `letter` names it. `due`, `firing_id` and `target_topic` are set for a firing."""
 
     letter: str
     kind: Literal["command", "firing"]
@@ -182,7 +182,7 @@ class DeadLetterPage(msgspec.Struct, frozen=True):
 
 
 class Redriven(msgspec.Struct, frozen=True):
-    """Where a dead letter was sent again."""
+    """The new place of a dead letter that was sent again."""
 
     letter: str
     kind: Literal["command", "firing"]

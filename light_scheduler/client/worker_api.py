@@ -1,4 +1,4 @@
-"""Asks any worker over HTTP: blocking, with the standard library, whose import costs least."""
+"""Queries any worker over HTTP: blocking, with the standard library, which is imported fastest."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 MOST_RETRIES = 10
 RETRY_AFTER_S = 1.0
-"""How often, and how long after, a request is sent again that a worker had too many others for."""
+"""How often and how long after a request is repeated if the worker is too busy."""
 
 
 class TooManyRequests(ClientError):
-    """A worker has too many other requests at the moment."""
+    """The worker is too busy at the moment."""
 
     retriable = True
 
@@ -36,10 +36,10 @@ class _Problem(msgspec.Struct):
 
 
 class WorkerApi:
-    """A worker at `url` (`http[s]://host:port`), which answers for the whole cluster. Safe in threads.
+    """A worker at `url` (`http[s]://host:port`), which answers for the whole cluster. Thread-safe.
 
-    `token` is sent as `Authorization: Bearer`, and `security` says whom to trust with https. Raises InvalidCommand if
-    `url` is none.
+    `token` is sent as `Authorization: Bearer`. `security` sets the trusted authorities for https. Raises InvalidCommand
+    for an invalid `url`.
     """
 
     def __init__(self, url: str, token: str | Secret | None = None, security: HttpSecurity = NO_TLS) -> None:
@@ -49,9 +49,9 @@ class WorkerApi:
             raise InvalidCommand("url", f"{url!r} is not an address of a worker: use http[s]://HOST:PORT")
 
     def asked(self, question: Question[T]) -> T | None:
-        """Return the answer; None if there is nothing of that name.
+        """Return the answer; None if the requested thing does not exist.
 
-        Raises WorkerUnreachable, InvalidCommand for a parameter that the worker refuses, ClientError if it refuses
+        Raises WorkerUnreachable, InvalidCommand for a parameter that the worker refuses, and ClientError if it refuses
         for another reason.
         """
         for _ in range(MOST_RETRIES):
@@ -62,7 +62,7 @@ class WorkerApi:
         return self.asked_once(question)
 
     def asked_once(self, question: Question[T]) -> T | None:
-        """Do as `asked`, but raise TooManyRequests if the worker has too many others."""
+        """Query once, as `asked`, but raise TooManyRequests if the worker is too busy."""
         url = self._address.url
         status, body = self._address.exchange(question.method, question.path, question.body)
         if status == HTTPStatus.OK:
@@ -81,12 +81,12 @@ class WorkerApi:
 
 
 def api_of(url: str | None, token: str | Secret | None, security: HttpSecurity) -> WorkerApi | None:
-    """Return the API at an address, if there is one."""
+    """Return the API at an address; None without an address."""
     return None if url is None else WorkerApi(url, token, security)
 
 
 def required(api: A | None) -> A:
-    """Return the API. Raises ClientError if the client was given none."""
+    """Return the API. Raises ClientError if it is None."""
     if api is None:
         raise ClientError("this call asks a worker over HTTP: give the client url='http://HOST:PORT'")
     return api

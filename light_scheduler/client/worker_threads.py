@@ -1,4 +1,4 @@
-"""Asks a worker over HTTP from asyncio code: in its own threads, which the application's cannot use up."""
+"""Queries a worker over HTTP from asyncio code. It uses its own threads, so that the application cannot use them up."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MOST_THREADS = 8
 
 
 class WorkerThreads:
-    """Threads that ask a worker. There are none before the first question, nor after `close`."""
+    """Threads that query a worker. They exist from the first query until `close`."""
 
     def __init__(self, api: WorkerApi) -> None:
         self._api = api
         self._threads: ThreadPoolExecutor | None = None
 
     async def asked(self, question: Question[T]) -> T | None:
-        """Return and raise what `WorkerApi.asked` does; ClientError if `close` comes before a thread is free."""
+        """Same as `WorkerApi.asked`. Raises ClientError if `close` comes before a thread is free."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="light-scheduler http")
         threads = self._threads
@@ -39,7 +39,7 @@ class WorkerThreads:
         return await self._asked_once(question, threads)
 
     def close(self) -> None:
-        """Let the threads end, each after the question that it is asking."""
+        """Ask the threads to end, each after its current query."""
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
@@ -56,6 +56,6 @@ class WorkerThreads:
 
 
 def _is_cancelled() -> bool:
-    """Return whether it is the caller who gave up."""
+    """Return whether the caller was cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -60,8 +60,7 @@ class Commands(Protocol):
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
         """Send a command and wait for its result.
 
-        Raises TooManyWaitingError, BrokerError, or ResultTimeout; after ResultTimeout the command may still be carried
-        out.
+        Raises TooManyWaitingError, BrokerError, or ResultTimeout; the command will still be carried out.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""All tokens at one moment: which of them are accepted, and whose token a text is. Pure."""
+"""All tokens at one moment: which are accepted, and which token a text stands for. Pure."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AccessBook:
-    """`unreadable` counts the records of tokens that this version cannot read: those tokens are not accepted.
+    """`unreadable` counts records of tokens that this version cannot read; those tokens are not accepted.
 
-    A revocation that cannot be read is None, and holds. A token that was revoked stays in the book: access stays set up
-    when the last token is revoked. `was_set_up` says that there were tokens whose records are gone.
+    An unreadable revocation is stored as None, and still applies. Revoked tokens stay in the book, so that requests
+    still need a token after the last one is revoked. `was_set_up` says that there were tokens whose records have been
+    lost.
     """
 
     tokens: Mapping[str, Token] = field(default_factory=dict)
@@ -40,15 +41,15 @@ class AccessBook:
 
     @property
     def is_set_up(self) -> bool:
-        """Whether requests need a token: there is one, or was."""
+        """Whether requests need a token: there is or was one."""
         return bool(self.tokens or self.revoked or self.unreadable or self.was_set_up)
 
     def after(self, before: AccessBook) -> AccessBook:
-        """Return this book as the one that follows another: tokens whose records are lost do not open the door."""
+        """Return this book as the successor of another one: if all tokens were lost, requests still need one."""
         return self if self.is_set_up or not before.is_set_up else replace(self, was_set_up=True)
 
     def holder(self, text: str, now: int) -> Token:
-        """Return the token that a text stands for. Raises TokenError, which tells nothing to who has no such text."""
+        """Return the token that a text stands for. Raises TokenError; without a valid secret, it reveals nothing."""
         id, hashed = parts_of(text)
         token = self.tokens.get(id)
         if token is None or not token.accepts(hashed, now):
@@ -67,9 +68,9 @@ class AccessBook:
 
 
 def access_book(entries: Mapping[bytes, bytes]) -> AccessBook:
-    """Return what a compacted topic says of access; records of others are passed over.
+    """Return the tokens in a compacted topic; other records are skipped.
 
-    `entries` are in the order of the topic: it decides between rotations of the same text.
+    `entries` are in the order of the topic, which decides between rotations of the same text.
     """
     tokens: dict[str, Token] = {}
     revoked: dict[str, Revocation | None] = {}
@@ -84,7 +85,7 @@ def access_book(entries: Mapping[bytes, bytes]) -> AccessBook:
             if (id := revoked_id(key)) is not None:
                 revoked[id] = None
             if (id := rotated_id(key)) is not None:
-                tokens.pop(id, None)  # its texts are not known
+                tokens.pop(id, None)  # its texts are unknown
             continue
         if found is None:
             continue

@@ -1,4 +1,4 @@
-"""History events about changes of a token, without its secrets and their hashes. Pure."""
+"""History events for changes of tokens, without their secrets and hashes. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .tokens import Token
 
 
 def created(token: Token) -> str:
-    """Say that there is a new token: `token 1f0c29ab34de (ci) created: write for shop, does not expire`."""
+    """Describe the creation of a token: `token 1f0c29ab34de (ci) created: write for shop, does not expire`."""
     until = "does not expire" if token.expires_at is None else f"expires {_instant(token.expires_at)}"
     return f"{_name(token)} created: {_rights(token)}, {until}"
 
 
 def rotated(token: Token) -> str:
-    """Say how long the secret before the newest one stays valid; `token` is what it is after the rotation."""
+    """Describe a rotation: how long the previous secret stays valid. `token` is the rotated token."""
     *before, _ = token.secrets
     ends_at = before[-1].ends_at if before else None
     valid = "is not valid any more" if ends_at is None else f"is valid until {_instant(ends_at)}"
@@ -23,12 +23,12 @@ def rotated(token: Token) -> str:
 
 
 def revoked(token: Token) -> str:
-    """Say that a token is not accepted any more, and what it was for."""
+    """Describe a revocation, and the rights that the token had."""
     return f"{_name(token)} revoked: it was {_rights(token)}"
 
 
 def tenant_of(token: Token) -> str:
-    """Return the tenant that a token is for; empty if it is for several, or for all."""
+    """Return the tenant of a token; empty if it is for several or all tenants."""
     tenants = token.tenants or frozenset()
     return next(iter(tenants)) if len(tenants) == 1 else ""
 

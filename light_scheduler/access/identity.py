@@ -16,7 +16,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
     def includes(self, other: Role) -> bool:
-        """Return whether this role may do all that another one may."""
+        """Return whether this role may do everything that another one may."""
         return _RANKS[self] >= _RANKS[other]
 
 
@@ -24,9 +24,9 @@ _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
 class Right(NamedTuple):
-    """The right that an operation needs: a role (None: anybody may use it), and whether it must be for all tenants.
+    """The right that an operation needs: a role (None: no token needed), and whether the token must be for all tenants.
 
-    An operation about one tenant needs the role for that tenant; its path names the tenant.
+    An operation about one tenant needs the role for that tenant, which is in its path.
     """
 
     role: Role | None
@@ -34,7 +34,7 @@ class Right(NamedTuple):
 
 
 class Verdict(Enum):
-    """Whether a request is carried out. A tenant that is hidden looks as if there were no such tenant."""
+    """The decision about a request. A hidden tenant is treated as if it did not exist."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
@@ -43,18 +43,18 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Identity:
-    """The sender of a request. `name` is for people and the audit trail; `tenants` None: all of them."""
+    """The sender of a request. `name` is for people and the audit trail; `tenants` None: all."""
 
     name: str
     role: Role
     tenants: frozenset[str] | None = None
 
     def sees(self, tenant: str) -> bool:
-        """Return whether a tenant exists as far as this identity may know."""
+        """Return whether this identity may know that a tenant exists."""
         return self.tenants is None or tenant in self.tenants
 
     def verdict(self, right: Right, tenant: str | None = None) -> Verdict:
-        """Judge a request for an operation; `tenant` is the one that its path names."""
+        """Decide about a request for an operation. `tenant` is the one in its path."""
         if right.role is None:
             return Verdict.ALLOWED
         if tenant is not None and not self.sees(tenant):
@@ -65,7 +65,7 @@ class Identity:
 
 
 ANYONE = Identity("anonymous", Role.ADMIN)
-"""The identity of all requests while no access is set up."""
+"""The identity of every request while no token exists."""
 
 PEER = Identity("worker", Role.READ)
-"""Another worker, which asks for this one's share of an answer."""
+"""Another worker that requests this one's share of an answer."""

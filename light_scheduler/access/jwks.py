@@ -1,4 +1,4 @@
-"""The public keys of an identity provider, read again when they change."""
+"""The public keys of an identity provider, refreshed regularly."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import msgspec
 from light_scheduler.errors import SchedulerError
 
 FRESH_S = 300.0
-"""How long keys are used without a look for new ones: one that the provider has withdrawn is accepted no longer."""
+"""How long keys are used before they are refreshed. This also ends the use of keys that the provider has withdrawn."""
 
 STALE_S = 3_600.0
 """How long keys are used while the provider does not answer."""
 
 RETRY_S = 10.0
-"""Between two looks that a token causes: tokens with made-up key ids cause no more of them."""
+"""Minimum time between two refreshes caused by tokens, so that tokens with made-up key ids cannot cause more."""
 
 TIMEOUT_S = 5.0
 
 PATIENCE_S = 0.5
-"""How long a look may hold up tokens whose keys are known. It goes on without them."""
+"""How long a refresh may delay tokens with known keys. After that it continues in the background."""
 
 MOST_BYTES = 1 << 20
 
@@ -42,7 +42,7 @@ class KeysUnavailable(SchedulerError):
 
 
 class KeySet:
-    """Keys by their ids. `monotonic` is in seconds. `close` it in the end."""
+    """Keys by id. `monotonic` is in seconds. `close` it at the end."""
 
     def __init__(self, issuer: str, jwks_url: str | None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._issuer = issuer
@@ -54,7 +54,7 @@ class KeySet:
         self._reading: asyncio.Task[None] | None = None
 
     async def keys(self, id: str | None) -> Sequence[Key]:
-        """Return the keys of an id (None: those without one). Raises KeysUnavailable."""
+        """Return the keys with an id (None: keys without one). Raises KeysUnavailable."""
         are_usable = id in self._keys and self._is_younger(self._read_at, STALE_S)
         if not are_usable or not self._is_younger(self._read_at, FRESH_S):
             await self._read_again(PATIENCE_S if are_usable else None)
@@ -69,7 +69,8 @@ class KeySet:
             await asyncio.wait({reading})
 
     async def _read_again(self, patience_s: float | None) -> None:
-        """Read the keys, unless that was tried just now; wait for it until that has taken as long as the patience."""
+        """Start to refresh the keys, unless that was tried recently. Wait for it for up to `patience_s` in total; None:
+        until it ends."""
         if self._reading is None and not self._is_younger(self._tried_at, RETRY_S):
             self._tried_at = self._monotonic()
             self._reading = asyncio.create_task(self._read())
@@ -117,7 +118,7 @@ async def _document(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
 
 
 def _usable(keys: Any) -> dict[str | None, list[Key]]:
-    """Return the keys for signatures, by id. Raises ValueError if there are none."""
+    """Return the signature keys by id. Raises ValueError if there are none."""
     found: dict[str | None, list[Key]] = {}
     for key in keys if isinstance(keys, list) else []:
         if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig":

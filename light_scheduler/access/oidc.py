@@ -1,4 +1,4 @@
-"""Tokens of an identity provider (JSON Web Tokens): who they are for, whether they are genuine, and what they allow."""
+"""Tokens of an identity provider (JSON Web Tokens): checks their signature and claims, and derives identities."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from .jwks import KeySet
 from .tokens import TokenError
 
 LEEWAY_S = 30
-"""How far the clocks of the provider and of a worker may differ."""
+"""Maximum difference between the clocks of the provider and of a worker."""
 
 LONGEST = 16_384
 
 LONGEST_SUBJECT = 255
-"""Characters of a subject: OpenID Connect Core 1.0, section 2."""
+"""Maximum length of a subject: OpenID Connect Core 1.0, section 2."""
 
 _ALGORITHMS = {
     "RSA": frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
     "EC": frozenset({"ES256", "ES384", "ES512"}),
     "OKP": frozenset({"EdDSA"}),
 }
-"""Asymmetric ones only, and for each kind of key its own: the header of a token does not choose how it is checked."""
+"""Only asymmetric algorithms, by kind of key: a token's header cannot choose how it is checked."""
 
 _REQUIRED = ["exp", "iss", "aud", "sub"]
 
 
 class _OtherKey(TokenError):
-    """A token is not signed with this key."""
+    """The token is not signed with this key."""
 
 
 class Oidc:
-    """Accepts the tokens of one provider."""
+    """Verifies the tokens of one provider."""
 
     def __init__(self, provider: IdentityProvider, keys: KeySet | None = None) -> None:
         self._provider = provider
         self._keys = keys or KeySet(provider.issuer, provider.jwks_url)
 
     async def identity(self, text: str) -> Identity:
-        """Return who a token is for. Raises TokenError, KeysUnavailable."""
+        """Return the identity of a token. Raises TokenError, KeysUnavailable."""
         try:
-            # What is not ASCII is no token, and may be bytes that are no text at all.
+            # A text that is not ASCII is not a token, and may have been decoded from arbitrary bytes.
             header = jwt.get_unverified_header(text) if len(text) <= LONGEST and text.isascii() else {}
         except jwt.PyJWTError:
             header = {}
@@ -62,7 +62,7 @@ class Oidc:
         raise failure
 
     async def close(self) -> None:
-        """Read no keys any more."""
+        """Stop refreshing keys."""
         await self._keys.close()
 
     def _claims(self, text: str, key: Mapping[str, Any], algorithm: str) -> Mapping[str, Any]:
@@ -87,9 +87,9 @@ class Oidc:
 
 
 def identity_of(claims: Mapping[str, Any], provider: IdentityProvider) -> Identity:
-    """Return who claims are of: the highest role that they give, for the tenants that they name. Raises TokenError."""
+    """Return the identity in claims: their highest role, for their tenants. Raises TokenError."""
     subject = claims["sub"]
-    if not (1 <= len(subject) <= LONGEST_SUBJECT and subject.isprintable()):  # the history and the log name it
+    if not (1 <= len(subject) <= LONGEST_SUBJECT and subject.isprintable()):  # it appears in the history and the log
         raise TokenError("token", f"has a subject (sub) that is not 1 to {LONGEST_SUBJECT} printable characters")
     roles = [Role(provider.roles[value]) for value in _values(claims, provider.role_claim) if value in provider.roles]
     if not roles:
@@ -100,9 +100,9 @@ def identity_of(claims: Mapping[str, Any], provider: IdentityProvider) -> Identi
 
 
 def _values(claims: Mapping[str, Any], path: str) -> list[str]:
-    """Return the texts of a claim: a list of them, or several in one, with spaces between, as scopes are."""
+    """Return the values of a claim: a list, or one text separated by spaces, like scopes."""
     value: Any = claims
-    for part in [path] if path in claims else path.split("."):  # names of claims may be URLs, which have dots
+    for part in [path] if path in claims else path.split("."):  # names of claims may be URLs, which contain dots
         value = value.get(part) if isinstance(value, dict) else None
     if isinstance(value, str):
         return value.split()

@@ -1,9 +1,10 @@
-"""How a worker proves to another one that it is a worker: it signs each question for that worker and moment. Pure.
+"""Signatures that prove to a worker that a request comes from another worker. Each is for one worker, path and moment.
+Pure.
 
     Light-Scheduler-Peer: {UTC epoch ms}:{HMAC-SHA256, hexadecimal}
 
-The secret is in the tenants topic, which workers make and share anyway. It needs no set-up, and gives nothing to those
-who can read the application's topics that they do not have: a peer may only read schedules, which the changelog has.
+The secret is in the tenants topic, which all workers share, so it needs no set-up. Whoever can read the application's
+topics gains nothing from it: a peer may only read schedules, which are in the changelog anyway.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from hashlib import sha256
 PEER_HEADER = "Light-Scheduler-Peer"
 
 LEEWAY_MS = 30_000
-"""How old a signature may be, and how far the clocks of two workers may differ."""
+"""Maximum age of a signature, and maximum difference between the clocks of two workers."""
 
 _SIGNED = re.compile(r"(?P<at>\d{1,16}):(?P<signature>[0-9a-f]{64})", re.ASCII)
 
 
 def signed(secret: bytes, authority: str, path: str, now: int) -> str:
-    """Return the header of a GET of a path, with its query, at the worker `authority` (host:port)."""
+    """Return the header for a GET of `path`, including its query, at the worker `authority` (host:port)."""
     return f"{now}:{_signature(secret, authority, path, now)}"
 
 
 def is_signed(header: str, secret: bytes, authority: str, path: str, now: int) -> bool:
-    """Return whether a worker asks for this path of the worker `authority`, now."""
+    """Return whether the header is a worker's valid signature for this path at the worker `authority`, at this time."""
     match = _SIGNED.fullmatch(header)
     if match is None or abs(now - int(match["at"])) > LEEWAY_MS:
         return False

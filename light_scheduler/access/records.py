@@ -1,14 +1,14 @@
-"""Tokens as records of the tenants topic, which has records of others too. Pure.
+"""Tokens as records of the tenants topic, which also contains other records. Pure.
 
     token/{id}                   a token, with the hashes of its texts
     token/{id}/rotation/{hash}   {"before": "...", "secrets": [...]}: its texts after a rotation
     token/{id}/revoked           {"at": 1800000000000, "by": "..."}: the token is never accepted again
     token/{id}/used              {"at": 1800000000000}: when it was used, at most some minutes ago
-    peer-secret                  {"secret": "..."}: what workers sign their questions to each other with
+    peer-secret                  {"secret": "..."}: with which workers sign requests to each other
 
-A revocation has its own key, so nothing that is written to the token at the same time takes it back. So does each
-rotation: it names the text that it follows (`before`), and counts if that is the token's newest one where the rotation
-stands in the topic. Of two rotations at once, all readers take the first. Instants are UTC epoch ms.
+A revocation has its own key, so a concurrent write to the token cannot undo it. So does each rotation: it names the
+text that it follows (`before`), and is valid only if that is the token's newest text at this place in the topic. Of two
+concurrent rotations, all readers accept the first. Instants are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class Rotation(msgspec.Struct, frozen=True):
-    """The texts of a token after the one with the SHA-256 `before` was rotated."""
+    """The texts of a token after the text with the SHA-256 `before` was rotated."""
 
     before: str
     secrets: Annotated[list[TokenSecret], msgspec.Meta(min_length=1)]
@@ -83,7 +83,7 @@ def token_record(token: Token) -> Record:
 
 
 def rotation_record(before: Token, after: Token) -> Record:
-    """Return the record of a rotation: the token before it, and with its new text."""
+    """Return the record of a rotation: the token before it, and after it with its new text."""
     rotation = Rotation(before.secrets[-1].sha256, list(after.secrets))
     name = after.secrets[-1].sha256[:_HASH_DIGITS]
     return f"{_PREFIX}{after.id}/{_ROTATION}{name}".encode(), _ENCODE(rotation)
@@ -102,7 +102,7 @@ def new_peer_secret_record() -> Record:
 
 
 def decode_peer_secret(value: bytes) -> bytes:
-    """Return what workers sign with. Raises FormatError."""
+    """Return the secret for signatures. Raises FormatError."""
     try:
         return msgspec.json.decode(value, type=_PeerSecret).secret.encode()
     except _UNREADABLE as error:
@@ -110,19 +110,19 @@ def decode_peer_secret(value: bytes) -> bytes:
 
 
 def revoked_id(key: bytes) -> str | None:
-    """Return the id of the token that a record revokes, going by its key; None: it is no revocation."""
+    """Return the id of the token that a record revokes, by its key; None: it is not a revocation."""
     id, part = _id_and_part(key)
     return id if part == _REVOKED and is_token_id(id) else None
 
 
 def rotated_id(key: bytes) -> str | None:
-    """Return the id of the token that a record rotates, going by its key; None: it is no rotation."""
+    """Return the id of the token that a record rotates, by its key; None: it is not a rotation."""
     id, part = _id_and_part(key)
     return id if part.startswith(_ROTATION) and is_token_id(id) else None
 
 
 def decode_record(key: bytes, value: bytes) -> tuple[str, Token | Rotation | Revocation | Use] | None:
-    """Return a token's id and what a record says of it; None for a record of others. Raises FormatError."""
+    """Return a token's id and the content of its record; None for other records. Raises FormatError."""
     name = key.decode(errors="replace")
     if not name.startswith(_PREFIX):
         return None
@@ -137,7 +137,7 @@ def decode_record(key: bytes, value: bytes) -> tuple[str, Token | Rotation | Rev
         if part.startswith(_ROTATION):
             return id, msgspec.json.decode(value, type=Rotation)
         stored = msgspec.json.decode(value, type=_Stored)
-    except _UNREADABLE:  # its text could repeat a hash
+    except _UNREADABLE:  # the error's text could repeat a hash
         raise FormatError(f"{name!r} is not a token of this version") from None
     if part or not stored.secrets:
         raise FormatError(f"{name!r} is not a token of this version")
@@ -155,7 +155,7 @@ def decode_record(key: bytes, value: bytes) -> tuple[str, Token | Rotation | Rev
 
 
 def _id_and_part(key: bytes) -> tuple[str, str]:
-    """Return what may be a token's id, and what of the token a record is about; empty for a record of others."""
+    """Return the possible token id in a key, and the rest of the key; empty for other records."""
     name = key.decode(errors="replace")
     id, _, part = name.removeprefix(_PREFIX).partition("/") if name.startswith(_PREFIX) else ("", "", "")
     return id, part

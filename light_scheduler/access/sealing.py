@@ -1,11 +1,11 @@
-"""Bytes that only workers can read: those who hand them back learn nothing from them, and can change nothing. Pure.
+"""Sealed texts: only workers can read them, and clients that send them back cannot change them. Pure.
 
-    sealed bytes   salt (16 bytes) | AES-256-GCM of what is sealed with its tag (16 bytes), in base64url without "="
-    sealed is      the bytes | 0x80 | zero bytes up to a multiple of 64
+    sealed bytes   salt (16 bytes) | AES-256-GCM of the content with its tag (16 bytes), in base64url without "="
+    content        the bytes | 0x80 | zero bytes up to a multiple of 64
     key            HMAC-SHA256(secret of the workers, purpose 0x00 salt)
 
-So the length tells next to nothing of numbers in them. Each seal has a key of its own, so all of them have the same
-nonce, and no number of them is too many for a secret.
+The padding means that the length reveals next to nothing about numbers in the content. Each seal has its own key, so
+all use the same nonce, and a secret can be used for any number of seals.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NONCE = bytes(12)
 
 
 def seal(secret: bytes, purpose: str, raw: bytes) -> str:
-    """Return bytes, for one purpose, as a text that is safe in a URL and that only workers can read."""
+    """Seal bytes for one purpose. The result is a URL-safe text that only workers can read."""
     salt = secrets.token_bytes(SALT_BYTES)
     padded = raw + _END
     padded += bytes(-len(padded) % MULTIPLE)
@@ -33,7 +33,7 @@ def seal(secret: bytes, purpose: str, raw: bytes) -> str:
 
 
 def unseal(secret: bytes, purpose: str, sealed: str) -> bytes | None:
-    """Return the bytes that were sealed for a purpose; None: they were not, or they were changed."""
+    """Return the bytes that were sealed for a purpose; None if the text is not valid for it."""
     try:
         given = urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4))
         salt, encrypted = given[:SALT_BYTES], given[SALT_BYTES:]

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from .oidc import Oidc
 
 NOTE_EVERY_MS = 300_000
-"""A use is written at most so often for each token, by each worker."""
+"""Minimum time between two records of a token's use, for each worker."""
 
 RETRY_S = 1.0
 LONGEST_RETRY_S = 30.0
-"""A write that fails is tried again after one second, then after twice as long each time, up to this."""
+"""Longest pause after a failed write: the first pause is one second, each further one twice as long."""
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class AccessService(Service):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the book has been read; nobody is let in before."""
+        """Whether the tokens have been read. Until then, every request is refused."""
         return self.store.is_loaded
 
     @property
@@ -77,24 +77,24 @@ class AccessService(Service):
             await self.oidc.close()
 
     async def _note(self) -> None:
-        """Write what is to be written: the workers' secret if there is none, and uses of tokens."""
+        """Write pending records: the workers' secret if there is none, and uses of tokens."""
         pause_s, reported = RETRY_S, ""
         while not self._is_ending():
             await self.sleep(pause_s)
-            if self._is_ending() or not self.is_loaded:  # the end cuts the pause short
+            if self._is_ending() or not self.is_loaded:  # stopping cuts the pause short
                 continue
             try:
                 await self._write()
                 pause_s, reported = RETRY_S, ""
             except SchedulerError as error:
-                if self._is_ending():  # the write was cut short
+                if self._is_ending():  # stopping cut the write short
                     return
                 pause_s = min(2 * pause_s, LONGEST_RETRY_S)
                 if reported != (reported := str(error)):
                     log.warning("the topic of the tokens cannot be written: %s; trying again and again", error)
 
     async def _write(self) -> None:
-        """Write what is to be written now; what was not stays to be written."""
+        """Write the pending records. Those that fail stay pending."""
         await self.store.make_peer_secret()
         uses = dict(self._uses)
         if uses:

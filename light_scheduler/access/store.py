@@ -1,4 +1,4 @@
-"""The tenants topic as the place of all tokens: reads the book of them, and changes it."""
+"""All tokens, stored in the tenants topic: reads the book of tokens, and changes it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 
 
 class TokenStore:
-    """Follow it while it is used. Changes are in force everywhere as soon as the other workers have read them.
+    """Run `follow` while you use it. A change takes effect on other workers as soon as they have read it.
 
-    The history tells of each change that somebody makes, and `by` whom.
+    The history records each change, and `by` whom it was made.
     """
 
     def __init__(self, topic: ChangingEntries, clock: Clock) -> None:
@@ -47,11 +47,11 @@ class TokenStore:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the book is that of the topic."""
+        """Whether the book has been read from the topic."""
         return self._topic.is_loaded
 
     async def follow(self, changed: Callable[[], None]) -> None:
-        """Keep the book up to date for ever; `changed` is called after each change. Raises KafkaError."""
+        """Keep the book up to date forever. `changed` is called after each change. Raises KafkaError."""
 
         def read() -> None:
             before, self.book = self.book, access_book(self._topic.entries).after(self.book)
@@ -68,9 +68,9 @@ class TokenStore:
     async def create(
         self, name: str, role: Role, tenants: Iterable[str] | None, *, by: Requester, lifetime: int | None
     ) -> tuple[Token, Secret]:
-        """Add a token, and return it with its text, which is not stored. Raises TokenError, BrokerError.
+        """Add a token. Return it with its text, which is not stored. Raises TokenError, BrokerError.
 
-        Of an error after which there may be a token, the message has its id.
+        If the token may exist after an error, the error's message has its id.
         """
         now = self._clock.now()
         token, text = new_token(name, role, tenants, by=by.by, now=now, lifetime=lifetime)
@@ -83,7 +83,7 @@ class TokenStore:
         return token, text
 
     async def rotate(self, id: str, *, keep: int, by: Requester) -> tuple[Token, Secret]:
-        """Give a token a new text; the one before is valid for `keep` ms.
+        """Give a token a new text. The previous one stays valid for `keep` ms.
 
         Raises TokenUnusable, BrokerError, and RotationConflict if another rotation came first.
         """
@@ -120,7 +120,7 @@ class TokenStore:
         await self._write([used_record(id, Use(at)) for id, at in uses.items()])
 
     async def make_peer_secret(self) -> None:
-        """Make the secret of the workers, unless there is one. Raises BrokerError."""
+        """Create the workers' secret, unless it exists. Raises BrokerError."""
         if self.book.peer_secret is None:
             await self._write([new_peer_secret_record()])
 
@@ -132,15 +132,15 @@ class TokenStore:
         return self.book.tokens[id]
 
     async def _change(self, make: Callable[[], Change]) -> None:
-        """Make a change, once its predecessors are known; the history tells of it, in the same transaction."""
+        """Make a change once all earlier changes are known. The history event is in the same transaction."""
         async with self._changing:
             self._check_loaded()
             await self._topic.change(make)
 
     async def _give_out(self, make: Callable[[], Change], look: str) -> None:
-        """Make a change whose new text is to be shown, and is so once it is stored: nobody could show it later.
+        """Make a change with a new text. Return only when it is stored, since the text is shown only once.
 
-        `look` says what to do if nobody knows whether it is stored.
+        `look` says what to do if it is unknown whether it was stored.
         """
         try:
             await self._change(make)
@@ -162,7 +162,7 @@ class TokenStore:
 async def opened_store(
     connection: Address, names: TopicNames, clock: Clock, timeout_s: float
 ) -> AsyncIterator[TokenStore]:
-    """Follow a store for as long as it takes to use it. Raises BrokerError if it cannot be read in time."""
+    """Yield a store that follows the topic. Raises BrokerError if it cannot be read in time."""
     store = TokenStore(CompactedTopic(connection, names.tenants, names.history), clock)
     async with followed(store.follow, names.tenants, timeout_s):
         yield store

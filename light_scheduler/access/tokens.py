@@ -29,7 +29,7 @@ TOKEN_ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
 
 LONGEST_NAME = 100
 MOST_SECRETS = 2
-"""Secrets of a token that are valid at a time: the old one, and the one that replaces it."""
+"""Maximum number of a token's valid secrets: the old one and its replacement."""
 
 _TEXT = re.compile(rf"{PREFIX}_(?P<id>[0-9a-f]{{12}})_(?P<secret>[A-Za-z0-9_-]{{43}})", re.ASCII)
 _SECRET_BYTES = 32
@@ -37,7 +37,7 @@ _NO_HASH = sha256(b"").hexdigest()
 
 
 class TokenError(FieldError):
-    """A token cannot be made, changed or accepted as asked."""
+    """A token cannot be created, changed or accepted."""
 
 
 class TokenUnusable(TokenError):
@@ -45,12 +45,12 @@ class TokenUnusable(TokenError):
 
 
 class RotationConflict(SchedulerError):
-    """A token was rotated by two at the same time: only the text of the other one is valid."""
+    """Two rotations of a token at the same time: only the other one's text is valid."""
 
 
 @dataclass(frozen=True)
 class TokenSecret:
-    """The SHA-256 (hexadecimal) of a text. Instants are UTC epoch ms; `ends_at` None: it ends with the token."""
+    """The SHA-256 (hexadecimal) of a text. Instants are UTC epoch ms; `ends_at` None: valid as long as the token."""
 
     sha256: str
     created_at: int
@@ -79,9 +79,9 @@ class Token:
         return self.expires_at is not None and self.expires_at <= now
 
     def accepts(self, hashed: str, now: int) -> bool:
-        """Return whether a hash is that of a text which stands for this token."""
+        """Return whether a hash belongs to a valid text of this token."""
         found = False
-        for secret in self.secrets:  # all of them: how long it takes tells nothing
+        for secret in self.secrets:  # check all of them, so that the duration reveals nothing
             is_same = hmac.compare_digest(secret.sha256, hashed)
             found |= is_same and (secret.ends_at is None or now < secret.ends_at)
         return found
@@ -90,7 +90,7 @@ class Token:
 def new_token(
     name: str, role: Role, tenants: Iterable[str] | None, *, by: str, now: int, lifetime: int | None = None
 ) -> tuple[Token, Secret]:
-    """Return a token and its text; `lifetime` is ms, None: it does not expire. Raises TokenError."""
+    """Return a token and its text. `lifetime` is in ms; None: it does not expire. Raises TokenError."""
     if not (1 <= len(name) <= LONGEST_NAME and name.isprintable() and name.strip() == name):
         raise TokenError("name", f"{name!r} must be 1 to {LONGEST_NAME} printable characters, without spaces around")
     bound = None if tenants is None else frozenset(tenants)
@@ -120,7 +120,7 @@ def rotated(token: Token, *, now: int, keep: int) -> tuple[Token, Secret]:
 
 
 def parts_of(text: str) -> tuple[str, str]:
-    """Return the id in a token's text, and the hash of the text; an id that no token has if it is not one."""
+    """Return the id in a token's text, and the hash of the text. For other texts, the id is one that no token has."""
     match = _TEXT.fullmatch(text)
     return ("", _NO_HASH) if match is None else (match["id"], _hash(text))
 

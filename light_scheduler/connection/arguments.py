@@ -1,4 +1,4 @@
-"""A Kafka cluster and how to log in to it, as each client library takes it."""
+"""A Kafka cluster and its login, as arguments for each client library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Connection:
-    """`bootstrap_servers` is `host:port,host:port`; `str` of a connection is that too."""
+    """`bootstrap_servers` is `host:port,host:port`, and so is `str` of a connection."""
 
     bootstrap_servers: str
     security: KafkaSecurity = PLAINTEXT
@@ -33,7 +33,7 @@ class Connection:
         return self.security.is_secured
 
     def aiokafka(self) -> dict[str, Any]:
-        """Return the arguments of an aiokafka client. Raises ConfigurationError naming the setting at fault."""
+        """Return the arguments of an aiokafka client. Raises ConfigurationError naming the invalid setting."""
         security = self.security
         arguments: dict[str, Any] = {"bootstrap_servers": self.bootstrap_servers}
         if not self.is_secured:
@@ -45,7 +45,7 @@ class Connection:
             keep_logins_out_of_logs()
             arguments["sasl_mechanism"] = security.sasl_mechanism
             if security.sasl_mechanism == "OAUTHBEARER":
-                client_secret(security)  # a file that cannot be read is an error here, and none at a renewal
+                client_secret(security)  # an unreadable file is an error here, but not when it is renewed
                 arguments["sasl_oauth_token_provider"] = _tokens(security)
             else:
                 arguments["sasl_plain_username"] = security.sasl_username
@@ -53,28 +53,30 @@ class Connection:
         return arguments
 
     def librdkafka(self) -> dict[str, Any]:
-        """Return the configuration of a confluent-kafka client. Raises ConfigurationError likewise."""
+        """Return the configuration of a confluent-kafka client. Raises ConfigurationError naming the invalid
+        setting."""
         from .librdkafka import configuration
 
         return configuration(self.bootstrap_servers, self.security)
 
     def renewed_librdkafka(self, own: Mapping[str, Any]) -> Renewed[Mapping[str, Any]]:
-        """Return the same with options of a client's `own`, made anew when files change. Raises likewise."""
+        """Return the same with a client's `own` options, made again when files change. Raises ConfigurationError naming
+        the invalid setting."""
         from .librdkafka import renewed_configuration
 
         return renewed_configuration(self.bootstrap_servers, self.security, own)
 
 
 Address = Connection | str
-"""A connection; an address alone, `host:port,host:port`, is one without security."""
+"""A connection. A plain address, `host:port,host:port`, means one without security."""
 
 
 def connection_to(address: Address) -> Connection:
-    """Return the connection that an address stands for."""
+    """Return the connection for an address."""
     return Connection(address) if isinstance(address, str) else address
 
 
-# One for all clients of a process: each would read its files, and ask for its tokens, anew.
+# Shared by all clients of a process: separate ones would each read the files, and request tokens of their own.
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""Until when a certificate is valid, and whom it names."""
+"""The validity and the subject of a certificate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .files import unreadable
 
 
 class Validity(NamedTuple):
-    """A certificate's subject, as Kafka writes it in principals, and from when to when it is valid (UTC epoch ms)."""
+    """A certificate's subject in the form of Kafka's principals, and its period of validity (UTC epoch ms)."""
 
     subject: str
     begin: int
@@ -23,8 +23,8 @@ class Validity(NamedTuple):
 
 
 def read_certificates(setting: str, path: Path) -> list[Validity]:
-    """Return the certificates in a PEM file, in its order. Raises ConfigurationError naming the setting."""
-    from cryptography import x509  # takes long to import, and most workers have no certificates
+    """Return the certificates in a PEM file, in order. Raises ConfigurationError naming the setting."""
+    from cryptography import x509  # slow to import, and most workers have no certificates
 
     try:
         loaded = x509.load_pem_x509_certificates(path.read_bytes())
@@ -41,7 +41,7 @@ def read_certificates(setting: str, path: Path) -> list[Validity]:
 
 
 def require_valid(setting: str, path: Path, certificates: Iterable[Validity], clock: Clock) -> None:
-    """Raise ConfigurationError if one of a file's certificates is not valid now."""
+    """Raise ConfigurationError if any of a file's certificates is not valid now."""
     now = clock.now()
     for one in certificates:
         if one.end < now:

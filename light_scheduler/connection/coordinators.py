@@ -1,4 +1,4 @@
-"""Asking Kafka's coordinators, which can be absent for a moment when a cluster starts or its brokers change."""
+"""Waits for Kafka's coordinators, which can be unavailable briefly while a cluster starts or its brokers change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def settled(ask: Callable[[], T], timeout: float = TIMEOUT_S) -> T:
-    """Ask until there is a coordinator to answer, `timeout` s at most. Raises KafkaException."""
+    """Call `ask` until a coordinator answers, for at most `timeout` s. Raises KafkaException."""
     deadline = time.monotonic() + timeout
     while True:
         try:

@@ -1,6 +1,6 @@
 """Why a connection to Kafka fails, in plain words.
 
-The clients try again in silence, and end with a time-out that names no cause. One connection by hand tells it at once.
+The clients retry silently and end with a time-out without a cause. A single manual connection finds it at once.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ _SELF_SIGNED = (18, 19, 20, 21)
 
 
 async def fault_of(arguments: Mapping[str, Any], timeout: float = TIMEOUT_S) -> BrokerError | None:
-    """Connect once to each server, as aiokafka's arguments say; return what is wrong, None if one lets us in.
+    """Connect once to each server with aiokafka's arguments. Return the fault; None if one server accepts the
+    connection.
 
-    They are asked side by side: it takes `timeout` (s), and the time to close connections, however many are silent.
+    The servers are tried concurrently: this takes `timeout` (s) and the time to close connections, however many do not
+    answer.
     """
     servers = arguments["bootstrap_servers"]
     rest = {name: value for name, value in arguments.items() if name in _TAKEN}
@@ -71,7 +73,7 @@ _TAKEN = frozenset(
 async def _attempt(
     host: str, port: int, arguments: Mapping[str, Any], timeout: float
 ) -> tuple[str, BaseException] | None:
-    """Connect to a server; return what it is called and why that fails, None if it lets us in."""
+    """Connect to a server. Return its name and the error; None if it accepts the connection."""
     try:
         async with asyncio.timeout(timeout):
             await _connect(host, port, arguments)
@@ -84,16 +86,16 @@ async def _connect(host: str, port: int, arguments: Mapping[str, Any]) -> None:
     connection = AIOKafkaConnection(host, port, **arguments)
     try:
         await connection.connect()
-        # A listener that wants a login answers nothing else without one, but closes the connection.
+        # A listener that requires a login answers nothing before it, but closes the connection.
         await connection.send(MetadataRequest([]))
     finally:
         connection.close()
-        if connection._protocol is not None:  # the event loop may end next: its sockets would be left open
+        if connection._protocol is not None:  # the event loop may end next, which would leave its sockets open
             await asyncio.wait([connection._closed_fut], timeout=CLOSE_TIMEOUT_S)
 
 
 def _fault(server: str, error: BaseException, arguments: Mapping[str, Any]) -> BrokerError | None:
-    """Return what an error means for somebody who can change settings; None if nothing answers there."""
+    """Explain an error in terms of the settings; None if nothing answers at the address."""
     chain = _chain(error)
     if (refusal := _refusal(chain, arguments)) is not None:
         return BrokerRefused(server, refusal)
@@ -102,7 +104,7 @@ def _fault(server: str, error: BaseException, arguments: Mapping[str, Any]) -> B
             return BrokerError(f"cannot log in to Kafka at {server}: {one.args[0]}")
     if not any(isinstance(one, EOFError | ConnectionResetError | BrokenPipeError) for one in chain):
         return None
-    # A broker that is just starting, or a proxy without one, does the same: it may pass.
+    # A starting broker, or a proxy without a broker, behaves the same: it may be temporary.
     return BrokerError(
         f"Kafka at {server} closes the connection: it is not ready yet, or security_protocol is not what its listener "
         f"expects ({arguments.get('security_protocol', 'PLAINTEXT')} is set)"

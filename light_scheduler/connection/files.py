@@ -14,17 +14,18 @@ log = logging.getLogger(__name__)
 
 
 class Stamp(NamedTuple):
-    """A fingerprint that changes with a file's content. It follows links: Kubernetes replaces a link, not the file."""
+    """A fingerprint that changes with the content of a file. It follows links, since Kubernetes replaces a link, not
+    the file."""
 
     modified_ns: int
     changed_ns: int
-    """Of the file's rights and owner too: with others, it may be readable."""
+    """Changes with the file's rights and owner, too: it may become readable."""
     size: int
     inode: int
 
 
 def stamps(paths: tuple[Path, ...]) -> tuple[Stamp | None, ...]:
-    """Return the stamp of each file; None for one that cannot be looked at."""
+    """Return the stamp of each file; None for a file that cannot be examined."""
     return tuple(_stamp(path) for path in paths)
 
 
@@ -38,7 +39,7 @@ def require_readable(setting: str, path: Path) -> None:
 
 
 def unreadable(setting: str, path: Path, error: OSError) -> ConfigurationError:
-    """Return the error of a file that cannot be read, and what to do about it."""
+    """Return the error for a file that cannot be read, with advice."""
     what = error.strerror or type(error).__name__
     fix = {
         FileNotFoundError: "name a file that exists",
@@ -49,7 +50,7 @@ def unreadable(setting: str, path: Path, error: OSError) -> ConfigurationError:
 
 
 class SecretFile:
-    """A secret in a file, without the line break at its end and a byte order mark; it is read again when the file
+    """A secret in a file, without a byte order mark and the final line break. It is read again when the file
     changes."""
 
     def __init__(self, setting: str, path: Path) -> None:
@@ -59,9 +60,9 @@ class SecretFile:
         self._secret: Secret | None = None
 
     def read(self) -> Secret:
-        """Return what the file holds; what it held last if it cannot be read any more.
+        """Return the content of the file, or its last content if it cannot be read any more.
 
-        Raises ConfigurationError if it never could be read.
+        Raises ConfigurationError if it could never be read.
         """
         stamp = _stamp(self._path)
         if self._secret is not None and stamp == self._stamp:

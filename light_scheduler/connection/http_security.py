@@ -1,4 +1,4 @@
-"""TLS of the workers' HTTP: its settings, and whether they fit together. Pure: no file is opened here."""
+"""The TLS settings of the workers' HTTP, and whether they are consistent. Pure: no file is opened here."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from light_scheduler.errors import ConfigurationError
 from .secret import Secret
 
 CLIENT_AUTH = ("none", "requested", "required")
-"""Whether clients show a certificate, as Kafka's `ssl.client.auth` has it."""
+"""Whether clients need a certificate, with the values of Kafka's `ssl.client.auth`."""
 
 ClientAuth = Literal["none", "requested", "required"]
 Problem = tuple[str, str]
-"""(setting, what is wrong with it and what to do)."""
+"""(setting, its problem and what to do)."""
 
 _FILES = (
     "web_ssl_certificate",
@@ -31,8 +31,8 @@ _FILES = (
 class HttpSecurity:
     """Both sides of HTTPS, under the names of the settings. The password may be given as plain text.
 
-    A server shows `web_ssl_certificate`, and takes clients whose certificate `web_ssl_client_ca` has signed. A client
-    trusts servers whose certificate `web_ssl_ca` has signed, and shows `web_ssl_certificate` too.
+    A server presents `web_ssl_certificate`, and accepts clients with a certificate signed by `web_ssl_client_ca`. A
+    client trusts servers with a certificate signed by `web_ssl_ca`, and also presents `web_ssl_certificate`.
     """
 
     web_ssl_certificate: Path | None = None
@@ -56,12 +56,12 @@ class HttpSecurity:
 
     @property
     def serves_tls(self) -> bool:
-        """Whether a server speaks TLS."""
+        """Whether the server uses TLS."""
         return self.web_ssl_certificate is not None
 
 
 def problems(security: HttpSecurity) -> Iterator[Problem]:
-    """Yield what does not fit together, the setting at fault first."""
+    """Yield inconsistencies, each with the invalid setting first."""
     if security.web_ssl_certificate is None:
         for name in ("web_ssl_key", "web_ssl_key_password", "web_ssl_key_password_file", "web_ssl_client_ca"):
             if getattr(security, name) is not None:

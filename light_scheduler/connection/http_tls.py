@@ -1,4 +1,4 @@
-"""Both sides of HTTPS among workers and those who ask them: SSL contexts, and why a connection fails."""
+"""Both sides of HTTPS between workers and their clients: SSL contexts, and why a connection fails."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MODES = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl
 
 
 def server_context(security: HttpSecurity) -> ssl.SSLContext | None:
-    """Return the context of a worker's HTTP server; None: it speaks HTTP without TLS.
+    """Return the SSL context of a worker's HTTP server; None: HTTP without TLS.
 
-    Raises ConfigurationError naming the setting at fault.
+    Raises ConfigurationError naming the invalid setting.
     """
     own = _own(security)
     if own is None:
@@ -27,7 +27,7 @@ def server_context(security: HttpSecurity) -> ssl.SSLContext | None:
 
 @lru_cache
 def client_context(security: HttpSecurity) -> ssl.SSLContext:
-    """Return the context with which workers are asked. Raises ConfigurationError naming the setting at fault."""
+    """Return the SSL context for requests to workers. Raises ConfigurationError naming the invalid setting."""
     own = _own(security)
     of_own = () if own is None else (own.certificate, own.key, own.password_file)
     files = given(security.web_ssl_ca, *of_own)
@@ -35,7 +35,7 @@ def client_context(security: HttpSecurity) -> ssl.SSLContext:
 
 
 def tls_fault(error: BaseException) -> str | None:
-    """Return why a worker cannot be asked, if TLS is why, and what to do."""
+    """Return why a request to a worker fails, with advice, if TLS is the cause; otherwise None."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
             f"its certificate is not accepted ({error.verify_message}): set web_ssl_ca to the certificate of the "

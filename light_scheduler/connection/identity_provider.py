@@ -1,4 +1,4 @@
-"""The identity provider whose tokens are accepted over HTTP (OpenID Connect): its settings, and whether they fit."""
+"""The settings of the identity provider whose tokens are accepted over HTTP (OpenID Connect)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROLES = ("metrics", "read", "write", "admin")
 """Roles that values of the role claim can be mapped to."""
 
 ALL_TENANTS = "*"
-"""Stands for all tenants in the tenant claim."""
+"""Value of the tenant claim that stands for all tenants."""
 
 
 @dataclass(frozen=True)

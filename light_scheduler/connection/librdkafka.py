@@ -1,7 +1,7 @@
-"""The settings as librdkafka's configuration: texts only, so that it can be sent to other processes.
+"""The settings as librdkafka's configuration, in texts only, so that it can be sent to other processes.
 
-librdkafka reads certificates when a client is made, and has no way to read them again; logins it is given then, too.
-Who keeps a client makes another one when `renewed_configuration` has become another.
+librdkafka reads certificates and logins when a client is created, and cannot read them again. So a long-lived client
+must be replaced whenever `renewed_configuration` changes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .security import KafkaSecurity
 from .tls import given, key_password, own_certificate, tls_context
 
 NO_TOPIC_CREATION = {"allow.auto.create.topics": False}
-"""By default, a producer's or an administrator's question about a topic creates it, where brokers allow that."""
+"""By default, looking up a topic with a producer or an admin client creates it, if the broker allows that."""
 
 
 def configuration(bootstrap_servers: str, security: KafkaSecurity) -> dict[str, Any]:
-    """Return the configuration of a client. Raises ConfigurationError naming the setting at fault."""
+    """Return the configuration of a client. Raises ConfigurationError naming the invalid setting."""
     found: dict[str, Any] = {"bootstrap.servers": bootstrap_servers, **NO_TOPIC_CREATION}
     if security.is_secured:
         found |= _secured(security)
@@ -29,9 +29,9 @@ def configuration(bootstrap_servers: str, security: KafkaSecurity) -> dict[str, 
 def renewed_configuration(
     bootstrap_servers: str, security: KafkaSecurity, own: Mapping[str, Any]
 ) -> Renewed[Mapping[str, Any]]:
-    """Return the configuration of clients with options of their `own`: another one when files have changed.
+    """Return a configuration with a client's `own` options, which is made again when files change.
 
-    Raises ConfigurationError naming the setting at fault.
+    Raises ConfigurationError naming the invalid setting.
     """
     return Renewed(
         lambda: {**configuration(bootstrap_servers, security), **own},
@@ -70,7 +70,7 @@ def _secured(security: KafkaSecurity) -> Iterator[tuple[str, str]]:
         return
     yield "sasl.oauthbearer.method", "oidc"
     yield "sasl.oauthbearer.token.endpoint.url", security.sasl_oauth_token_url or ""
-    login = client_login(security)  # librdkafka sends it as it is given
+    login = client_login(security)  # librdkafka sends it unchanged
     yield "sasl.oauthbearer.client.id", login[0]
     yield "sasl.oauthbearer.client.secret", login[1]
     if security.sasl_oauth_scope:

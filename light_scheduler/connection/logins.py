@@ -1,4 +1,4 @@
-"""The secrets of a login: given in a setting, or in a file that is read again when it changes."""
+"""The secrets of a login: from a setting, or from a file that is read again when it changes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ def password(security: KafkaSecurity) -> str:
 
 
 def client_secret(security: KafkaSecurity) -> str:
-    """Return what tokens are issued for. Raises ConfigurationError if its file cannot be read."""
+    """Return the client secret for tokens. Raises ConfigurationError if its file cannot be read."""
     return secret_of(
         "sasl_oauth_client_secret", security.sasl_oauth_client_secret, security.sasl_oauth_client_secret_file
     )
 
 
 def client_login(security: KafkaSecurity) -> tuple[str, str]:
-    """Return client id and secret as they are sent by HTTP's basic authentication.
+    """Return client id and secret in the form for HTTP's basic authentication.
 
-    OAuth has each encoded as in a form first (RFC 6749, section 2.3.1), so that an id may have a colon. Letters,
-    digits, `-`, `.`, `_` and `~` stay as they are. Raises ConfigurationError if the secret's file cannot be read.
+    OAuth form-encodes each of them first (RFC 6749, section 2.3.1), so that an id may contain a colon. Letters, digits,
+    `-`, `.`, `_` and `~` stay unchanged. Raises ConfigurationError if the secret's file cannot be read.
     """
     return quote_plus(security.sasl_oauth_client_id or ""), quote_plus(client_secret(security))
 
 
 def secret_of(setting: str, value: Secret | None, file: Path | None) -> str:
-    """Return a secret that is given, or in a file. Raises ConfigurationError if the file cannot be read."""
+    """Return a secret from a setting or its file. Raises ConfigurationError if the file cannot be read."""
     if file is not None:
         return _secret_file(f"{setting}_file", file).read().reveal()
     assert value is not None, "checked with the settings"
@@ -42,5 +42,5 @@ def secret_of(setting: str, value: Secret | None, file: Path | None) -> str:
 
 @lru_cache
 def _secret_file(setting: str, path: Path) -> SecretFile:
-    """Return the one of all clients of a process: each would read it anew."""
+    """Return the file, cached so that the clients of a process share it."""
     return SecretFile(setting, path)

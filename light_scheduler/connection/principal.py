@@ -17,7 +17,8 @@ class _Claims(msgspec.Struct):
 
 
 def principal_of(connection: Connection) -> str:
-    """Return the principal of a connection as a broker with default rules names it. Not within an event loop."""
+    """Return the principal that a broker with default rules gives to a connection. Do not call it within an event
+    loop."""
     security = connection.security
     if security.uses_sasl:
         user = security.sasl_username if security.sasl_mechanism != "OAUTHBEARER" else _subject(connection)
@@ -28,7 +29,7 @@ def principal_of(connection: Connection) -> str:
 
 
 def _subject(connection: Connection) -> str:
-    """Return whom tokens are issued for; it is the broker that checks them."""
+    """Return the subject of the connection's tokens, without verifying them: the broker does that."""
     client_id = connection.security.sasl_oauth_client_id or ""
     try:
         token = asyncio.run(connection.aiokafka()["sasl_oauth_token_provider"].token())

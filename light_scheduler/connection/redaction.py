@@ -1,6 +1,6 @@
-"""Keeps secrets out of the Kafka client's log: at level DEBUG it logs every request, logins included.
+"""Keeps secrets out of the Kafka client's log, which at level DEBUG contains every request, including logins.
 
-Also drops its warning of a password sent in clear text, which would come with every connection: `doctor` warns of it.
+Also drops its warning about a password sent in clear text, which every connection would repeat: `doctor` warns of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LOGIN = "SaslAuthenticate"
 
 
 class WithoutLogins(logging.Filter):
-    """Hides the content of requests and responses that log in."""
+    """Hides the content of login requests and responses."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.msg == _IN_THE_CLEAR:
@@ -34,5 +34,5 @@ _FILTER = WithoutLogins()
 
 
 def keep_logins_out_of_logs() -> None:
-    """Have aiokafka's connections log no logins; calling it again changes nothing."""
+    """Stop aiokafka's connections from logging logins. Idempotent."""
     logging.getLogger("aiokafka.conn").addFilter(_FILTER)

@@ -1,4 +1,4 @@
-"""Where the schema registry is, and how to log in to it: by HTTP's basic authentication (RFC 7617)."""
+"""The address and login of the schema registry, with HTTP basic authentication (RFC 7617)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PASSWORD = "schema_registry_password"  # noqa: S105 - the name of a setting
 
 @dataclass(frozen=True)
 class RegistryAccess:
-    """`address` is `http[s]://host:port`, without a login. Raises ConfigurationError for a login that is not whole."""
+    """`address` is `http[s]://host:port`, without a login. Raises ConfigurationError for an incomplete login."""
 
     address: str
     username: str | None = None
@@ -37,7 +37,8 @@ class RegistryAccess:
             )
 
     def headers(self) -> dict[str, str]:
-        """Return what logs a request in. Raises ConfigurationError if the password's file cannot be read."""
+        """Return the headers that authenticate a request. Raises ConfigurationError if the password's file cannot be
+        read."""
         if self.username is None:
             return {}
         login = f"{self.username}:{secret_of(_PASSWORD, self.password, self.password_file)}"

@@ -1,4 +1,4 @@
-"""Values that are made from files, and made again when the files change."""
+"""Values made from files, and made again when the files change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from light_scheduler.errors import ConfigurationError
 from .files import stamps
 
 RETRY_S = 5.0
-"""Between two tries to read files that are wrong: they can become right without a new stamp."""
+"""How often invalid files are read again: they can become valid without a new stamp."""
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 class Renewed(Generic[T]):
-    """What `make` makes of `files`; `what` it is, a plural, is in the log. For any number of threads.
+    """The value that `make` makes from `files`. `what`, a plural, names it in the log. Thread-safe.
 
-    Files that are wrong after a change, such as a certificate whose key is not there yet or that is not valid yet, are
-    reported once. They are read again every `RETRY_S` and whenever they change; what was made last is used until they
-    are right.
+    If files are invalid after a change, that is reported once. For example, a certificate's key may not be there yet,
+    or the certificate is not valid yet. They are read again every `RETRY_S` and whenever they change; until they are
+    valid, the previous value is used.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Renewed(Generic[T]):
         what: str,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`make` raises ConfigurationError naming the setting at fault; so does this. `monotonic` is in seconds."""
+        """`make` raises ConfigurationError naming the invalid setting, and so does this. `monotonic` is in seconds."""
         self._make, self._files, self._what, self._monotonic = make, files, what, monotonic
         self._retry_at, self._told = inf, ""
         self._lock = Lock()
@@ -45,7 +45,7 @@ class Renewed(Generic[T]):
         self._made = make()
 
     def current(self) -> T:
-        """Return what the files make: the same object until it is made anew."""
+        """Return the current value: the same object until it is made again."""
         with self._lock:
             found = stamps(self._files)
             if found != self._stamps or self._monotonic() >= self._retry_at:

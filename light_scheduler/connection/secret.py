@@ -1,4 +1,4 @@
-"""A value that shows nowhere: not in `repr`, logs, tracebacks or documents."""
+"""A value that appears nowhere: not in `repr`, logs, tracebacks or documents."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ HIDDEN = "********"
 
 
 class Secret:
-    """A text to keep. `reveal` it only where it is handed to a client.
+    """A secret text. Call `reveal` only to pass it to a client.
 
-    It is no dataclass: `dataclasses.asdict` and encoders of JSON would take its text out of it.
+    It is not a dataclass: `dataclasses.asdict` and JSON encoders would expose its text.
     """
 
     __slots__ = ("_value",)

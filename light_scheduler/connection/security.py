@@ -1,4 +1,4 @@
-"""The settings of a secured connection, and whether they fit together. Pure: no file is opened here."""
+"""The settings of a secured connection, and whether they are consistent. Pure: no file is opened here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MECHANISMS = (*PASSWORD_MECHANISMS, "OAUTHBEARER")
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 Problem = tuple[str, str]
-"""(setting, what is wrong with it and what to do)."""
+"""(setting, its problem and what to do)."""
 
 _OF_LOGIN = ("sasl_username", "sasl_password", "sasl_password_file")
 _OF_TOKENS = (
@@ -81,7 +81,7 @@ class KafkaSecurity:
 
 
 def problems(security: KafkaSecurity) -> Iterator[Problem]:
-    """Yield what does not fit together, the setting at fault first."""
+    """Yield inconsistencies, each with the invalid setting first."""
     protocol = security.security_protocol
     if protocol not in PROTOCOLS:
         yield "security_protocol", f"{protocol!r} must be one of {', '.join(PROTOCOLS)}"
@@ -96,7 +96,7 @@ def problems(security: KafkaSecurity) -> Iterator[Problem]:
         yield from _of_tls(security)
     else:
         with_tls = "SASL_SSL" if security.uses_sasl else "SSL or SASL_SSL"
-        # The CA also vouches for the server that issues tokens.
+        # The CA is also used for the server that issues tokens.
         names = _OF_TLS[1:] if security.sasl_mechanism == "OAUTHBEARER" else _OF_TLS
         for name in _given(security, names):
             yield name, f"has no effect with security_protocol {protocol}; set security_protocol to {with_tls}"
@@ -170,7 +170,7 @@ def _keeps_secrets(url: str) -> bool:
         if parts.scheme != "http" or not parts.hostname:
             return False
         return parts.hostname == "localhost" or ip_address(parts.hostname).is_loopback
-    except ValueError:  # it is no URL, or its host is neither this machine's name nor an address
+    except ValueError:  # not a URL, or its host is neither this machine's name nor an address
         return False
 
 

@@ -1,6 +1,6 @@
-"""An SSL context that takes renewed files for its new connections.
+"""An SSL context that uses renewed files for new connections.
 
-Connections that are open keep what they were made with; Kafka clients drop idle ones and make new ones all the time.
+Open connections keep their certificates, but Kafka clients regularly drop idle connections and make new ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .security import KafkaSecurity
 
 
 class OwnCertificate(NamedTuple):
-    """A certificate and its key; `settings` is what the names of the settings that name them begin with."""
+    """A certificate and its key. `settings` is the common prefix of their settings."""
 
     settings: str
     certificate: Path
@@ -30,19 +30,19 @@ class OwnCertificate(NamedTuple):
 
 
 class RenewedContext(ssl.SSLContext):
-    """Stands for the context that files make at the moment of a connection."""
+    """Delegates each new connection to a context made from the current files."""
 
     _contexts: Renewed[ssl.SSLContext]
 
     def __new__(cls, *_: Any) -> Self:
-        """Make the base class of a protocol; what it would do itself is not used."""
+        """Create the base class for a protocol. Its own configuration is not used."""
         return super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
 
     def __init__(self, contexts: Renewed[ssl.SSLContext]) -> None:
         self._contexts = contexts
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        """Begin a connection, as asyncio does it."""
+        """Begin a connection for asyncio."""
         return self._contexts.current().wrap_bio(*args, **kwargs)
 
     def wrap_socket(self, *args: Any, **kwargs: Any) -> ssl.SSLSocket:
@@ -51,18 +51,19 @@ class RenewedContext(ssl.SSLContext):
 
 
 def kafka_context(security: KafkaSecurity) -> RenewedContext:
-    """Return the context of Kafka clients. Raises ConfigurationError naming the setting at fault."""
+    """Return the SSL context of Kafka clients. Raises ConfigurationError naming the invalid setting."""
     files = (security.ssl_ca, security.ssl_certificate, security.ssl_key, security.ssl_key_password_file)
     return RenewedContext(Renewed(lambda: tls_context(security), given(*files), "certificates for Kafka"))
 
 
 def given(*files: Path | None) -> tuple[Path, ...]:
-    """Return the files that are."""
+    """Return the files that are not None."""
     return tuple(path for path in files if path is not None)
 
 
 def tls_context(security: KafkaSecurity) -> ssl.SSLContext:
-    """Return a context as the files are now. Raises ConfigurationError naming the setting at fault."""
+    """Return an SSL context made from the files' current content. Raises ConfigurationError naming the invalid
+    setting."""
     context = trusting("ssl_ca", security.ssl_ca)
     context.check_hostname = security.ssl_check_hostname
     if (own := own_certificate(security)) is not None:
@@ -71,7 +72,7 @@ def tls_context(security: KafkaSecurity) -> ssl.SSLContext:
 
 
 def own_certificate(security: KafkaSecurity) -> OwnCertificate | None:
-    """Return what a Kafka client shows, if it shows a certificate."""
+    """Return the certificate that a Kafka client presents, if it has one."""
     if security.ssl_certificate is None:
         return None
     password = security.ssl_key_password, security.ssl_key_password_file
@@ -79,9 +80,9 @@ def own_certificate(security: KafkaSecurity) -> OwnCertificate | None:
 
 
 def trusting(setting: str, authorities: Path | None) -> ssl.SSLContext:
-    """Return a client's context that trusts the authorities in a file, by default those of the system.
+    """Return a client's context that trusts the authorities in a file; default: those of the system.
 
-    Raises ConfigurationError naming the setting of the file.
+    Raises ConfigurationError naming the file's setting.
     """
     if authorities is None:
         return ssl.create_default_context()
@@ -93,12 +94,12 @@ def trusting(setting: str, authorities: Path | None) -> ssl.SSLContext:
 
 
 def not_whole(setting: str, authorities: Path, error: OSError) -> ConfigurationError:
-    """Return what is wrong with a file that has changed since it was read, or of which not all is there yet."""
+    """Return the error for a file that has changed since it was read, or is incomplete."""
     return ConfigurationError(setting, f"{authorities} cannot be used ({error}): every certificate in it must be whole")
 
 
 def load_own(context: ssl.SSLContext, own: OwnCertificate) -> None:
-    """Have a context show a certificate. Raises ConfigurationError naming the setting at fault."""
+    """Load a certificate into a context. Raises ConfigurationError naming the invalid setting."""
     certificate = own.certificate
     setting = f"{own.settings}certificate"
     require_valid(setting, certificate, read_certificates(setting, certificate), SystemClock())
@@ -125,19 +126,19 @@ def load_own(context: ssl.SSLContext, own: OwnCertificate) -> None:
         else:
             reason = f"{key} holds no private key in PEM form: it must have a line -----BEGIN PRIVATE KEY-----"
         raise ConfigurationError(setting, reason) from None
-    except ValueError as error:  # not its cause: that may have the password
+    except ValueError as error:  # without its cause, which may contain the password
         raise ConfigurationError(f"{own.settings}key_password", f"does not open {key}: {_limit(error)}") from None
-    except OSError as error:  # it has gone since it was looked at
+    except OSError as error:  # the file has disappeared since it was examined
         raise unreadable(setting, key, error) from None
 
 
 def _limit(error: ValueError) -> str:
-    """Say why what was given can be no password of a key."""
+    """Explain why a text cannot be the password of a key."""
     return "it must be text in UTF-8" if isinstance(error, UnicodeError) else str(error)
 
 
 def key_password(own: OwnCertificate) -> str:
-    """Return what opens the key; empty if no password is set. Raises ConfigurationError."""
+    """Return the password of the key; empty if none is set. Raises ConfigurationError."""
     if own.password_file is not None:
         return SecretFile(f"{own.settings}key_password_file", own.password_file).read().reveal()
     return "" if own.password is None else own.password.reveal()

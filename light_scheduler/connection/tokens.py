@@ -1,7 +1,7 @@
-"""OAUTHBEARER: tokens that a client gets for its own credentials (RFC 6749, section 4.4).
+"""OAUTHBEARER: tokens for a client's own credentials (RFC 6749, section 4.4).
 
-A token is used for all connections until little of its life is left. Kafka closes a connection when the token that it
-was made with expires, if the broker is set up so; the clients connect anew, with a new token.
+A token is used for all connections until it is about to expire. If the broker is configured to do so, it closes a
+connection when its token expires; clients then reconnect with a new token.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ DEFAULT_LIFE_S = 300.0
 
 
 class TokenRefused(KafkaConnectionError):  # type: ignore[misc]  # aiokafka is not typed
-    """No token is issued for these credentials. One of aiokafka's errors: its clients try again after those only."""
+    """No token is issued for these credentials. It is one of aiokafka's errors, since its clients only retry after
+    those."""
 
 
 class TokenServerFailed(KafkaConnectionError):  # type: ignore[misc]
-    """No token was issued, and the next attempt may get one."""
+    """No token was issued, but the next attempt may succeed."""
 
 
 class _Answer(msgspec.Struct):
@@ -44,7 +45,7 @@ class _Answer(msgspec.Struct):
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
-    """Gets tokens from the server that the settings name, from any event loop; one is asked for at a time."""
+    """Gets tokens from the server in the settings, from any event loop. Only one request runs at a time."""
 
     def __init__(self, security: KafkaSecurity, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._security = security
@@ -69,7 +70,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
         return self._token
 
     async def _renew(self, renewal: Future[str | None]) -> str:
-        """Ask for a token, for those who wait for the renewal too."""
+        """Request a token, also for tasks that wait for the same renewal."""
         asked_at = self._monotonic()
         try:
             token, life_s = await self._ask()
@@ -81,7 +82,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
             raise
         finally:
             self._renewal = None
-            if not renewal.done():  # this task was cancelled: one of those who wait asks
+            if not renewal.done():  # this task was cancelled: a waiting task makes the request
                 renewal.set_result(None)
 
     async def _ask(self) -> tuple[str, float]:
@@ -110,7 +111,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def _trust(security: KafkaSecurity) -> ssl.SSLContext:
-    """Trust the system's authorities, and the one of the settings: the server may be a public one or one's own."""
+    """Trust the system's authorities and the one in the settings: the server may be public or your own."""
     context = ssl.create_default_context()
     if security.ssl_ca is not None:
         context.load_verify_locations(security.ssl_ca)
@@ -123,7 +124,7 @@ def _cause(error: aiohttp.ClientError) -> object:
 
 def _read(url: str, status: int, body: bytes) -> tuple[str, float]:
     try:
-        answer = msgspec.json.decode(body, type=_Answer, strict=False)  # some send numbers as text
+        answer = msgspec.json.decode(body, type=_Answer, strict=False)  # some servers send numbers as text
     except msgspec.MsgspecError:
         answer = _Answer()
     if status == 200 and answer.access_token:

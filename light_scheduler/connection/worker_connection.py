@@ -1,4 +1,4 @@
-"""Questions to a worker's HTTP server, with the standard library's client: its import costs least."""
+"""Requests to a worker's HTTP server, with the standard library's client, which is imported fastest."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .http_security import NO_TLS, HttpSecurity
 from .secret import Secret
 
 TIMEOUT_S = 15.0
-"""For each step of a request, by default."""
+"""Default time-out of each step of a request."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*", re.ASCII)
-"""What may follow `Bearer` (RFC 6750, section 2.1)."""
+"""Valid tokens after `Bearer` (RFC 6750, section 2.1)."""
 
 _MAY_SPEAK_TLS = "If it speaks TLS, use https://"
 _MAY_WANT_CERTIFICATE = "If it requires a client certificate, set web_ssl_certificate and web_ssl_key"
@@ -26,7 +26,8 @@ _MAY_WANT_CERTIFICATE = "If it requires a client certificate, set web_ssl_certif
 
 @dataclass(frozen=True)
 class WorkerAddress:
-    """Where a worker is asked (`url`: `http[s]://host:port`, no login), its token, and whom to trust with https.
+    """A worker's address (`url`: `http[s]://host:port`, no login), the token for it, and the trusted authorities for
+    https.
 
     `timeout_s` is for each step of a request: connecting, and every part of the answer.
     """
@@ -38,17 +39,17 @@ class WorkerAddress:
 
     @property
     def is_valid(self) -> bool:
-        """Whether `url` is an address."""
+        """Whether `url` is a valid address."""
         try:
             place = urlsplit(self.url)
             return place.scheme in ("http", "https") and bool(place.hostname) and place.port != 0
-        except ValueError:  # of the port, or of an IPv6 address
+        except ValueError:  # invalid port or IPv6 address
             return False
 
     def exchange(self, method: str, target: str, body: bytes | None = None) -> tuple[int, bytes]:
-        """Send a request and return status and body; `target` is the path, encoded, with its query.
+        """Send a request. Return status and body. `target` is the encoded path with its query.
 
-        Raises WorkerUnreachable, or ClientError if there is no answer, and ConfigurationError.
+        Raises WorkerUnreachable, ClientError if there is no answer, and ConfigurationError.
         """
         place, headers = urlsplit(self.url), _bearer(self.token)
         with closing(self._new_connection(place)) as connection:
@@ -80,12 +81,13 @@ class WorkerAddress:
 
 
 def no_answer(url: str, timeout_s: float) -> ClientError:
-    """Return the error of a question that took too long."""
+    """Return the error for a request that took too long."""
     return ClientError(f"{url} did not answer within {timeout_s:g} s")
 
 
 def _bearer(token: Secret | None) -> dict[str, str]:
-    """Return the header with a token. Raises ConfigurationError, which does not show it, if a header cannot hold it."""
+    """Return the header with a token. Raises ConfigurationError, without showing the token, if it is not valid in a
+    header."""
     if token is None:
         return {}
     text = token.reveal().strip()
@@ -99,11 +101,11 @@ def _bearer(token: Secret | None) -> dict[str, str]:
 
 
 def _failed(url: str, error: Exception) -> ClientError:
-    """Return the error of a question that a worker did not answer."""
+    """Return the error for a request that the worker did not answer."""
     from .http_tls import tls_fault
 
     reason = tls_fault(error) or str(error) or type(error).__name__
-    if isinstance(error, HTTPException | ConnectionResetError):  # asyncio's servers close without a word
+    if isinstance(error, HTTPException | ConnectionResetError):  # asyncio's servers close the connection silently
         is_plain = url.startswith("http:")
         reason += f". {_MAY_SPEAK_TLS if is_plain else _MAY_WANT_CERTIFICATE}"
     return ClientError(f"cannot ask the worker at {url}: {reason}")

@@ -1,4 +1,4 @@
-"""One node, many processes: workers that are started, watched and stopped together, behind one HTTP port."""
+"""A node of several worker processes that are started, watched and stopped together, behind one HTTP port."""
 
 from .supervisor import run
 

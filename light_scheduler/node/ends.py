@@ -1,4 +1,4 @@
-"""The reaction to the end of a worker process: restart it, or end the node."""
+"""How a node reacts when a worker process ends: it restarts the process, or ends."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from light_scheduler.host.restarts import STEADY_S, Restarts, how_it_ended
 from .job import CANNOT_RUN, WRONG_SETTINGS
 
 MOST_EARLY_ENDS = 5
-"""Early ends in a row after which restarting a process is pointless."""
+"""Number of early ends in a row after which a process is not restarted any more."""
 
 
 class Again(NamedTuple):
-    """Start it again after a pause, in seconds."""
+    """Restart the process after a pause, in seconds."""
 
     pause_s: float
 
@@ -40,12 +40,12 @@ def what_follows(return_code: int, ran_s: float, restarts: Restarts) -> Again | 
 
 
 def exit_code(return_codes: Sequence[int | None], *, was_asked: bool) -> int:
-    """Return the exit code of a node: 0 if it was asked to end and all of its processes did so in order, else 1.
+    """Return the exit code of a node: 0 if it was asked to end and all processes ended cleanly, otherwise 1.
 
-    It is that of wrong settings if these are why it ended.
+    If wrong settings caused the end, it is `WRONG_SETTINGS`.
 
-    `return_codes` has None for a process that was to be started. One that was asked before it could listen to signals
-    ended by SIGTERM.
+    `return_codes` has None for a process that is about to start. A process that was asked before it could handle
+    signals ended by SIGTERM.
     """
     if not was_asked and WRONG_SETTINGS in return_codes:
         return WRONG_SETTINGS

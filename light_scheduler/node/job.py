@@ -1,4 +1,5 @@
-"""The job of a worker process: a JSON line on its standard input, so no secret is in arguments or environment."""
+"""The job of a worker process: a JSON line on its standard input, so that arguments and environment contain no
+secrets."""
 
 from __future__ import annotations
 
@@ -11,17 +12,17 @@ from light_scheduler.processes import Process
 from light_scheduler.settings import Origin, Settings
 
 WRONG_SETTINGS = 2
-"""Exit code of a process whose settings are at fault, as of every command."""
+"""Exit code of a process with wrong settings, as of every command."""
 
 CANNOT_RUN = 78
-"""Exit code of a process that would end the same way again for another reason (EX_CONFIG of sysexits.h)."""
+"""Exit code of a process that would fail again in the same way for another reason (EX_CONFIG of sysexits.h)."""
 
 STOP_TIMEOUT_S = 25.0
-"""How long workers may take to end their transactions and to leave their group, until they are killed."""
+"""How long workers may take to finish their transactions and leave their group before they are killed."""
 
 
 class Job(msgspec.Struct, frozen=True):
-    """`sockets` are descriptors of the node's listening sockets, which the process inherits."""
+    """`sockets` are file descriptors of the node's listening sockets, which the process inherits."""
 
     settings: Settings
     process: Process
@@ -31,12 +32,12 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def encoded(job: Job) -> bytes:
-    """Return a job as a line of JSON, with the secrets of its settings: for a pipe."""
+    """Return a job as a line of JSON, including the secrets in its settings: only for a pipe."""
     return msgspec.json.encode(job, enc_hook=_text_of) + b"\n"
 
 
 def decoded(line: bytes) -> Job:
-    """Return the job that `encoded` made a line of."""
+    """Return the job in a line of `encoded`."""
     return msgspec.json.decode(line, type=Job, dec_hook=lambda kind, text: kind(text))
 
 

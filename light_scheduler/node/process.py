@@ -1,10 +1,10 @@
-"""A worker process of a node: what `supervisor` starts.
+"""A worker process of a node, started by `supervisor`.
 
     python -m light_scheduler.node.process
 
-Standard input: one line, the job; its end afterwards means that the supervisor is gone: the process stops in order, and
-is gone itself after `STOP_TIMEOUT_S`. Logs go to standard error. Exit codes: as of `light-scheduler worker`;
-`WRONG_SETTINGS` and `CANNOT_RUN` if the next start would meet the same.
+Standard input: one line, the job. When it ends, the supervisor is gone: the process stops cleanly, or is killed after
+`STOP_TIMEOUT_S`. Logs go to standard error. Exit codes are those of `light-scheduler worker`, or `WRONG_SETTINGS` and
+`CANNOT_RUN` if the next start would fail in the same way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .job import CANNOT_RUN, STOP_TIMEOUT_S, WRONG_SETTINGS, decoded
 
 
 def main() -> None:
-    """Run a worker; exit as it does."""
+    """Run a worker, and exit with its exit code."""
     job = decoded(sys.stdin.buffer.readline())
     when_parent_ends(_end_in_order)
     with paused():
@@ -35,7 +35,7 @@ def main() -> None:
             process=job.process,
             shared=[socket.socket(fileno=each) for each in job.sockets],
         )
-    sys.argv[:] = ["light-scheduler", "worker"]  # what Faust's own command line reads: this very list
+    sys.argv[:] = ["light-scheduler", "worker"]  # Faust's own command line reads this very list
     try:
         app.main()
     except SystemExit as end:

@@ -1,14 +1,14 @@
-"""Starts the worker processes of a node, starts again what ends or hangs, and ends all of them together.
+"""Starts the worker processes of a node, restarts the ones that end or hang, and ends all of them together.
 
     supervisor ── stdin: the job, then nothing until its end ──> process 0, 1, ...
                ── the node's listening sockets, inherited ─────>
 
-The front port is one set of listening sockets that all processes take connections from. Each takes them when it has
-time, so one that is frozen, or starts, is sent none; and the port stays open while all of them start. With a socket for
-each (SO_REUSEPORT) the system would go on giving a frozen process its share.
+The front port is one set of listening sockets from which all processes accept connections. Each accepts them when it
+has time, so a frozen or starting process gets none, and the port stays open while all of them start. With one socket
+per process (SO_REUSEPORT), the system would keep assigning connections to a frozen process.
 
-The processes have a process group of their own, so Ctrl-C reaches the supervisor alone. They end when it does, however
-that ends: their standard input does.
+The processes have a process group of their own, so Ctrl-C only reaches the supervisor. They end when it does, for
+whatever reason, since that closes their standard input.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .job import STOP_TIMEOUT_S, Job, encoded
 from .silence import ANSWER_S, ASK_EVERY_S, Silence
 
 NAME = "supervisor"
-"""Name of the supervisor in log lines. Those of worker processes have the number of the process."""
+"""Name of the supervisor in log lines. Lines of worker processes have the number of the process."""
 
 READY_EVERY_S = 0.5
 KILL_WAIT_S = 5.0
@@ -51,9 +51,9 @@ log = logging.getLogger("light_scheduler.node.supervisor")
 
 
 def run(settings: Settings, count: int) -> int:
-    """Run a node of `count` processes until SIGTERM or Ctrl-C; return the exit code.
+    """Run a node of `count` processes until SIGTERM or Ctrl-C. Return the exit code.
 
-    Raises ConfigurationError if its port is in use, if there is no room for what each process needs, or if its
+    Raises ConfigurationError if its port is in use, if the settings do not fit this number of processes, or if its
     certificate cannot be used.
     """
     each = processes.settings_of_each(settings, count)
@@ -79,7 +79,7 @@ def run(settings: Settings, count: int) -> int:
 
 @dataclass
 class _Member:
-    """One process of the node, from start to start."""
+    """One process of the node, across its restarts."""
 
     settings: Settings
     number: int
@@ -90,7 +90,7 @@ class _Member:
 
 
 class Supervisor:
-    """Keeps a process running for each of the settings; all take connections from `sockets`."""
+    """Keeps one process running for each of the settings. All accept connections from `sockets`."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Supervisor:
         self._was_asked = False
 
     async def run(self) -> int:
-        """Return the exit code when all processes have ended."""
+        """Run until all processes have ended. Return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._asked, number)
@@ -131,7 +131,7 @@ class Supervisor:
         return code
 
     def _asked(self, number: int) -> None:
-        """End in order when asked for the first time, at once when asked again."""
+        """Stop cleanly on the first signal, at once on the second."""
         name = signal.Signals(number).name
         if not self._stopping.is_set():
             log.info("%s: stopping", name)
@@ -142,7 +142,7 @@ class Supervisor:
         self._stopping.set()
 
     async def _keep(self, member: _Member) -> None:
-        """Run a process, again and again, until the node stops."""
+        """Run a process, restarting it until the node stops."""
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             if (running := await self._started(member)) is None:
@@ -162,10 +162,10 @@ class Supervisor:
             await self._pause(follows.pause_s)
 
     async def _started(self, member: _Member) -> Process | None:
-        """Start a process and give it its job, with as many attempts as it takes; None if the node stops first.
+        """Start a process and send it its job, with as many attempts as necessary. Return None if the node stops first.
 
-        The machine may have no room for one more process or thread (EAGAIN, ENOMEM, a limit of pids). That passes, and
-        the other processes run meanwhile.
+        The machine may lack resources for one more process or thread (EAGAIN, ENOMEM, a limit of pids). That is usually
+        temporary, and the other processes keep running meanwhile.
         """
         process = processes.Process(member.number, self._urls, member.starts)
         sockets = [each.fileno() for each in self._sockets]
@@ -190,7 +190,7 @@ class Supervisor:
         return None
 
     async def _ended(self, member: _Member, running: Process) -> int:
-        """Return how a process ended."""
+        """Wait until a process has ended. Return its exit code."""
         if self._stopping.is_set():
             running.terminate()
         watching = asyncio.create_task(self._kill_if_it_hangs(member, running))
@@ -210,7 +210,7 @@ class Supervisor:
                 return
 
     async def _stop(self, keeping: list[asyncio.Task[None]]) -> None:
-        """End all processes side by side; kill what takes too long."""
+        """Stop all processes concurrently. Kill those that take too long."""
         self._stopping.set()
         self._notifications.send(STOPPING)
         for listening in self._sockets:
@@ -253,9 +253,10 @@ class Supervisor:
 
 
 async def _is_alive(member: _Member) -> bool:
-    """Return whether a process reacts to connections. One that has too many to answer a request is not to be killed.
+    """Return whether a process reacts to connections. A process that is merely too busy to answer a request must not be
+    killed.
 
-    Nor is one that cannot be asked, because the machine has no room for one more thread.
+    The same is true if the check itself fails because the machine cannot start one more thread.
     """
     place = member.settings.web_host, member.settings.web_port
     try:
@@ -267,5 +268,5 @@ async def _is_alive(member: _Member) -> bool:
 async def _answers(member: _Member, path: str) -> bool:
     try:
         return await asyncio.to_thread(page_of_worker, member.settings, path, timeout=ANSWER_S) is not None
-    except RuntimeError:  # no room for one more thread
+    except RuntimeError:  # the machine cannot start one more thread
         return False

@@ -1,4 +1,4 @@
-"""Whether a server is alive, whatever it serves."""
+"""Whether a server of any kind is alive."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import socket
 
 
 def takes_connections(host: str, port: int, *, timeout: float) -> bool:
-    """Return whether a server reacts to a connection that ends without a request: a program that hangs does nothing.
+    """Return whether a server reacts to a connection that ends without a request: a hanging program does not.
 
-    One that is at its limits refuses it, which tells as much. Blocks for at most `timeout` seconds at each step.
+    A server at its limits refuses the connection, which also counts as alive. Blocks for at most `timeout` seconds per
+    step.
     """
     try:
         with socket.create_connection((host, port), timeout=timeout) as connection:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Collect nothing meanwhile: imports make many objects and hardly any garbage, and a pass looks at all."""
+    """Pause garbage collection. Imports create many objects and little garbage, and each collection examines all
+    objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

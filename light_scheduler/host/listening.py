@@ -8,22 +8,25 @@ from collections.abc import Iterable
 from typing import Any
 
 BACKLOG = 512
-"""Connections that the system holds until they are taken: beyond it, clients try again only after a second."""
+"""Number of connections that the system queues until they are accepted. Beyond it, clients retry only after a
+second."""
 
 _ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-"""A name may have addresses that this machine does not have, such as an IPv6 one."""
+"""A name may have addresses that this machine lacks, such as an IPv6 one."""
 
 AddressInfo = tuple[Any, Any, int, str, Any]
 """A result of `socket.getaddrinfo`."""
 
 
 def listening_at(host: str, port: int) -> list[socket.socket]:
-    """Return a listening socket for each address of a host that this machine has. Raises OSError if it has none."""
+    """Return a listening socket for each address of a host that this machine has. Raises OSError if it has none of
+    them."""
     return listening_on(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE))
 
 
 def listening_on(found: Iterable[AddressInfo]) -> list[socket.socket]:
-    """Return a listening socket for each address that this machine has. Raises OSError if it has none."""
+    """Return a listening socket for each of the addresses that this machine has. Raises OSError if it has none of
+    them."""
     sockets: list[socket.socket] = []
     absent: OSError | None = None
     for family, _, _, _, address in dict.fromkeys(found):

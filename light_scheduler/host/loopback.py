@@ -8,7 +8,7 @@ _NAME = "localhost"
 
 
 def is_loopback(name: str) -> bool:
-    """Return whether a name or address is of this machine wherever it is used."""
+    """Return whether a name or address always means the local machine."""
     if name == _NAME or name.endswith("." + _NAME):
         return True
     try:

@@ -1,6 +1,6 @@
 """Ends this process when its parent ends, even if the parent is killed.
 
-The parent keeps the other end of this process's standard input open and closes it by ending, also when it is killed.
+The parent holds the other end of this process's standard input, which closes when the parent ends or is killed.
 """
 
 from __future__ import annotations

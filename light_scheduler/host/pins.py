@@ -1,6 +1,7 @@
-"""SHA-256 sums of jars. Those of all jars that the package needs are part of it, so no server has to be trusted.
+"""SHA-256 checksums of jars. Those of all jars that the package needs are shipped with it, so no server has to be
+trusted.
 
-`jars.sha256` holds them in the format of `sha256sum`; `python -m scripts.pin_jars` writes it when a version changes.
+`jars.sha256` holds them in the format of `sha256sum`. `python -m scripts.pin_jars` writes it when a version changes.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ PINS = Path(__file__).with_name("jars.sha256")
 
 
 def read_pins(file: Path = PINS) -> dict[str, str]:
-    """Return the SHA-256 of each jar of a file of pins by the jar's name."""
+    """Return the SHA-256 of each jar in a file of pins, by the jar's name."""
     lines = (line.split() for line in file.read_text(encoding="ascii").splitlines())
     return {name: digest for digest, name in lines}
 
 
 def written_pins(jars: Iterable[Path]) -> str:
-    """Return the text of a file of pins for some jars."""
+    """Return the text of a file of pins for these jars."""
     sums = {jar.name: sha256_of(jar) for jar in jars}
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
 
@@ -32,7 +33,7 @@ def sha256_of(file: Path) -> str:
 
 
 def require_sum(name: str, found: str, pins: Mapping[str, str], advice: str) -> None:
-    """Raise BrokerStartError if a jar's SHA-256 is not the pinned one."""
+    """Raise BrokerStartError unless a jar's SHA-256 is the pinned one."""
     wanted = pins.get(name)
     if wanted is None:
         raise BrokerStartError(

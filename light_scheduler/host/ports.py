@@ -1,4 +1,4 @@
-"""TCP ports that servers of this machine could listen on."""
+"""Free TCP ports of this machine."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, Literal
 HOST = "127.0.0.1"
 
 PORTS = range(20_000, 32_000)
-"""Ports to choose from. They are below those that systems take for outgoing connections, so that a broker that is down
-for a moment finds its port still free. Processes that choose at the same time need their own ranges."""
+"""Ports to choose from. They are below the range for outgoing connections, so that a broker that restarts finds its
+port still free. Processes that choose ports at the same time need separate ranges."""
 
 _ATTEMPTS = 200
 _given: set[int] = set()
 
 
 def port_is_free(port: int, host: str = HOST) -> bool:
-    """Say whether a server could listen on a port of a host: on each of its addresses, IPv4 and IPv6.
+    """Return whether a server could listen on a port at each address of a host, IPv4 and IPv6.
 
-    An address that this machine does not have is passed over, as servers do, unless it is the only one.
+    Addresses that this machine lacks are ignored, as servers ignore them, unless there is no other.
     """
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -31,12 +31,12 @@ def port_is_free(port: int, host: str = HOST) -> bool:
 
 
 def _binding(family: int, kind: int, protocol: int, address: Any) -> Literal["free", "in use"] | None:
-    """Try one address; None if this machine does not have it."""
+    """Try one address. None if this machine lacks it."""
     try:
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
-                # As servers do: else a wildcard would take the IPv4 port, too, and be in the way of itself.
+                # As servers do. Otherwise an IPv6 wildcard would also take the IPv4 port, and conflict with itself.
                 probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             probe.bind(address)
             probe.listen(1)
@@ -46,7 +46,8 @@ def _binding(family: int, kind: int, protocol: int, address: Any) -> Literal["fr
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on; another one each time, since who gets it may begin to listen later."""
+    """Return a port that nothing listens on. Each call returns another one, since the caller may begin to listen
+    later."""
     numbers = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         port = numbers.choice(PORTS)

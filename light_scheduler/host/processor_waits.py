@@ -1,4 +1,4 @@
-"""How long a thread waits for a processor: whether the machine has less of them than is asked for."""
+"""How long a thread waits for a processor, which shows whether the machine has too few."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 SCHEDSTAT = Path("/proc/thread-self/schedstat")
-"""Of Linux, for the thread that reads it: nanoseconds on a processor and waiting for one, then the number of turns."""
+"""Linux file about the thread that reads it: nanoseconds on a processor, nanoseconds of waiting for one, number of
+turns."""
 
 WINDOW_S, OLD_S = 0.2, 1.0
-"""How old a reading is at least when the next one is made, and at most when that tells something of the present."""
+"""Minimum age of a reading before the next one, and maximum age for it to describe the present."""
 
 LEAST = 0.1
-"""A thread that waits for less than this part of the time does not lack processors, however little it runs."""
+"""A thread that waits for less than this share of the time does not lack processors, however little it runs."""
 
 
 class ProcessorWaits:
-    """For the thread that asks for `share`. `monotonic` is in seconds."""
+    """Measures the thread that calls `share`. `monotonic` is in seconds."""
 
     def __init__(self, monotonic: Callable[[], float], schedstat: Path = SCHEDSTAT) -> None:
         self._monotonic = monotonic
@@ -26,7 +27,7 @@ class ProcessorWaits:
         self._ran_s, self._waited_s = 0.0, 0.0
 
     def share(self) -> float:
-        """Return which share of the time in which the thread had something to do it waited, lately; 0.0: not known."""
+        """Return the recent share of waiting in the time when the thread had work to do; 0.0 if not known."""
         now = self._monotonic()
         if (since_s := now - self._read_at) >= WINDOW_S:
             self._read_at = now

@@ -1,17 +1,18 @@
-"""When a process that ends is started again."""
+"""When to restart a process that has ended."""
 
 from __future__ import annotations
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 STEADY_S = 60.0
-"""A process that ran for this long has earned a quick restart."""
+"""A process that ran for this long may be restarted quickly."""
 
 
 class Restarts:
-    """The pauses before the restarts of one process: from 1 s to 30 s, and anew once it has run for a minute.
+    """The pauses before restarts of one process: they grow from 1 s to 30 s, and start over once it has run for a
+    minute.
 
-    `early_ends` is how many times in a row it has ended within that minute.
+    `early_ends` counts its consecutive ends within that minute.
     """
 
     def __init__(self) -> None:
@@ -19,7 +20,7 @@ class Restarts:
         self._pauses = 0
 
     def pause_after(self, ran_s: float) -> float:
-        """Return how long to wait (s) before a process is started again that has ended after `ran_s` seconds."""
+        """Return how long to wait (s) before restarting a process that ran for `ran_s` seconds."""
         is_early = ran_s < STEADY_S
         self.early_ends = self.early_ends + 1 if is_early else 0
         self._pauses = self._pauses + 1 if is_early else 1
@@ -27,5 +28,5 @@ class Restarts:
 
 
 def how_it_ended(return_code: int) -> str:
-    """Say how a process ended, as `subprocess` has it: minus the number of the signal, or its exit code."""
+    """Describe how a process ended. `return_code` is as in `subprocess`: the exit code, or minus the signal number."""
     return f"by signal {-return_code}" if return_code < 0 else f"with exit code {return_code}"

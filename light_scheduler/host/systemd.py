@@ -1,4 +1,4 @@
-"""Telling systemd how a service is doing (sd_notify(3)): nothing is sent unless systemd asks for it."""
+"""Notifies systemd of a service's state (sd_notify(3)). Sends nothing unless systemd asks for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WATCHDOG = "WATCHDOG=1"
 
 
 class Notifications:
-    """Sends to the socket that NOTIFY_SOCKET names; `watchdog_s` is how often WATCHDOG is due, None: not at all."""
+    """Sends to the socket in NOTIFY_SOCKET. `watchdog_s` is the interval for WATCHDOG messages; None: none."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._address = environment.get("NOTIFY_SOCKET")
@@ -23,7 +23,7 @@ class Notifications:
         self.watchdog_s = int(microseconds) / 2e6 if self.is_wanted and is_for_us and microseconds.isdigit() else None
 
     def send(self, state: str) -> None:
-        """Tell systemd; a socket that is gone is no error."""
+        """Send a state. A socket that is gone is not an error."""
         if self._address is None:
             return
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address

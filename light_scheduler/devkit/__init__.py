@@ -1,7 +1,6 @@
 """A real Kafka from pip alone, for development, demonstrations and tests.
 
-Not for production: one machine, bound to the loopback address, without authentication unless it is asked for
-(`listeners`).
+Not for production: one machine, bound to the loopback address, without authentication unless configured (`listeners`).
 """
 
 from .broker import EmbeddedBroker, JavaStart

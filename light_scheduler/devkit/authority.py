@@ -26,7 +26,7 @@ class Pair(NamedTuple):
 
 
 class Authority:
-    """Signs certificates into a folder. Elliptic keys: RSA ones take long to make."""
+    """Signs certificates into a folder. Uses elliptic keys, since RSA keys are slow to generate."""
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
         self._folder = folder
@@ -60,7 +60,8 @@ class Authority:
         into: str | None = None,
         email: str | None = None,
     ) -> Pair:
-        """Return a certificate for a host; `begin` and `end` are from now on, `into` is what the files are called."""
+        """Return a certificate for a host. `begin` and `end` are relative to now. `into` is the base name of the
+        files."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
         if email is not None:

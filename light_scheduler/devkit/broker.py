@@ -1,4 +1,4 @@
-"""A Kafka broker as a child process: alone, or one of a cluster."""
+"""A Kafka broker as a child process, standalone or in a cluster."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _PORT_ATTEMPTS = 3
 
 
 class JavaStart(NamedTuple):
-    """How the Java process of a broker is started: the most memory for its heap, and options besides ours.
+    """How the Java process of a broker is started: maximum heap size, and additional options.
 
-    `timeout` is in seconds: a broker that does not answer until then counts as failed. The download of Kafka is not
+    `timeout` is in seconds: a broker that does not answer within it counts as failed. Downloading Kafka is not
     included.
     """
 
@@ -44,12 +44,11 @@ _DEFAULT_START = JavaStart()
 class EmbeddedBroker(Enclosed):
     """A real Kafka broker on 127.0.0.1, for as long as this process lives.
 
-    `port`: a port of one's choice, or None for a free one, kept over restarts of this object.
-    `data_dir`: a folder that keeps its topics between runs, or None for a temporary one that `close` removes.
-    `properties`: what its `server.properties` says besides ours, or in place of it.
-    `further_ports`: those besides the main one, which stays without TLS and login.
-    `java`: how its process is started.
-    `seat`: its place in a cluster (see `EmbeddedCluster`); without one it is broker and controller, and all there is.
+    `port`: a port to use, or None for a free one, which is kept over restarts of this object. `data_dir`: a folder that
+    keeps its topics between runs, or None for a temporary one that `close` removes. `properties`: properties of
+    `server.properties` that are added to ours or replace them. `further_ports`: ports besides the main one, which
+    always works without TLS and login. `java`: how its process is started. `seat`: its place in a cluster (see
+    `EmbeddedCluster`). Without one, it is a standalone broker and controller.
 
     A context manager: entering starts, leaving closes. If this process is killed, the broker ends with it.
     """
@@ -82,7 +81,7 @@ class EmbeddedBroker(Enclosed):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address as clients take it: `host:port`."""
+        """The address for clients: `host:port`."""
         return f"{HOST}:{self.port}"
 
     @property
@@ -102,18 +101,18 @@ class EmbeddedBroker(Enclosed):
 
     @property
     def log_file(self) -> Path:
-        """Where the broker writes warnings and errors."""
+        """The file in which the broker logs warnings and errors."""
         return self._folder.log_file
 
     def sees_all_in_sync(self) -> bool:
-        """Say whether this broker knows of no topic that a copy is behind of."""
+        """Return whether all replicas of all topics are in sync, as far as this broker knows."""
         return all_in_sync(admin_client(self.bootstrap_servers), _ANSWER_SECONDS)
 
     def start(self) -> Self:
-        """Start the broker and wait until it answers; a data folder that was used before is taken as it is.
+        """Start the broker and wait until it answers. An existing data folder is used as it is.
 
-        Raises BrokerStartError: Kafka could not be downloaded, the port is taken, or it did not come up (with the
-        last lines of its log).
+        Raises BrokerStartError if Kafka could not be downloaded, the port is in use, or it did not start (with the last
+        lines of its log).
         """
         if self.is_running:
             return self
@@ -125,7 +124,7 @@ class EmbeddedBroker(Enclosed):
                 self._launch(java, jars, deadline)
                 break
             except BrokerStartError:
-                # Between the choice of a free port and its use, another process may have taken it.
+                # Another process may have taken the free port between its choice and its use.
                 if self._port_is_chosen or attempt == _PORT_ATTEMPTS or port_is_free(self.port):
                     raise
                 self._port = None
@@ -133,30 +132,30 @@ class EmbeddedBroker(Enclosed):
         return self
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until the broker has ended by itself; return its exit code. Raises TimeoutError after `timeout` s."""
+        """Wait until the broker has ended by itself. Return its exit code. Raises TimeoutError after `timeout` s."""
         if self._process is None:
             raise BrokerStartError("the broker is not running")
         return self._process.wait(timeout)
 
     def stop(self, timeout: float = 20.0) -> None:
-        """Stop the broker in order, keeping its data; kill it if that takes longer than `timeout` seconds."""
+        """Stop the broker cleanly, keeping its data. Kill it if that takes longer than `timeout` seconds."""
         if self._process is not None:
             self._process.stop(timeout)
             self._process = None
 
     def kill(self) -> None:
-        """End the broker with SIGKILL, keeping its data: what a power cut does."""
+        """Kill the broker with SIGKILL, like a power failure. Its data stays."""
         if self._process is not None:
             self._process.kill()
             self._process = None
 
     def send_signal(self, signal_number: int) -> None:
-        """Send Java a signal, such as SIGSTOP and SIGCONT."""
+        """Send a signal to Java, such as SIGSTOP or SIGCONT."""
         if self._process is not None:
             self._process.send_signal(signal_number)
 
     def close(self) -> None:
-        """Stop the broker and remove its data if they are temporary. A closed broker cannot be started again."""
+        """Stop the broker and remove temporary data. A closed broker cannot be started again."""
         self.stop()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -167,7 +166,7 @@ class EmbeddedBroker(Enclosed):
 
     @property
     def _removed_when_orphaned(self) -> Path | None:
-        """The folder that is deleted if this process is killed."""
+        """The folder to delete if this process is killed."""
         if self._temporary is not None:
             return self._folder.root
         return None if self._seat is None else self._seat.controller.remove_when_orphaned

@@ -1,4 +1,4 @@
-"""Kafka brokers and their controller, each a child process: nodes can be killed one by one."""
+"""Kafka brokers and their controller, each a child process, so that nodes can be killed one by one."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ HEAP_MEGABYTES = 512
 
 
 class EmbeddedCluster(Enclosed):
-    """So many Kafka brokers on 127.0.0.1 and a controller beside them, for as long as this process lives.
+    """A cluster of Kafka brokers on 127.0.0.1 with a separate controller, for as long as this process lives.
 
-    Topics have a copy on each of up to three nodes; of three, two must have what is acknowledged. The controller is
-    never killed: a node that is broker and controller finds no leaders in its own log when it comes back, and Kafka 4.3
-    forgets to end transactions in partitions that have none just then (KAFKA-20734), so that read_committed readers
-    stand still for good, or see what was aborted.
+    Topics have replicas on up to three nodes; with three replicas, `min.insync.replicas` is two. The controller is
+    never killed. A node that is both broker and controller finds no leaders in its own log when it comes back, and
+    Kafka 4.3 then forgets to end transactions in partitions without a leader at that moment (KAFKA-20734). So
+    read_committed readers would stall forever, or read aborted records.
 
-    `data_dir`: a folder that keeps topics between runs, or None for a temporary one that `close` removes.
-    `side_doors`: those of each node. `start_timeout` and `heap_megabytes` are each node's, `properties` the
-    controller's too.
+    `data_dir`: a folder that keeps topics between runs, or None for a temporary one that `close` removes. `side_doors`:
+    those of each node. `start_timeout` and `heap_megabytes` are for each node, `properties` also for the controller.
 
     A context manager: entering starts, leaving closes. If this process is killed, the cluster ends with it.
     """
@@ -49,7 +48,7 @@ class EmbeddedCluster(Enclosed):
         root = (data_dir or Path(self._temporary.name if self._temporary else "")).absolute()
         orphaned = root if self._temporary else None
         self.copies = min(nodes, 3)
-        """How many copies topics have."""
+        """Number of replicas of each topic."""
         self._controller = Controller(
             root / "controller", self.copies, remove_when_orphaned=orphaned, properties=properties
         )
@@ -66,20 +65,20 @@ class EmbeddedCluster(Enclosed):
 
     @property
     def bootstrap_servers(self) -> str:
-        """All addresses as clients take them: `host:port,host:port`."""
+        """All addresses for clients: `host:port,host:port`."""
         return ",".join(node.bootstrap_servers for node in self.nodes)
 
     def start(self) -> Self:
-        """Start what does not run, and wait until every node answers. Raises BrokerStartError."""
+        """Start all nodes that do not run, and wait until every node answers. Raises BrokerStartError."""
         self._controller.start(java_executable(), kafka_jars())
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(EmbeddedBroker.start, self.nodes))
         return self
 
     def wait_in_sync(self, timeout: float = 120.0) -> None:
-        """Wait until every node knows of all copies that they are complete. Raises TimeoutError.
+        """Wait until every node reports that all replicas are in sync. Raises TimeoutError.
 
-        Only then may another node go: whatever lacks a copy of its own would be without a leader.
+        Only then can another node be stopped without leaving partitions without a leader.
         """
         for node in self.nodes:
             wait_until(
@@ -87,13 +86,13 @@ class EmbeddedCluster(Enclosed):
             )
 
     def stop(self, timeout: float = 20.0) -> None:
-        """Stop all of it in order, keeping its data; kill what takes longer than `timeout` seconds."""
+        """Stop the cluster cleanly, keeping its data. Kill processes that take longer than `timeout` seconds."""
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(lambda node: node.stop(timeout), self.nodes))
         self._controller.stop(timeout)
 
     def close(self) -> None:
-        """Stop the cluster and remove its data if they are temporary. It cannot be started again."""
+        """Stop the cluster and remove temporary data. It cannot be started again."""
         self.stop()
         if self._temporary is not None:
             self._temporary.cleanup()

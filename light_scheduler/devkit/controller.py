@@ -1,4 +1,4 @@
-"""The controller of a cluster in its own process, so that it outlives a broker that is killed."""
+"""The controller of a cluster in its own process, so that it outlives killed brokers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _JVM_OPTIONS = ("-Xmx192m", "-XX:+UseSerialGC")
 
 
 class Controller:
-    """A KRaft controller on 127.0.0.1, in its own folder. It is up when the first broker that asks it is.
+    """A KRaft controller on 127.0.0.1, in its own folder. It is ready when the first broker that needs it is.
 
-    Topics have so many `copies`. `remove_when_orphaned` is a folder that is deleted if this process is killed.
-    `properties` are as for `EmbeddedBroker`.
+    Topics have `copies` replicas. `remove_when_orphaned` is a folder to delete if this process is killed. `properties`
+    are as for `EmbeddedBroker`.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Controller:
         self.cluster_id = new_cluster_id()
 
     def start(self, java: Path, jars: list[Path]) -> None:
-        """Start it, unless it runs."""
+        """Start the controller, unless it runs."""
         if self._process is not None and self._process.poll() is None:
             return
         folder = self._folder
@@ -62,7 +62,7 @@ class Controller:
                 )
 
     def stop(self, timeout: float) -> None:
-        """Stop it in order; kill it if that takes longer than `timeout` seconds."""
+        """Stop the controller cleanly. Kill it if that takes longer than `timeout` seconds."""
         if self._process is not None:
             self._process.stop(timeout)
             self._process = None
@@ -70,7 +70,7 @@ class Controller:
 
 @dataclass(frozen=True)
 class Seat:
-    """A broker's place in a cluster whose controller is another process."""
+    """A broker's place in a cluster with a separate controller."""
 
     node_id: int
     controller: Controller

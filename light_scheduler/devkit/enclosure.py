@@ -1,4 +1,4 @@
-"""Things that run as long as a `with` block lasts."""
+"""Resources that last as long as a `with` block."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Self
 
 
 class Enclosed(ABC):
-    """A context manager: entering starts, leaving closes; so does a start that fails."""
+    """A context manager: entering starts, leaving closes. If the start fails, it closes, too."""
 
     @abstractmethod
     def start(self) -> Self:
-        """Start, and wait until it can be used."""
+        """Start, and wait until it is usable."""
 
     @abstractmethod
     def close(self) -> None:
-        """Stop for good, and remove what is temporary."""
+        """Stop permanently, and remove temporary files."""
 
     def __enter__(self) -> Self:
         try:

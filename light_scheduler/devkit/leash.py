@@ -1,4 +1,4 @@
-"""Child processes that cannot outlive their parent, even when it is killed with SIGKILL."""
+"""Child processes that cannot outlive their parent, even if it is killed with SIGKILL."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _KILL_WAIT_SECONDS = 10.0
 
 
 class WhenOrphaned(NamedTuple):
-    """The end of the command when the process that holds the leash dies: SIGTERM, after `grace` seconds SIGKILL.
+    """How the command ends when the process that holds the leash dies: SIGTERM, and SIGKILL after `grace` seconds.
 
-    Then the folder `remove` is deleted, since nobody else is left to do it.
+    Then the folder `remove` is deleted, since its owner is gone.
     """
 
     grace: float = 10.0
@@ -30,12 +30,13 @@ ENDED_IN_ORDER = WhenOrphaned()
 
 
 class Leash:
-    """A running command on a leash: a tiny process between this one and the command ends it when this one is gone.
+    """A running command on a leash: a tiny process between this one and the command ends the command when this one is
+    gone.
 
     The command runs in its own session (Ctrl-C in the terminal does not reach it), with an empty standard input.
-    `held_files` stay open until the command has ended, even if this process ends first: with `flock` they say that it
-    runs. `output` is an open file for standard output and error, or None to inherit both. Raises OSError when the
-    command cannot be started.
+    `held_files` stay open until the command has ended, even if this process ends first: with `flock` they show that it
+    runs. `output` is an open file for standard output and error, or None to inherit both. Raises OSError if the command
+    cannot be started.
     """
 
     def __init__(
@@ -83,14 +84,14 @@ class Leash:
         """The command's own process id."""
 
     def poll(self) -> int | None:
-        """Return the command's exit code (minus the signal's number if one ended it), or None while it runs."""
+        """Return the command's exit code (minus the signal number if a signal ended it), or None while it runs."""
         return_code = self._process.poll()
         if return_code is not None:
             self._close_control()
         return return_code
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until the command has ended and return as `poll`. Raises TimeoutError after `timeout` seconds."""
+        """Wait until the command has ended. Returns like `poll`. Raises TimeoutError after `timeout` seconds."""
         try:
             return_code = self._process.wait(timeout)
         except subprocess.TimeoutExpired as error:
@@ -99,14 +100,14 @@ class Leash:
         return return_code
 
     def send_signal(self, signal_number: int) -> None:
-        """Send the command a signal; nothing happens if it has ended. The order of signals is kept."""
+        """Send the command a signal; does nothing if it has ended. Signals keep their order."""
         assert self._process.stdin is not None
         if self.poll() is None:
             with suppress(BrokenPipeError):
                 self._process.stdin.write(bytes([signal_number]))
 
     def stop(self, timeout: float = 10.0) -> int:
-        """Ask the command to end (SIGTERM), kill it after `timeout` seconds, and return as `poll`."""
+        """Ask the command to end (SIGTERM), and kill it after `timeout` seconds. Returns like `poll`."""
         self.send_signal(signal.SIGTERM)
         try:
             return self.wait(timeout)
@@ -114,7 +115,7 @@ class Leash:
             return self.kill()
 
     def kill(self) -> int:
-        """End the command with SIGKILL and return as `poll`."""
+        """Kill the command with SIGKILL. Returns like `poll`."""
         self.send_signal(signal.SIGKILL)
         return self.wait(_KILL_WAIT_SECONDS)
 

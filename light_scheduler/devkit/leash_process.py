@@ -1,6 +1,6 @@
 """The process between a parent and its child: it outlives a parent that is killed just long enough to end the child.
 
-Run by `leash.Leash` as a script of its own, with nothing but the standard library:
+`leash.Leash` runs it as a script that only uses the standard library:
 
     leash_process.py <status fd> <grace seconds> <folder to remove when orphaned, or ""> <command> [<argument> ...]
 
@@ -8,9 +8,8 @@ Run by `leash.Leash` as a script of its own, with nothing but the standard libra
            <──── status pipe ────────
 
 Control pipe: each byte is the number of a signal to pass on. Its end means that the parent is gone: the child gets
-SIGTERM, and SIGKILL if it is still there after the grace.
-Status pipe: one line, `started <pid>` or `failed <reason>`.
-Exit: as the child did, by its exit code or its signal.
+SIGTERM, and SIGKILL after the grace. Status pipe: one line, `started <pid>` or `failed <reason>`. Exit: like the child,
+with its exit code or by its signal.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def main(arguments: list[str]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
-    with suppress(BrokenPipeError):  # a parent that is gone already: the child is ended below
+    with suppress(BrokenPipeError):  # the parent is gone already: the child is ended below
         os.write(status_fd, f"started {child.pid}\n".encode())
     os.close(status_fd)
     ended = threading.Event()
@@ -54,7 +53,7 @@ def main(arguments: list[str]) -> None:
     follower.start()
     return_code = child.wait()
     ended.set()
-    _signal_group(child.pid, signal.SIGKILL)  # whatever the child started and left behind
+    _signal_group(child.pid, signal.SIGKILL)  # remaining processes that the child has started
     if _orphaned.is_set():
         follower.join()
     _exit_as(return_code)
@@ -85,7 +84,7 @@ def _signal_group(process_group: int, signal_number: int) -> None:
 
 
 def _die_with_leash() -> None:
-    """Have the kernel kill the child if this process is itself killed (Linux)."""
+    """Make the kernel kill the child if this process itself is killed (Linux)."""
     import ctypes
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

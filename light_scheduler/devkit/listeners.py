@@ -1,4 +1,4 @@
-"""Listeners of the embedded broker that require TLS or a login, to try the security of clients against."""
+"""Listeners of the embedded broker that require TLS or a login, to test the security of clients."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ACCESS_RULES = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
-"""Properties of a broker that enforces ACLs; who comes in by the listener without a login may do everything."""
+"""Properties of a broker that enforces ACLs. Clients of the listener without a login may do everything."""
 
 
 @dataclass(frozen=True)
 class ServerTls:
-    """PEM files: the broker's key with its certificates, and the authorities whose clients it trusts."""
+    """PEM files: the broker's key with its certificates, and the authorities that sign accepted clients."""
 
     key_store: Path
     trust_store: Path
@@ -35,22 +35,23 @@ class ServerTls:
 
 @dataclass(frozen=True)
 class TokenChecks:
-    """Whose tokens OAUTHBEARER accepts; `keys_url` serves the issuer's keys as a JWKS."""
+    """The tokens that OAUTHBEARER accepts. `keys_url` serves the issuer's keys as a JWKS."""
 
     keys_url: str
     issuer: str
     audience: str
 
     def jvm_option(self) -> str:
-        """Return what lets Kafka fetch the keys: it asks nobody who is not on this list."""
+        """Return the option that allows Kafka to fetch the keys: it only contacts URLs on this list."""
         return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.keys_url}"
 
 
 @dataclass(frozen=True)
 class SecuredListener:
-    """A port of its own. `users` are those of PLAIN, with passwords; SCRAM's are made with Kafka's own tools.
+    """A listener on a port of its own. `users` are users of PLAIN with their passwords; users of SCRAM are created with
+    Kafka's own tools.
 
-    `login_ms` is how long a login is valid: the broker then closes connections that are used on. 0: for ever.
+    `login_ms` is how long a login is valid; after that, the broker closes connections that are used. 0: forever.
     """
 
     name: str
@@ -63,7 +64,7 @@ class SecuredListener:
     port: int = field(default_factory=free_port)
 
     def properties(self) -> dict[str, object]:
-        """Return what the broker's configuration says of this listener besides its address."""
+        """Return the broker's properties for this listener, without its address."""
         prefix = f"listener.name.{self.name.lower()}."
         found: dict[str, object] = {}
         if self.tls is not None:

@@ -1,4 +1,4 @@
-"""Users of the embedded broker who log in with SCRAM: it keeps them in its own metadata."""
+"""Users of the embedded broker that log in with SCRAM. The broker stores them in its metadata."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def add_scram_users(bootstrap_servers: str, users: Mapping[str, Scram], password
         UserScramCredentialUpsertion(user, ScramCredentialInfo(kinds[mechanism], _ITERATIONS), password.encode())
         for user, mechanism in users.items()
     ]
-    admin = admin_client(bootstrap_servers)  # its end would be that of what it was asked to do
+    admin = admin_client(bootstrap_servers)  # keep it alive: the requests end with it
     for done in admin.alter_user_scram_credentials(changes).values():
         done.result(_TIMEOUT_S)

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 from light_scheduler.host.ports import HOST
 
 _CONTROLLER_ID = 100
-# After a SIGKILL the controller lets the broker register again only when the old registration has run out, 9 s by
-# default: the node would be as good as down until then.
+# After a SIGKILL, the controller lets the broker register again only when the old registration has expired, 9 s by
+# default: until then, the node would be down.
 _SESSION = {"broker.session.timeout.ms": 3_000, "broker.heartbeat.interval.ms": 500}
 
 
 class SideDoor(NamedTuple):
-    """Another way in: the broker listens on `port`, and whoever came in by it is told to use `advertised_port`.
+    """An alternative address: the broker listens on `port`, but tells clients of it to use `advertised_port`.
 
-    So whatever stands between the two, such as a proxy, stays between a client and the broker.
+    So a proxy between the two ports stays between client and broker.
     """
 
     port: int
@@ -28,7 +28,7 @@ class SideDoor(NamedTuple):
 
 
 class FurtherPorts(NamedTuple):
-    """Ports of a broker besides its main one: side doors, and those with TLS or a login."""
+    """Ports of a broker besides its main one: side doors, and ports with TLS or a login."""
 
     side_doors: Sequence[SideDoor] = ()
     secured: Sequence[SecuredListener] = ()
@@ -38,16 +38,16 @@ NO_FURTHER_PORTS = FurtherPorts()
 
 
 class WaysIn(NamedTuple):
-    """The ports that a broker listens on: one that asks for nothing, and others."""
+    """The ports that a broker listens on: the main one without security, and others."""
 
     port: int
     further: FurtherPorts = NO_FURTHER_PORTS
 
 
 class Node(NamedTuple):
-    """A node's part in its cluster: broker and controller in one, unless the controller is another process.
+    """A node's role in its cluster: broker and controller in one, unless the controller is a separate process.
 
-    Topics have so many `copies`, and one of them may be missing.
+    Topics have `copies` replicas, one of which may be missing.
     """
 
     controller_port: int
@@ -59,7 +59,7 @@ class Node(NamedTuple):
 def server_properties(ways_in: WaysIn, node: Node, log_dir: Path, others: Mapping[str, object] | None = None) -> str:
     """Return the `server.properties` of a node on the loopback address.
 
-    `others` are properties besides ours, or in their place.
+    `others` are properties that are added to ours or replace them.
     """
     port, (side_doors, secured) = ways_in
     doors = {f"SIDE{number}": door for number, door in enumerate(side_doors)}
@@ -80,7 +80,8 @@ def server_properties(ways_in: WaysIn, node: Node, log_dir: Path, others: Mappin
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "log.dirs": log_dir,
         **_copies(node.copies),
-        # Kafka's 50 partitions each are for clusters: creating, opening and cleaning them is most of a start.
+        # Kafka's default of 50 partitions each is for clusters: creating, opening and cleaning them takes most of a
+        # start.
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.num.partitions": 4,
         "share.coordinator.state.topic.num.partitions": 1,
@@ -88,10 +89,10 @@ def server_properties(ways_in: WaysIn, node: Node, log_dir: Path, others: Mappin
         "auto.create.topics.enable": "false",
         # The first member of a group does not wait for others.
         "group.initial.rebalance.delay.ms": 0,
-        # Kafka refuses session time-outs below 6 s; tests of a worker's death should not have to wait that long.
+        # Kafka refuses session time-outs below 6 s; tests of a worker's death should not wait that long.
         "group.min.session.timeout.ms": 1_000,
         **_SESSION,
-        # A laptop's share of threads and memory; the cleaner's buffer is 128 MiB otherwise.
+        # Threads and memory for a laptop; the cleaner's buffer would be 128 MiB.
         "num.network.threads": 2,
         "num.io.threads": 4,
         "background.threads": 2,
@@ -104,7 +105,7 @@ def server_properties(ways_in: WaysIn, node: Node, log_dir: Path, others: Mappin
 
 
 def controller_properties(*, port: int, log_dir: Path, copies: int, others: Mapping[str, object] = {}) -> str:
-    """Return the properties of a process that is the controller of nodes without one: it places new topics' copies.
+    """Return the properties of a separate controller process, which also places the replicas of new topics.
 
     `others` are as in `server_properties`.
     """
@@ -159,7 +160,7 @@ def _addresses(ports: dict[str, int]) -> str:
 
 
 def _escape(value: str) -> str:
-    """Write a value so that Java reads it back from a properties file, whatever characters a path has."""
+    """Escape a value for a Java properties file, so that a path may contain any characters."""
     escaped = value.replace("\\", "\\\\")
     return "".join(
         character

@@ -1,16 +1,16 @@
-"""Asking a broker whether it answers."""
+"""Whether a broker answers."""
 
 from __future__ import annotations
 
 import logging
 from typing import Any
 
-# librdkafka reports each refused connection; before a broker is up these are no news.
+# librdkafka reports each refused connection, which is expected until a broker has started.
 _SILENT = logging.Logger("light_scheduler.devkit.readiness", logging.CRITICAL + 1)
 
 
 def admin_client(bootstrap_servers: str) -> Any:
-    """Return an AdminClient that keeps trying to connect, in silence."""
+    """Return an AdminClient that silently keeps trying to connect."""
     from confluent_kafka.admin import AdminClient
 
     return AdminClient(
@@ -24,7 +24,7 @@ def admin_client(bootstrap_servers: str) -> Any:
 
 
 def answers(admin: Any, timeout: float) -> bool:
-    """Say whether a metadata request is answered with a registered broker within `timeout` seconds."""
+    """Return whether a metadata request is answered with a registered broker within `timeout` seconds."""
     from confluent_kafka import KafkaException
 
     try:
@@ -34,7 +34,7 @@ def answers(admin: Any, timeout: float) -> bool:
 
 
 def all_in_sync(admin: Any, timeout: float) -> bool:
-    """Say whether a new client's first broker answers within `timeout` seconds that every replica is in sync."""
+    """Return whether a new client's first broker reports within `timeout` seconds that every replica is in sync."""
     from confluent_kafka import KafkaException
 
     try:

@@ -1,4 +1,4 @@
-"""Keeping a start of Kafka: later ones on this machine need about half of the processor time."""
+"""Caches a start of Kafka, so that later ones on this machine need about half of the processor time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .broker import EmbeddedBroker, JavaStart
 from .java_options import startup_cache
 
 TIMEOUT_S = 180.0
-"""For the start, and for the end, at which Java writes what it keeps."""
+"""Time-out of the start, and of the stop, at which Java writes its cache."""
 
 
 def keep_startup() -> Path:
-    """Start and stop a broker for what Java keeps of it, unless that is there; return the file.
+    """Start and stop a broker so that Java writes its cache, unless it exists. Return the file.
 
-    Raises BrokerStartError if Kafka cannot be had or does not start, and OSError if nothing can be written there.
+    Raises BrokerStartError if Kafka is not available or does not start, and OSError if the file cannot be written.
     """
     cache = startup_cache(kafka_jars())
     if cache.exists():

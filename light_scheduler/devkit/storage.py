@@ -1,4 +1,4 @@
-"""The broker's data folder: what is where in it, and its one-time formatting."""
+"""The broker's data folder: its layout and one-time formatting."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class BrokerFolder:
 
     @contextmanager
     def locked(self) -> Iterator[IO[bytes]]:
-        """Yield a file that holds the folder's lock for as long as any process keeps it open.
+        """Yield a file that holds the folder's lock while any process keeps it open.
 
-        Kafka's own lock comes too late: a second broker would already have written to the metadata log.
-        Raises BrokerStartError when another broker has the folder, or it cannot be written.
+        Kafka's own lock comes too late: a second broker would already have written to the metadata log. Raises
+        BrokerStartError if another broker uses the folder, or it cannot be written.
         """
         try:
             self.kafka_data.mkdir(parents=True, exist_ok=True)
@@ -66,12 +66,12 @@ class BrokerFolder:
             raise BrokerStartError(f"the data folder {self.root} cannot be used: {error}") from error
 
     def java_command(self, java: Path, jars: list[Path]) -> list[str]:
-        """Return how a tool or server of Kafka is called, less its own options and name."""
+        """Return the command line for a tool or server of Kafka, without its name and options."""
         logging = f"-Dlog4j2.configurationFile={self.log4j2_properties}"
         return [str(java), "-cp", ":".join(map(str, jars)), logging, *java_options(jars)]
 
     def format(self, java_command: list[str], cluster_id: str) -> None:
-        """Give the folder a cluster id. Raises BrokerStartError with the tool's last lines when that fails."""
+        """Give the folder a cluster id. Raises BrokerStartError with the tool's last lines if that fails."""
         command = [
             *java_command,
             *_FORMAT_OPTIONS,

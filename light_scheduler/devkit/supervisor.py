@@ -1,4 +1,4 @@
-"""Keeping worker processes running: one that ends is reported and started again."""
+"""Keeps worker processes running: reports and restarts ones that end."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class _Watched:
 
 
 class Supervisor:
-    """Watches workers. `report` is told, in a sentence, what happened.
+    """Watches workers. `report` is called with a sentence about each event.
 
-    A worker that keeps ending is started again after pauses that grow from 1 s to 30 s. `now` is a monotonic clock in
+    A worker that keeps ending is restarted after pauses that grow from 1 s to 30 s. `now` is a monotonic clock in
     seconds.
     """
 
@@ -34,7 +34,7 @@ class Supervisor:
         self._watched = [_Watched(worker, now()) for worker in workers]
 
     def check(self) -> None:
-        """Look at each worker once, and start again what has ended and waited its pause."""
+        """Check each worker once, and restart the ones that have ended and waited for their pause."""
         for watched in self._watched:
             if watched.restart_at is not None:
                 if self._now() >= watched.restart_at:

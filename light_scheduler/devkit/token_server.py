@@ -1,4 +1,4 @@
-"""A server that issues tokens for client credentials, and the keys to check them with."""
+"""A server that issues tokens for client credentials, and serves the keys to verify them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TokenServer(http.server.ThreadingHTTPServer):
 
     @property
     def checks(self) -> TokenChecks:
-        """What a listener accepts: the tokens of this server."""
+        """Settings for a listener that accepts the tokens of this server."""
         return TokenChecks(self.keys_url, self.issuer, self.audience)
 
     def __enter__(self) -> Self:
@@ -112,7 +112,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _text(content: bytes) -> str:

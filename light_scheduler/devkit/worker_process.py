@@ -1,4 +1,4 @@
-"""A worker as a child process on a leash: what `up` and the demonstration start."""
+"""A worker as a child process on a leash, for `up` and the demonstration."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _ANSWER_SECONDS = 2.0
 
 
 class WorkerProcess:
-    """One `faust worker` with its own settings; it can be ended and started again with the same state.
+    """One `faust worker` with its own settings. It can be stopped and started again with the same state.
 
-    With `processes` in the settings it is a node of so many: one `light-scheduler worker`.
+    If `processes` is set, it is a node of that number of processes: one `light-scheduler worker`.
 
-    `log` is the file that its output is added to. `application` is the module that Faust finds it in, and `variables`
-    are in its environment beside the settings. `folder` is the one that it runs in, by default this process's.
-    `remove_when_orphaned` is deleted if this process is killed.
+    Its output is appended to the file `log`. `application` is the module in which Faust finds it. `variables` are added
+    to its environment, besides the settings. It runs in `folder`, by default this process's. `remove_when_orphaned` is
+    deleted if this process is killed.
     """
 
     def __init__(
@@ -65,12 +65,13 @@ class WorkerProcess:
 
     @property
     def return_code(self) -> int | None:
-        """How the worker ended (minus the signal's number if one ended it); None while it runs or was never started."""
+        """The worker's exit code (minus the signal number if a signal ended it); None while it runs or before its first
+        start."""
         return self._process.poll() if self._process else None
 
     @property
     def environment(self) -> dict[str, str]:
-        """What it is started with."""
+        """The environment of the worker."""
         return worker_environment(self.settings) | self._variables
 
     @property
@@ -78,7 +79,7 @@ class WorkerProcess:
         return self._process is not None and self.return_code is None
 
     def start(self) -> None:
-        """Start the worker, or start it again."""
+        """Start or restart the worker."""
         self.settings.data_dir.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
@@ -91,13 +92,13 @@ class WorkerProcess:
             )
 
     def is_ready(self) -> bool:
-        """Say whether every partition that the worker was given is served."""
+        """Return whether the worker serves every partition assigned to it."""
         return page_of_worker(self.settings, "/ready", timeout=_ANSWER_SECONDS) is not None
 
     def wait_ready(self, timeout: float = 60.0) -> None:
-        """Wait until the worker serves what it was given.
+        """Wait until the worker serves its partitions.
 
-        Raises SchedulerError, with the last lines of its log, when it ends or is not ready after `timeout` seconds.
+        Raises SchedulerError, with the last lines of its log, if it ends or is not ready after `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
         while not self.is_ready():
@@ -108,32 +109,32 @@ class WorkerProcess:
             time.sleep(_POLL_SECONDS)
 
     def kill(self) -> None:
-        """End the worker with SIGKILL."""
+        """Kill the worker with SIGKILL."""
         if self._process is not None:
             self._process.kill()
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM and do not wait."""
+        """Send SIGTERM without waiting."""
         self.send_signal(signal.SIGTERM)
 
     def send_signal(self, signal_number: int) -> None:
-        """Send the worker a signal, such as SIGSTOP and SIGCONT; nothing happens if it has ended."""
+        """Send a signal to the worker, such as SIGSTOP or SIGCONT; does nothing if it has ended."""
         if self._process is not None:
             self._process.send_signal(signal_number)
 
     def wait(self, timeout: float) -> int:
-        """Wait until the worker has ended; return its `return_code`. Raises TimeoutError after `timeout` seconds."""
+        """Wait until the worker has ended. Return its `return_code`. Raises TimeoutError after `timeout` seconds."""
         if self._process is None:
             raise SchedulerError("the worker was never started")
         return self._process.wait(timeout)
 
     def stop(self, timeout: float = 20.0) -> None:
-        """End the worker in order, or kill it after `timeout` seconds."""
+        """Stop the worker cleanly. Kill it after `timeout` seconds."""
         if self._process is not None:
             self._process.stop(timeout)
 
     def log_end(self) -> str:
-        """Return the last lines of the worker's log, and where it is."""
+        """Return the last lines of the worker's log, and its path."""
         try:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
         except OSError:
@@ -142,7 +143,7 @@ class WorkerProcess:
 
 
 def worker_environment(settings: Settings, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return an environment that gives a worker exactly these settings, whatever this process was given."""
+    """Return an environment that gives a worker exactly these settings, regardless of this process's environment."""
     environment = {
         name: value
         for name, value in (os.environ if base is None else base).items()

@@ -1,1 +1,1 @@
-"""What `doctor` looks at: broker, topics, rights, access, clock and disk. Nothing here writes to a topic."""
+"""The checks of `doctor`: broker, topics, rights, access, clock and disk. Nothing here writes to a topic."""

@@ -25,7 +25,7 @@ _CERTIFICATES = ("web_ssl_certificate", "web_ssl_ca", "web_ssl_client_ca")
 
 
 def check_web_certificates(settings: Settings) -> Iterator[Check]:
-    """Look how long the certificates of HTTP are valid."""
+    """Check how long the certificates of HTTP are valid."""
     for setting in _CERTIFICATES:
         path = getattr(settings, setting)
         if path is None:
@@ -39,7 +39,7 @@ def check_web_certificates(settings: Settings) -> Iterator[Check]:
 
 
 def check_access(settings: Settings, clock: Clock) -> Iterator[Check]:
-    """Look at the tokens that are stored, and at who can reach a worker without one."""
+    """Check the stored tokens, and who can reach a worker without one."""
     topic = settings.topics.tenants
     try:
         book = access_book(asyncio.run(stored_entries(settings.connection, topic, _TIMEOUT_S)))

@@ -1,4 +1,4 @@
-"""A line of the doctor's report, and what lines of several kinds say."""
+"""A line of the doctor's report, and helpers for checks of several kinds."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from light_scheduler.wire.instants import format_instant
 Status = Literal["ok", "warn", "fail"]
 
 RENEW_MS = 14 * 86_400_000
-"""How long before its end something is to be renewed."""
+"""How long before its expiry something should be renewed."""
 
 MOST_NAMED = 5
-"""How many things of a kind a report names."""
+"""Maximum number of similar things that a report names."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the report; `fix` says what to do unless the status is ok."""
+    """One line of the report. `fix` says what to do, unless the status is ok."""
 
     name: str
     status: Status
@@ -30,7 +30,7 @@ class Check:
 
 
 def check_certificate(setting: str, path: Path, end: int, clock: Clock | None = None) -> Check:
-    """Warn of a certificate that ends soon; `end` is in UTC epoch ms."""
+    """Warn if a certificate expires soon; `end` is UTC epoch ms."""
     left = end - (clock or SystemClock()).now()
     detail = f"{setting} {path} is valid until {format_instant(end)}"
     if left > RENEW_MS:
@@ -44,6 +44,6 @@ def check_certificate(setting: str, path: Path, end: int, clock: Clock | None = 
 
 
 def some(many: Sequence[object]) -> str:
-    """Name the first of many."""
+    """List the first few, and the number of the others."""
     more = f" and {len(many) - MOST_NAMED} more" if len(many) > MOST_NAMED else ""
     return f"{', '.join(map(str, many[:MOST_NAMED]))}{more}"

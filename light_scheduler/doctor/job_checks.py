@@ -1,4 +1,4 @@
-"""Whether a job of the pipeline could run with the rights of this user."""
+"""Whether this user has the rights to run a job of the pipeline."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .named_topics import NamedTopics, named_topics
 
 
 def run_job_checks(settings: Settings, job: Job, targets: Sequence[str] = ()) -> Iterator[Check]:
-    """Yield what is found, as it is found. `targets` are topics that the job's schedules are delivered to.
+    """Yield findings as they are made. `targets` are topics that the job's schedules are delivered to.
 
-    Blocks. There must be no event loop in this thread.
+    Blocks. This thread must not have a running event loop.
     """
     connection = settings.connection
     try:
@@ -45,7 +45,7 @@ def run_job_checks(settings: Settings, job: Job, targets: Sequence[str] = ()) ->
 def check_job_topics(
     rights: Sequence[Right], missing: Sequence[MissingRight], existing: Collection[str]
 ) -> Iterator[Check]:
-    """Warn of topics that do not exist: nobody has been asked for rights on them."""
+    """Warn of topics that do not exist, since rights on them could not be checked."""
     known = {*existing, *(each.right.name for each in missing)}
     for right in rights:
         if right.resource == "topic" and right.name not in known:
@@ -58,7 +58,7 @@ def check_job_topics(
 
 
 def check_job_rights(settings: Settings, missing: Sequence[MissingRight]) -> Iterator[Check]:
-    """Name each right that is missing. The job runs without that of `audit --since-last`."""
+    """Report each missing right. The right that only `audit --since-last` needs is just a warning."""
     needed = [each for each in missing if each.right != SINCE_LAST]
     if needed or not missing:
         yield from check_rights(settings, needed)
@@ -68,7 +68,7 @@ def check_job_rights(settings: Settings, missing: Sequence[MissingRight]) -> Ite
 
 
 def check_named_targets(settings: Settings, named: NamedTopics) -> Iterator[Check]:
-    """Warn if no target is known, so that rights on none were checked."""
+    """Warn if no target is known, since no rights on targets were checked."""
     if named.targets:
         return
     tenants = settings.topics.tenants

@@ -55,7 +55,7 @@ def check_limits(settings: Settings, facts: BrokerFacts) -> Iterator[Check]:
 
 
 def check_application_topics(settings: Settings, hidden: Set[str] = frozenset()) -> Iterator[Check]:
-    """Compare the topics with what is needed; those that this user may not see are a matter of rights."""
+    """Compare the topics with the plan. Topics hidden from this user are left to the check of rights."""
     found = check_topics(settings, timeout=TIMEOUT_S)
     findings = [finding for finding in found if finding.kind != "missing" or finding.topic not in hidden]
     if not findings and hidden & {finding.topic for finding in found}:
@@ -73,7 +73,7 @@ def existing_topics(settings: Settings) -> Collection[str]:
 
 
 def check_target_topics(targets: Sequence[str], existing: Collection[str], denied: Set[str]) -> Iterator[Check]:
-    """Warn of targets that do not exist: nobody has been asked for rights on them."""
+    """Warn of targets that do not exist, since rights on them could not be checked."""
     for target in targets:
         if target not in existing and target not in denied:
             detail = f"{target} does not exist, so rights on it were not checked"
@@ -81,7 +81,7 @@ def check_target_topics(targets: Sequence[str], existing: Collection[str], denie
 
 
 def check_replicas(nodes: int, frail: FrailTopics) -> Iterator[Check]:
-    """Warn of topics that the loss of one of several nodes makes unavailable, and of what Kafka does then."""
+    """Warn of topics that become unavailable if one of several nodes is lost, and of the effects."""
     if nodes == 1:
         yield Check("replicas", "ok", "the cluster has one node")
         return
@@ -106,7 +106,7 @@ def check_replicas(nodes: int, frail: FrailTopics) -> Iterator[Check]:
 
 
 def check_rights(settings: Settings, missing: Sequence[MissingRight]) -> Iterator[Check]:
-    """Name each right that is missing, with the command that gives it."""
+    """Report each missing right, with the command that grants it."""
     for each in missing:
         yield Check("rights", "fail", each.problem, acl_line(settings, each.right))
     if not missing:
@@ -119,7 +119,7 @@ def check_rights(settings: Settings, missing: Sequence[MissingRight]) -> Iterato
 
 
 def check_security(settings: Settings) -> Iterator[Check]:
-    """Look how long the certificates are valid, and whether a password can be read on its way."""
+    """Check how long the certificates are valid, and whether the password is sent unencrypted."""
     security = settings.security
     for setting, path in (("ssl_certificate", security.ssl_certificate), ("ssl_ca", security.ssl_ca)):
         if path is not None:
@@ -130,12 +130,12 @@ def check_security(settings: Settings) -> Iterator[Check]:
 
 
 def acl_line(settings: Settings, right: Right) -> str:
-    """Return the command that gives this user a right."""
+    """Return the command that grants a right to this user."""
     return acl_commands([right], principal_of(settings.connection), settings.bootstrap_servers)[0]
 
 
 def check_delays(settings: Settings) -> Iterator[Check]:
-    """Look whether the topics of the delay rules are there, and keep their records for long enough."""
+    """Check that the topics of the delay rules exist and keep their records for long enough."""
     problems = delay_problems(settings, timeout=TIMEOUT_S)
     for problem in problems.found:
         yield Check("delays", "warn", problem, "see docs/delayed-topics.md")

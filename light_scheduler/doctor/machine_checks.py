@@ -34,7 +34,7 @@ def check_python() -> Check:
 
 
 def check_java() -> Check:
-    """Java is only for the embedded broker, so its absence is no failure."""
+    """Check for Java. Only the embedded broker needs it, so its absence is not a failure."""
     try:
         java = java_executable()
     except BrokerStartError as error:
@@ -43,7 +43,7 @@ def check_java() -> Check:
 
 
 def check_disk(folder: Path) -> Iterator[Check]:
-    """Look at the data folder, or where it will be made."""
+    """Check the data folder, or the place where it will be created."""
     whole = existing = folder.absolute()
     try:
         existing = next(place for place in (whole, *whole.parents) if place.exists())
@@ -63,7 +63,7 @@ def check_disk(folder: Path) -> Iterator[Check]:
 
 
 def check_web_port(settings: Settings) -> Check:
-    """A port that is taken is fine if it is a worker that has it."""
+    """Check the web port. If a worker uses it, that is fine."""
     address = f"{settings.web_host}:{settings.web_port}"
     if port_is_free(settings.web_port, settings.web_host):
         return Check("web port", "ok", f"{address} is free")
@@ -73,7 +73,7 @@ def check_web_port(settings: Settings) -> Check:
 
 
 def check_clock() -> Check:
-    """Ask the kernel whether something keeps its clock right. The broker's clock cannot be read without writing."""
+    """Ask the kernel whether its clock is synchronised. The broker's clock cannot be read without writing."""
     if sys.platform != "linux":
         return Check("clock", "ok", "not checked on this system")
     timex = ctypes.create_string_buffer(_TIMEX_BYTES)

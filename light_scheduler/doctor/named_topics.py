@@ -1,4 +1,4 @@
-"""The topics that are named in Kafka and not in the configuration: by delay rules, and by the rules of tenants."""
+"""Topics that are named in Kafka instead of the configuration: by delay rules, and by the rules of tenants."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from light_scheduler.wire.tenants import tenant_book
 
 
 class NamedTopics(NamedTuple):
-    """The delay rules in force, the configuration's included, and the targets that rules of tenants name.
+    """The delay rules in force, including those of the configuration, and the targets in the rules of tenants.
 
-    `knows_tenants`: this user may read those rules.
+    `knows_tenants`: this user may read the rules of tenants.
     """
 
     rules: list[DelayRule]
@@ -30,7 +30,8 @@ class NamedTopics(NamedTuple):
 
 
 def named_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> NamedTopics:
-    """Read them, as far as this user may: what cannot be read names none. Raises BrokerError if nothing answers.
+    """Read them, as far as this user may; rules that cannot be read name no topics. Raises BrokerError if no broker
+    answers.
 
     Blocks. `timeout` is in seconds.
     """
@@ -39,7 +40,7 @@ def named_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> NamedTopi
 
     def entries(topic: str) -> Mapping[bytes, bytes] | None:
         if topic in existing:
-            with suppress(BrokerError):  # another check says so
+            with suppress(BrokerError):  # reported by another check
                 return asyncio.run(stored_entries(connection, topic, timeout))
         return None
 
@@ -50,12 +51,12 @@ def named_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> NamedTopi
 
 
 def targets_of(book: TenantBook, refused: frozenset[str]) -> list[str]:
-    """Return the topics that rules of tenants name as targets, without patterns, and without those that take none."""
+    """Return the targets in the rules of tenants, without patterns, and without topics that cannot be targets."""
     named = {
         topic
         for tenant in book.tenants.values()
         if tenant.state is not TenantState.DELETED
         for topic in (*(tenant.rules.targets or ()), tenant.rules.default_target)
-        if topic is not None and "*" not in topic and topic.strip(".")  # `.` and `..` are no topics
+        if topic is not None and "*" not in topic and topic.strip(".")  # `.` and `..` are not valid topics
     }
     return sorted(named - refused)

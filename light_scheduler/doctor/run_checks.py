@@ -32,10 +32,10 @@ from .worker_checks import Info, check_lanes, check_targets, info_of_worker
 
 
 def run_checks(settings: Settings, info: Info | None = None, targets: Sequence[str] = ()) -> Iterator[Check]:
-    """Yield what is found, as it is found. `info` is what the worker of these settings says; None: it is asked.
+    """Yield findings as they are made. `info` is the `/info` of the worker with these settings; None: request it.
     `targets` are topics that schedules are delivered to.
 
-    Blocks. There must be no event loop in this thread.
+    Blocks. This thread must not have a running event loop.
     """
     yield check_python()
     yield check_java()

@@ -1,4 +1,4 @@
-"""Checks of what a running worker says of itself at `/info`: its lanes, and its unavailable targets."""
+"""Checks of a running worker's `/info`: its lanes, and its unavailable targets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from light_scheduler.worker_page import page_of_worker
 from .check import MOST_NAMED, Check, some
 
 Info = Mapping[str, Any]
-"""The document that a worker answers at `/info`; empty: no worker answers."""
+"""The document at a worker's `/info`; empty if no worker answers."""
 ANSWER_S = 2.0
 
 
 def info_of_worker(settings: Settings) -> Info:
-    """Return what the worker on the web port answers at `/info`; empty if none answers."""
+    """Return the `/info` of the worker on the web port; empty if none answers."""
     page = page_of_worker(settings, "/info", timeout=ANSWER_S, token=settings.web_token)
     try:
         info = json.loads(page or b"{}")
@@ -28,7 +28,7 @@ def info_of_worker(settings: Settings) -> Info:
 
 
 def check_lanes(info: Info) -> Iterator[Check]:
-    """Look whether the lanes of the worker on the web port read all commands once."""
+    """Check whether the lanes of the worker on the web port have read every command exactly once."""
     for lane in info.get("lanes", []):
         if lane.get("jump"):
             yield Check(
@@ -40,7 +40,7 @@ def check_lanes(info: Info) -> Iterator[Check]:
 
 
 def check_targets(info: Info) -> Iterator[Check]:
-    """List the targets that the worker on the web port cannot write to, those with the most waiting firings first."""
+    """List the targets that the worker on the web port cannot write to, starting with the most waiting firings."""
     if "targets" not in info:
         return
     targets = sorted(info["targets"], key=lambda target: (-target["waiting"], target["topic"]))

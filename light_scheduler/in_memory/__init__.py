@@ -1,6 +1,6 @@
-"""The scheduler without Kafka: real commands, decisions, state and records, over topics that live in this process.
+"""The scheduler without Kafka: real commands, decisions, state and records, with topics in this process.
 
-Not simulated are rate caps, unavailable targets, failures and several workers: those belong to what is left out.
+Rate caps, unavailable targets, failures and several workers are not simulated.
 """
 
 from .broker import MemoryBroker

@@ -1,4 +1,4 @@
-"""Topics in memory: logs of records by partition, and what is known of each topic as a target."""
+"""Topics in memory: logs of records by partition, and each topic's properties as a target."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Record(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """A record batch of one partition, which is built when it is read; `start` is the offset of its first record."""
+    """A record batch of one partition, which is built only when it is read. `start` is the offset of its first
+    record."""
 
     place: Place
     start: int
@@ -39,7 +40,8 @@ class _Batch(NamedTuple):
 
 
 class MemoryBroker:
-    """Topics by name and number of partitions: the application's `own`, and `topics`; None: any, of `partitions` each.
+    """Topics by name and number of partitions: the application's `own`, and `topics`; None: any topic exists, with
+    `partitions` partitions.
 
     Of topics in `unread` nothing is kept but how long they are. It serves cycles as `TopicFacts`: a topic is known
     without being asked for.
@@ -64,7 +66,7 @@ class MemoryBroker:
         self._waiting: list[asyncio.Future[None]] = []
 
     def __getitem__(self, topic: str) -> TargetTopic:
-        """Return a topic as a target, or why nothing can be written to it."""
+        """Return a topic as a target, with the reason if it cannot be written to."""
         facts = self._facts.get(topic)
         if facts is None:
             facts = self._facts[topic] = self._facts_of(topic)
@@ -72,12 +74,12 @@ class MemoryBroker:
 
     @property
     def records(self) -> list[Record]:
-        """All records that are kept, of all topics, in the order in which they were written."""
+        """All kept records of all topics, in the order of writing."""
         self._read_batches()
         return self._read
 
     def log(self, place: Place) -> list[Record]:
-        """Return the records of a partition; each is at the index that is its offset."""
+        """Return the records of a partition. Their indexes are their offsets."""
         self._read_batches()
         return self._logs[place]
 
@@ -86,7 +88,7 @@ class MemoryBroker:
         return self._ends[place]
 
     def append(self, place: Place, key: bytes | None, value: bytes | None, headers: Headers, timestamp: int) -> int:
-        """Write one record; return its offset. `timestamp` is UTC epoch ms."""
+        """Write one record. Return its offset. `timestamp` is UTC epoch ms."""
         self._read_batches()
         offset = self._ends[place]
         self._keep(Record(*place, offset, timestamp, key, value, list(headers)))
@@ -95,7 +97,7 @@ class MemoryBroker:
         return offset
 
     def append_batch(self, place: Place, build: Callable[[], bytes], count: int) -> None:
-        """Write a record batch of a number of records."""
+        """Write a record batch with `count` records."""
         if place[0] not in self._unread:
             self._batches.append(_Batch(place, self._ends[place], build))
         self._ends[place] += count

@@ -1,4 +1,4 @@
-"""One partition of the commands topic: the lane's cycles, one after another, with nothing between them to wait for."""
+"""One partition of the commands topic: runs the lane's cycles one after another, without waiting in between."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from .broker import MemoryBroker
 
 
 class MemoryPartition:
-    """Its table, and how far its commands are read. `next_due` is when (UTC epoch ms) a schedule wakes next.
+    """The table of a partition, and how far its commands have been read. `next_due` is the next time a schedule wakes
+    (UTC epoch ms).
 
-    A cycle holds `most` commands, and as many firings.
+    A cycle takes at most `most` commands and `most` firings.
     """
 
     def __init__(self, context: CycleContext, broker: MemoryBroker, most: int = MOST) -> None:
@@ -35,22 +36,22 @@ class MemoryPartition:
         return self._table
 
     def has_work(self, now: int) -> bool:
-        """Return whether a cycle at an instant (UTC epoch ms) has something to do."""
+        """Return whether a cycle at an instant (UTC epoch ms) would do something."""
         is_due = self.next_due is not None and self.next_due <= now
         return is_due or self._is_bulk_at_work or self._position < self._broker.end(self._place)
 
     def cycle(self, now: int) -> None:
-        """Carry out what waits at an instant, and write what follows: steps 1 to 4 of the commit protocol."""
+        """Process all that waits at an instant, and write the results: steps 1 to 4 of the commit protocol."""
         overlay, batches = Overlay(self._table), self._context.new_batches(now)
         cycle = Cycle(self._context, overlay, batches, now)
         commands = self._take_commands()
         has_commands = bool(commands)
         has_more = self._position < self._broker.end(self._place)
         if has_commands:
-            cycle.take_all(commands)  # which empties the list
+            cycle.take_all(commands)  # this empties the list
             cycle.moved_to(self._position)
         is_bulk_at_work = cycle.advance_bulk(min(self._most, MAX_BULK), MAX_FIRING_BYTES)
-        # A command that waits may cancel what is due.
+        # A waiting command may cancel due firings.
         turns = TurnBudget(self._most, MAX_FIRING_BYTES)
         due = NOTHING_DUE if has_more else overlay.due(now, turns.most, turns.max_bytes)
         cycle.fire_due(due, {}, turns)
@@ -64,7 +65,7 @@ class MemoryPartition:
         self.next_due = after.next_due()
 
     def _take_commands(self) -> list[CommandRecord]:
-        """Return the next commands, the first of them last."""
+        """Return the next commands in reverse order."""
         if self._position == self._broker.end(self._place):
             return []
         log = self._broker.log(self._place)[self._position : self._position + self._most]

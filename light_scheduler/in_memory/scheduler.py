@@ -1,4 +1,5 @@
-"""The scheduler as a whole: a lane's cycles for each partition, and a clock that moves from one wake to the next."""
+"""The whole scheduler in memory: a lane's cycles for each partition, and a clock that jumps from one wake-up to the
+next."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from .partition import MemoryPartition
 
 
 class MemoryScheduler:
-    """Carries out the commands of one topic. `now` is UTC epoch ms, `topics` as `MemoryBroker` has it.
+    """Carries out the commands of one topic. `now` is UTC epoch ms; `topics` are as for `MemoryBroker`.
 
     What is sent or due is carried out by `settle`, and by `rounds` as the clock moves. Target topics have
     `target_partitions`, if they are not named in `topics`; default: as many as the application's own. A cycle holds
@@ -48,7 +49,7 @@ class MemoryScheduler:
             dict.fromkeys(own, settings.partitions), topics, target_partitions or settings.partitions, {changelog}
         )
         self._delivered: list[Record] = []
-        self._looked_at = 0  # so many of all records
+        self._looked_at = 0  # number of records already examined
         self._internal = settings.internal_topics
         self.limits = limits = Limits(
             settings.max_payload_bytes,
@@ -68,7 +69,7 @@ class MemoryScheduler:
 
     @property
     def next_due(self) -> int | None:
-        """When a schedule wakes next, UTC epoch ms; None: not before a command."""
+        """The next time a schedule wakes, UTC epoch ms; None if only a command can cause work."""
         return min((part.next_due for part in self._partitions if part.next_due is not None), default=None)
 
     @property
@@ -78,34 +79,35 @@ class MemoryScheduler:
 
     @property
     def delivered(self) -> list[Record]:
-        """The firings that were delivered, in order: what consumers of the target topics receive."""
+        """The delivered firings in order, as consumers of the target topics receive them."""
         records = self.broker.records[self._looked_at :]
         self._delivered += self._firings_of(records)
         self._looked_at += len(records)
         return self._delivered[:]
 
     def delivered_after(self, written: int) -> list[Record]:
-        """Return the same, without the first `written` records of all topics."""
+        """Return the delivered firings after the first `written` records of all topics."""
         return self._firings_of(self.broker.records[written:])
 
     def send(
         self, key: bytes | None, value: bytes | None, headers: Headers, partition: int | None = None
     ) -> tuple[int, int]:
-        """Write a command; return its partition and offset. It goes to the partition of its key, if none is named."""
+        """Write a command. Return its partition and offset. Without `partition`, it goes to the partition of its
+        key."""
         if partition is None:
             partition = partition_for(b"" if key is None else key, len(self._partitions))
         place = self.commands_topic, partition
         return partition, self.broker.append(place, key, value, headers, self.clock.now())
 
     def settle(self) -> None:
-        """Carry out all that was sent and all that is due, until nothing is left to do at this instant."""
+        """Carry out everything sent and due at this instant, until nothing is left."""
         for _ in self.rounds(self.clock.now()):
             pass
 
     def rounds(self, until: int) -> Iterator[None]:
-        """Move the clock to `until` (UTC epoch ms), by way of each instant at which a schedule wakes.
+        """Move the clock to `until` (UTC epoch ms), via each instant at which a schedule wakes.
 
-        Yields after each cycle of the partitions that have something to do, which holds `most` at most.
+        Yields after each cycle of the partitions with work; a cycle takes at most `most` commands and firings.
         """
         while True:
             now = self.clock.now()

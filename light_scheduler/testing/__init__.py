@@ -1,11 +1,11 @@
-"""For tests of what uses the scheduler: `InMemoryScheduler`, the same for the blocking client, and a pytest plugin.
+"""For tests of code that uses the scheduler: `InMemoryScheduler`, its blocking counterpart, and a pytest plugin.
 
 The plugin has three fixtures: `in_memory_scheduler` and `blocking_in_memory_scheduler`, a new scheduler for each test,
 and `light_scheduler_kafka`, one real broker for the whole run.
 
-It is not loaded by itself. In the topmost conftest.py: `pytest_plugins = ["light_scheduler.testing"]`; or
-`pytest -p light_scheduler.testing`. An existing broker is used instead of the embedded one with
-`--light-scheduler-kafka host:port` or the environment variable TEST_KAFKA_BOOTSTRAP.
+Load it in the topmost conftest.py with `pytest_plugins = ["light_scheduler.testing"]`, or with `pytest -p
+light_scheduler.testing`. To use an existing broker instead of the embedded one, set `--light-scheduler-kafka host:port`
+or the environment variable TEST_KAFKA_BOOTSTRAP.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Kafka(Protocol):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address as clients take it: `host:port`."""
+        """The address for clients: `host:port`."""
         ...
 
 
 @dataclass(frozen=True)
 class ExistingKafka:
-    """A broker that somebody else runs."""
+    """A broker that is already running."""
 
     bootstrap_servers: str
 
@@ -83,7 +83,7 @@ def blocking_in_memory_scheduler() -> BlockingInMemoryScheduler:
 
 @pytest.fixture(scope="session")
 def light_scheduler_kafka(request: pytest.FixtureRequest) -> Iterator[Kafka]:
-    """A running Kafka broker, shared by all tests of the run: name topics and groups so that they do not meet."""
+    """A running Kafka broker, shared by all tests of the run. Use distinct names for topics and groups in each test."""
     existing = request.config.getoption(OPTION) or os.environ.get(BOOTSTRAP_VARIABLE)
     if existing:
         yield ExistingKafka(existing)

@@ -1,4 +1,4 @@
-"""The channel of a blocking client to a scheduler in memory, for any number of threads."""
+"""A blocking client's channel to a scheduler in memory, for any number of threads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class BlockingMemoryChannel(BlockingChannel):
-    """Needs neither `start` nor `close`. `turn` is held by the thread that uses the scheduler: one at a time."""
+    """Needs neither `start` nor `close`. Threads that use the scheduler hold `turn`, one at a time."""
 
     def __init__(self, scheduler: MemoryScheduler, connection: Connection) -> None:
         super().__init__(connection, {}, ChannelTopics(scheduler.commands_topic, scheduler.names.results))
@@ -35,10 +35,10 @@ class BlockingMemoryChannel(BlockingChannel):
         return self
 
     def start(self) -> None:
-        """There is nothing to connect to."""
+        """Does nothing: there is no connection."""
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """There is nothing to disconnect from."""
+        """Does nothing: there is no connection."""
 
     def check(self, command: CommandToSend) -> None:
         """No client's limit holds: that of the scheduler's settings does."""
@@ -73,7 +73,7 @@ class BlockingMemoryChannel(BlockingChannel):
 
 
 class BlockingMemoryReader(BlockingReader):
-    """Reads a topic of a broker in memory, in the order in which it was written."""
+    """Reads a topic of a broker in memory, in the order of writing."""
 
     def __init__(self, exchange: Exchange, turn: Condition, topic: str, start: int) -> None:
         self._exchange = exchange
@@ -93,10 +93,10 @@ class BlockingMemoryReader(BlockingReader):
             yield from records
 
     def stop(self) -> None:
-        """Have the iteration end, soon."""
+        """Ask the iteration to end soon."""
         with self._turn:
             self._is_stopped = True
             self._turn.notify_all()
 
     def close(self) -> None:
-        """There is nothing to disconnect from."""
+        """Does nothing: there is no connection."""

@@ -1,4 +1,4 @@
-"""The scheduler in a test's own process, for code that uses the blocking client."""
+"""The scheduler in a test's own process, for code with the blocking client."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .observed import Observed, memory_scheduler
 
 
 class BlockingInMemoryScheduler(Observed, BlockingSchedulerClient):
-    """A scheduler without Kafka, and the blocking client of it. Any number of threads can use it.
+    """A scheduler without Kafka, and its blocking client. Thread-safe.
 
         scheduler = BlockingInMemoryScheduler(now=datetime(2030, 1, 1, tzinfo=UTC))
         scheduler.schedule("order-1", b"pay!", topic="reminders", after="15m")
         scheduler.advance(minutes=15)
         assert [record.value for record in scheduler.delivered] == [b"pay!"]
 
-    Otherwise it is as `InMemoryScheduler`.
+    Otherwise it is like `InMemoryScheduler`.
     """
 
     def __init__(
@@ -50,21 +50,22 @@ class BlockingInMemoryScheduler(Observed, BlockingSchedulerClient):
 
     @property
     def delivered(self) -> list[Record]:
-        """The messages delivered so far, as `InMemoryScheduler.delivered`, from any thread."""
+        """The messages delivered so far, as `InMemoryScheduler.delivered`. Any thread can call it."""
         with self._turn:
             return super().delivered
 
     def records(self, topic: str) -> list[Record]:
-        """Return all records of a topic, as `InMemoryScheduler.records`, from any thread."""
+        """Return all records of a topic, as `InMemoryScheduler.records`. Any thread can call it."""
         with self._turn:
             return super().records(topic)
 
     def advance(self, by: timedelta = timedelta(0), **units: float) -> None:
-        """Move the clock on, as `InMemoryScheduler.advance`. Other threads run between one due time and the next."""
+        """Move the clock forward, as `InMemoryScheduler.advance`. Other threads run between one due time and the
+        next."""
         self.advance_to(self._after(by, units))
 
     def advance_to(self, instant: datetime | int) -> None:
-        """Move the clock on to an instant (aware datetime or UTC epoch ms), as `advance` does."""
+        """Move the clock forward to an instant (aware datetime or UTC epoch ms), as `advance` does."""
         rounds, is_over = self._scheduler.rounds(self._ahead(instant)), False
         while not is_over:
             with self._turn:
@@ -72,7 +73,8 @@ class BlockingInMemoryScheduler(Observed, BlockingSchedulerClient):
                 self._turn.notify_all()
 
     def outage(self, by: timedelta = timedelta(0), **units: float) -> None:
-        """Move the clock on while no worker runs. Then one starts: misfire policies decide on what was missed."""
+        """Move the clock forward while no worker runs. Then a worker starts, and misfire policies apply to missed
+        firings."""
         with self._turn:
             self._scheduler.clock.set(self._after(by, units))
             self._scheduler.settle()

@@ -1,4 +1,4 @@
-"""A client's channel whose other end is a scheduler in memory: a command is carried out when the call returns."""
+"""A client's channel to a scheduler in memory. A command has been carried out when the call returns."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class MemoryChannel(Channel):
         self._exchange = Exchange(scheduler)
 
     async def start(self) -> None:
-        """There is nothing to connect to."""
+        """Does nothing: there is no connection."""
 
     async def close(self) -> None:
-        """There is nothing to disconnect from."""
+        """Does nothing: there is no connection."""
 
     async def rest(self) -> None:
-        """No results are read but those that are waited for."""
+        """Does nothing: only awaited results are read."""
 
     def check(self, command: CommandToSend) -> None:
         """No client's limit holds: that of the scheduler's settings does."""
@@ -59,7 +59,7 @@ class MemoryChannel(Channel):
 
 
 class MemoryReader(Reader):
-    """Reads a topic of a broker in memory, in the order in which it was written."""
+    """Reads a topic of a broker in memory, in the order of writing."""
 
     def __init__(self, exchange: Exchange, topic: str, start: int) -> None:
         self._exchange = exchange
@@ -68,7 +68,7 @@ class MemoryReader(Reader):
 
     @classmethod
     def over(cls, exchange: Exchange, topic: str, *, from_beginning: bool) -> Self:
-        """Return a reader that has its position already."""
+        """Return a reader that already has its position."""
         return cls(exchange, topic, 0 if from_beginning else len(exchange.scheduler.broker.records))
 
     async def __aiter__(self) -> AsyncIterator[Any]:
@@ -80,4 +80,4 @@ class MemoryReader(Reader):
                 await self._exchange.scheduler.broker.written()
 
     async def close(self) -> None:
-        """There is nothing to disconnect from."""
+        """Does nothing: there is no connection."""

@@ -1,4 +1,4 @@
-"""Answers about the dead letters of a scheduler in memory, as a worker gives them over HTTP; and redriving them."""
+"""Answers of a worker's HTTP API about the dead letters of a scheduler in memory, including redriving."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ANYONE = Requester(ANYONE.name, "")
 
 
 def page_of(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
-    """Return the JSON of all dead letters that are asked for. Raises InvalidCommand."""
+    """Return the JSON of all matching dead letters. Raises InvalidCommand."""
     try:
         parameters = read_parameters(DeadLetterParameters, MultiDict(question.parameters))
         since = 0 if parameters.since is UNSET else checked("since", parse_lower_bound, parameters.since)
@@ -46,13 +46,13 @@ def page_of(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
 
 
 def detail_of(question: Question[Any], scheduler: MemoryScheduler) -> bytes | None:
-    """Return the JSON of one dead letter."""
+    """Return the JSON of one dead letter; None if there is no such letter."""
     found = _named(question.id, scheduler)
     return None if found is None else msgspec.json.encode(found.detail())
 
 
 def redriven(question: Question[Any], scheduler: MemoryScheduler) -> bytes | None:
-    """Send a dead letter again, and return the JSON that says where it is. Raises ClientError and InvalidCommand."""
+    """Send a dead letter again. Return the JSON with its new place. Raises ClientError and InvalidCommand."""
     found = _named(question.id, scheduler)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Commands to a scheduler in memory and the results of them: what both kinds of channels do there."""
+"""Sends commands to a scheduler in memory and reads their results. Shared by both kinds of channels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Exchange:
-    """Has commands carried out at once."""
+    """Carries out commands at once."""
 
     def __init__(self, scheduler: MemoryScheduler) -> None:
         self.scheduler = scheduler
@@ -32,14 +32,14 @@ class Exchange:
         self._results_read: dict[int, int] = {}
 
     def send_many(self, commands: Iterable[CommandToSend]) -> list[Receipt]:
-        """Carry out commands. Raises BrokerError for one that is of another commands topic."""
+        """Carry out commands. Raises BrokerError for a command of another commands topic."""
         try:
             return [self._written(command) for command in commands]
         finally:
             self.scheduler.settle()
 
     def ask(self, make: MakeCommand, timeout: float) -> Result:
-        """Carry out a command and return its result. Raises ResultTimeout if it has none."""
+        """Carry out a command and return its result. Raises ResultTimeout if there is none."""
         (answer,) = self.ask_many([make])
         if isinstance(answer, Unanswered):
             raise no_answer(Receipt(answer.tenant, answer.id, answer.partition, answer.offset), timeout)
@@ -59,13 +59,14 @@ class Exchange:
         return [results.get(number) or unanswered(receipt) for number, receipt in zip(asked, receipts, strict=True)]
 
     def asked(self, question: Question[T]) -> T | None:
-        """Return what a worker would answer over HTTP. Raises InvalidCommand."""
+        """Return a worker's answer to a query over HTTP. Raises InvalidCommand."""
         self.scheduler.settle()
         answer = answer_to(question, self.scheduler)
         return None if answer is None else question.read(answer)
 
     def unread(self, topic: str, position: int) -> tuple[list[Any], int]:
-        """Return a topic's records among those of all topics from a position on, and the position after them."""
+        """Return a topic's records from a position on, and the next position. Positions count the records of all
+        topics."""
         records = self.scheduler.broker.records
         return [record for record in records[position:] if record.topic == topic], len(records)
 
@@ -79,13 +80,13 @@ class Exchange:
         return Receipt(command.tenant, command.id, partition, offset)
 
     def _new_results(self) -> dict[bytes, Result]:
-        """Return the results that have been written since the last call, by correlation id."""
+        """Return the results written since the last call, by correlation id."""
         found: dict[bytes, Result] = {}
         broker, topic = self.scheduler.broker, self._results_topic
         for partition in range(broker[topic].partitions):
             log = broker.log((topic, partition))
             for record in log[self._results_read.get(partition, 0) :]:
-                if (correlation_id := correlation_id_of(record.headers)) is not None:  # else it may be a firing
+                if (correlation_id := correlation_id_of(record.headers)) is not None:  # otherwise it may be a firing
                     found[correlation_id] = decode_result(record.value)
             self._results_read[partition] = len(log)
         return found

@@ -43,15 +43,15 @@ class Observed:
 
     @property
     def dead_letters(self) -> list[DeadLetter]:
-        """The commands that were refused without anybody waiting, and the firings that could not be delivered."""
+        """The commands that were refused without a waiting caller, and the firings that could not be delivered."""
         return [decode_dead_letter(record)[0] for record in self.records(self._scheduler.names.dead_letters)]
 
     def records(self, topic: str) -> list[Record]:
-        """Return all records of a topic, in the order in which they were written."""
+        """Return all records of a topic, in the order of writing."""
         return [record for record in self._scheduler.broker.records if record.topic == topic]
 
     def _after(self, by: timedelta, units: dict[str, float]) -> int:
-        """Return the instant (UTC epoch ms) that is so far ahead. Raises ValueError for one that is not ahead."""
+        """Return the instant (UTC epoch ms) after this duration. Raises ValueError for one in the past."""
         return self._ahead(self._scheduler.clock.now() + (by + timedelta(**units)) // timedelta(milliseconds=1))
 
     def _ahead(self, instant: datetime | int) -> int:
@@ -64,7 +64,7 @@ class Observed:
 def memory_scheduler(
     settings: Settings | None, now: datetime | int | None, topics: Mapping[str, int] | None
 ) -> MemoryScheduler:
-    """Return a scheduler with the settings of workers, which reads native commands only: it is its client's."""
+    """Return a scheduler with workers' settings. It only reads native commands, since only its client sends any."""
     settings = settings or Settings()
     own = CommandsTopic(settings.topics.commands, "native")
     native = next((source for source in settings.inputs if source.dialect == "native"), own)
@@ -72,7 +72,7 @@ def memory_scheduler(
 
 
 def start_at(now: datetime | int | None) -> int:
-    """Return when a scheduler begins: at the machine's time unless a test says another."""
+    """Return the start time of a scheduler: `now`, or else the machine's time."""
     return SystemClock().now() if now is None else epoch_ms(now)
 
 

@@ -1,4 +1,4 @@
-"""Answers about a scheduler in memory, as a worker gives them over HTTP."""
+"""Answers of a worker's HTTP API about a scheduler in memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ALL = 2**62
 
 
 def answer_to(question: Question[Any], scheduler: MemoryScheduler) -> bytes | None:
-    """Return the JSON that a worker answers; None if there is no such schedule. Raises InvalidCommand."""
+    """Return the JSON of a worker's answer; None if there is no such schedule. Raises InvalidCommand."""
     if question.kind == "get":
         return _detail(question, scheduler)
     if question.kind == "list":

@@ -53,7 +53,7 @@ log = logging.getLogger("light_scheduler.node.supervisor")
 def run(settings: Settings, count: int) -> int:
     """Run a node of `count` processes until SIGTERM or Ctrl-C. Return the exit code.
 
-    Raises ConfigurationError if its port is in use, if the settings do not fit this number of processes, or if its
+    Raises ConfigurationError if its port is in use, if there is no room for its processes' ports or names, or if its
     certificate cannot be used.
     """
     each = processes.settings_of_each(settings, count)

@@ -1,7 +1,7 @@
 """An outbox: schedules are booked in an SQL transaction, and sent exactly once after it commits.
 
-`Outbox` books, in a transaction of the application. `OutboxRelay` sends, in its own process or beside the
-application; `BlockingOutboxRelay` is the same for threads. Needs the extra `outbox` (SQLAlchemy).
+`Outbox` books commands in a transaction of the application. `OutboxRelay` sends them, in its own process or within the
+application; `BlockingOutboxRelay` does so in a thread. Needs the extra `outbox` (SQLAlchemy).
 """
 
 from typing import TYPE_CHECKING

@@ -1,14 +1,14 @@
-"""Appointments of Ajenda (github.com/jmmurillo/ajenda) become bookings of an outbox in the same PostgreSQL.
+"""Moves appointments of Ajenda (github.com/jmmurillo/ajenda) to bookings of an outbox in the same PostgreSQL.
 
     SCHEMA.ajenda_TOPIC            one row for each appointment, and for each iteration of a periodic one
     SCHEMA.periodic_ajenda_TOPIC   one row for each periodic appointment
 
-An appointment is deleted there and booked here in one transaction, so it is in one place, whoever is killed. What a
-consumer of Ajenda has at hand is left to it: the row is locked, or its `timeout_date` is ahead. Instants are UTC epoch
-ms.
+One transaction deletes an appointment there and books it here, so it is always in exactly one place, even after a
+crash. Appointments that Ajenda's consumers are processing are left alone: their row is locked, or their `timeout_date`
+is in the future. Instants are UTC epoch ms.
 
-A periodic appointment is taken over with all of its iterations, when all of them are at rest and none is due. Ajenda
-books the next ones in the transaction that deletes the last, and only if the periodic appointment is there.
+A periodic appointment is taken over with all of its iterations, when none of them is due or being processed. Ajenda
+books the next iterations in the transaction that deletes the last one, and only if the periodic appointment exists.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .booking import Outbox
 from .database_time import DatabaseTime
 
 MOST_ROWS = 500
-"""Rows in one transaction."""
+"""Maximum number of rows in one transaction."""
 
 _OWN = {
     *("uuid", "creation_date", "due_date", "timeout_date", "ttl", "attempts", "payload", "periodic_uuid", "flags"),
@@ -45,7 +45,7 @@ _DIALECTS: Mapping[int, CronDialect] = {10: "unix", 11: "cron4j", 12: "quartz", 
 
 
 class Preview(NamedTuple):
-    """How many appointments and periodic ones could be taken over, and how many rows would be left."""
+    """The numbers of appointments and periodic appointments that could be taken over, and of the remaining rows."""
 
     appointments: int
     periodic: int
@@ -53,13 +53,13 @@ class Preview(NamedTuple):
 
 
 class AjendaTopic:
-    """The tables of one topic. `take` and `take_periodic` are bodies of transactions, of PostgreSQL's read committed.
+    """The tables of one topic. `take` and `take_periodic` are bodies of transactions, with PostgreSQL's read committed.
 
-    `refused` are the ids of schedules that cannot be booked, with the reasons: they stay in Ajenda.
+    `refused` maps the ids of schedules that cannot be booked to the reasons. Their appointments stay in Ajenda.
     """
 
     def __init__(self, connection: Connection, topic: str, schema: str = "public", clock: Clock | None = None) -> None:
-        """Read the columns of the tables. Raises ConfigurationError if they are not there."""
+        """Read the columns of the tables. Raises ConfigurationError if they do not exist."""
         self._topic = topic.lower()
         self._clock = clock or SystemClock()
         metadata = MetaData()
@@ -72,7 +72,7 @@ class AjendaTopic:
         self._left: set[UUID] = set()
 
     def take(self, connection: Connection, outbox: Outbox, target: str) -> int:
-        """Take over some appointments that are at rest, and return how many; 0 if there are none."""
+        """Take over some idle appointments. Return their number; 0 if there are none."""
         table = self._appointments
         while rows := self._at_rest(connection):
             taken = [row.uuid for row in rows if self._booked(connection, outbox, row, target)]
@@ -82,18 +82,20 @@ class AjendaTopic:
         return 0
 
     def periodic(self, connection: Connection) -> list[UUID]:
-        """Return the periodic appointments."""
+        """Return the ids of the periodic appointments."""
         return list(connection.scalars(select(self._periodic.c.uuid).where(self._is_not_refused(self._periodic))))
 
     def take_periodic(self, connection: Connection, outbox: Outbox, target: str, uuid: UUID) -> bool:
-        """Take over a periodic appointment; False if it is gone, or if any of its iterations is due or not at rest."""
+        """Take over a periodic appointment. False if it no longer exists, or if any of its iterations is due or being
+        processed."""
         definitions, table = self._periodic, self._appointments
         found = select(definitions).where(definitions.c.uuid == uuid).with_for_update(skip_locked=True)
         definition = connection.execute(found).one_or_none()
         of_it = table.c.periodic_uuid == uuid
         at_rest = select(table.c.due_date).where(of_it, table.c.timeout_date <= _NOW).with_for_update(skip_locked=True)
         dues = list(connection.scalars(at_rest))
-        # Asked after the locks: whoever books iterations meanwhile has deleted one that is not among the locked.
+        # Counted after locking: a transaction that books iterations meanwhile has deleted one that is not among the
+        # locked.
         if definition is None or not dues or connection.scalar(select(func.count()).where(of_it)) != len(dues):
             return False
         try:
@@ -109,14 +111,14 @@ class AjendaTopic:
         return True
 
     def preview(self, connection: Connection, tenant: str, target: str) -> Preview:
-        """Return what could be taken over. Locks nothing, so what a consumer of Ajenda has at hand may be among it."""
+        """Return what could be taken over. Locks nothing, so it may include appointments that Ajenda is processing."""
         appointments = sum(self._fits(row, tenant, target) for row in self._all_at_rest(connection))
         series = [self._iterations(connection, row, target) for row in connection.execute(select(self._periodic)).all()]
         left = self.remaining(connection) - appointments - sum(series)
         return Preview(appointments, sum(map(bool, series)), left)
 
     def _all_at_rest(self, connection: Connection) -> Iterator[Any]:
-        """Yield the appointments that are at rest, in the order of their ids."""
+        """Yield the idle appointments, ordered by id."""
         table = self._appointments
         found = select(table).where(table.c.periodic_uuid.is_(None), table.c.timeout_date <= _NOW)
         rows = connection.execute(found.order_by(table.c.uuid).limit(MOST_ROWS)).all()
@@ -136,7 +138,8 @@ class AjendaTopic:
         return True
 
     def _iterations(self, connection: Connection, row: Any, target: str) -> int:
-        """Return how many iterations a periodic appointment has if it can be booked; 0: it cannot, or not yet."""
+        """Return the number of iterations of a periodic appointment that can be booked; 0 if it cannot be booked, or
+        not yet."""
         table = self._appointments
         of_it = select(table.c.due_date, (table.c.timeout_date <= _NOW).label("is_at_rest"))
         found = connection.execute(of_it.where(table.c.periodic_uuid == row.uuid)).all()
@@ -151,15 +154,16 @@ class AjendaTopic:
         return 0 if self._clock.now() >= first_due else len(found)
 
     def remaining(self, connection: Connection) -> int:
-        """Return how many appointments, and iterations, are left in Ajenda."""
+        """Return the number of appointments and iterations left in Ajenda."""
         return connection.scalar(select(func.count()).select_from(self._appointments)) or 0
 
     def _is_not_refused(self, table: Table) -> ColumnElement[bool]:
-        """Return the condition that a row was not refused: one parameter, for a statement has 65,535 at most."""
+        """Return the condition that a row was not refused. It has a single parameter, since a statement can have at
+        most 65,535."""
         return table.c.uuid != all_(literal(list(self._left), ARRAY(Uuid())))
 
     def _at_rest(self, connection: Connection) -> Sequence[Any]:
-        """Lock and return some appointments, the next due first."""
+        """Lock and return some idle appointments, the next due first."""
         table = self._appointments
         is_so = (table.c.periodic_uuid.is_(None), self._is_not_refused(table), table.c.timeout_date <= _NOW)
         found = select(table).where(*is_so).order_by(table.c.due_date).limit(MOST_ROWS)
@@ -175,7 +179,8 @@ class AjendaTopic:
         return True
 
     def _book_series(self, connection: Connection, outbox: Outbox, row: Any, target: str, first_due: int) -> None:
-        """Book a series. Raises _AlreadyDue if that was too late for its first due time: it is Ajenda's then."""
+        """Book a series. Raises _AlreadyDue if its first due time has passed meanwhile: Ajenda then delivers that
+        one."""
         request = periodic(row, target, first_due)
         id = f"{self._topic}-periodic-{row.uuid}"
         _check(id, request)
@@ -189,20 +194,20 @@ class AjendaTopic:
 
 
 _NOW = DatabaseTime()
-"""Ajenda goes by this clock, too."""
+"""Ajenda uses the same clock."""
 
 
 class _AlreadyDue(Exception):
-    """An iteration came due before its series was booked."""
+    """An iteration became due before its series was booked."""
 
 
 def appointment(row: Any, target: str) -> ScheduleOptions:
-    """Return an appointment as a schedule. To book its uuid again in Ajenda updates it, and so does this."""
+    """Return an appointment as a schedule. Booking its uuid again updates it, in Ajenda as here."""
     return {**_common(row, target), "at": row.due_date}
 
 
 def periodic(row: Any, target: str, first_due: int) -> ScheduleOptions:
-    """Return a periodic appointment as a series. Raises ValueError for a pattern that is none."""
+    """Return a periodic appointment as a series. Raises ValueError for an invalid pattern."""
     request: ScheduleOptions = {**_common(row, target), "start": first_due, "on_conflict": "keep"}
     if row.pattern_type != _FIXED_DELAY:
         request["misfire"] = "skip" if row.skip_missed else "all"
@@ -229,7 +234,8 @@ def _payload(row: Any) -> bytes | None:
 
 
 def _common(row: Any, target: str) -> ScheduleOptions:
-    """Return what appointments and periodic ones share. A column that is not Ajenda's own becomes a header."""
+    """Return the options that appointments and periodic ones share. Columns that Ajenda does not define become
+    headers."""
     extra = {str(name): value for name, value in row._mapping.items() if name not in _OWN and value is not None}
     headers = {name: value if isinstance(value, bytes) else str(value) for name, value in extra.items()}
     request: ScheduleOptions = {"topic": target, "headers": headers}

@@ -20,8 +20,8 @@ from light_scheduler.model import DEFAULT_TENANT
 from .tables import DEFAULT_NAME, define, shard_of
 
 Transaction = Any
-"""An SQLAlchemy Session, AsyncSession, scoped_session or Connection, or an object with `add`, which is given a row: its
-attributes are the columns of `Outbox.tables.commands` that have a value."""
+"""An SQLAlchemy Session, AsyncSession, scoped_session or Connection, or an object with a method `add`. `add` gets a row
+whose attributes are the columns of `Outbox.tables.commands` that have a value."""
 
 
 class Outbox:
@@ -33,8 +33,8 @@ class Outbox:
             session.add(order)
             outbox.schedule(session, f"order-{order.id}", b"pay!", topic="reminders", after="15m")
 
-    The tables are part of `metadata`: create them as your other tables, with `create_all` or a migration. Delays count
-    from the booking. With `notify`, a booking in PostgreSQL wakes the relays.
+    The tables are part of `metadata`: create them like your other tables, with `create_all` or a migration. Delays
+    count from the booking. With `notify`, a booking in PostgreSQL wakes the relays.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Outbox:
     def schedule(
         self, session: Transaction, id: Id = None, payload: Payload = b"", **request: Unpack[ScheduleOptions]
     ) -> str:
-        """Book a message, once or as a series, and return the id of the schedule.
+        """Book a message, once or as a series. Return the id of the schedule.
 
         Takes the arguments of `SchedulerClient.schedule`. Raises InvalidCommand, which names the argument, if one is
         wrong: nothing is booked.
@@ -100,7 +100,7 @@ class Outbox:
 
 
 class _Wake:
-    """Tells the relays of a booking, once for each transaction, when that commits."""
+    """Notifies the relays of bookings: once per transaction, when it commits."""
 
     def __init__(self, channel: str) -> None:
         self._channel = channel
@@ -114,7 +114,7 @@ class _Wake:
 
 
 def _mapped(table: Table, metadata: MetaData, wake: _Wake | None) -> type[Any]:
-    """Return a mapped class, whose rows sessions of either kind add when they flush."""
+    """Return a mapped class. Sessions of both kinds insert its rows when they flush."""
 
     class BookedCommand:
         def __init__(self, **values: object) -> None:

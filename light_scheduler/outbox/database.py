@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 
 class Database:
-    """Runs functions in their own transactions. Owns its engine only if it was given a URL."""
+    """Runs functions in their own transactions. It owns its engine only if it was created from a URL."""
 
     def __init__(self, database: str | Engine | AsyncEngine) -> None:
         """Take an engine, or the URL of a database.
 
-        Raises ConfigurationError for a URL that is none, a driver that is not installed, or another database than
+        Raises ConfigurationError for an invalid URL, a driver that is not installed, or a database other than
         PostgreSQL and SQLite.
         """
         self._is_own = isinstance(database, str)
@@ -32,14 +32,14 @@ class Database:
         _require_supported(self.engine.dialect.name)
 
     async def do(self, work: Callable[[Connection], T]) -> T:
-        """Run a function in a transaction, and commit that unless it raises."""
+        """Run a function in a transaction. Commit unless it raises."""
         if isinstance(self.engine, AsyncEngine):
             async with self.engine.begin() as connection:
                 return await connection.run_sync(work)
         return await asyncio.to_thread(self._do, self.engine, work)
 
     async def close(self) -> None:
-        """Close the connections of an engine of one's own."""
+        """Close the connections of its own engine."""
         if not self._is_own:
             return
         if isinstance(self.engine, AsyncEngine):

@@ -1,4 +1,4 @@
-"""The time by the clock of the database: the one clock that all relays share, so none has to be right itself."""
+"""The time of the database's clock, which all relays share, so that their own clocks need not be right."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 _TEXTS = {
-    # Its CURRENT_TIMESTAMP is when the transaction began: that may have waited for locks since.
+    # Its CURRENT_TIMESTAMP is the start of the transaction, which may have waited for locks since.
     "postgresql": "CAST(FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000) AS BIGINT)",
     "sqlite": "CAST(ROUND((JULIANDAY('now') - 2440587.5) * 86400000) AS INTEGER)",
 }
 SUPPORTED = frozenset(_TEXTS)
-"""The dialects of SQLAlchemy for which the expression is known."""
+"""The dialects of SQLAlchemy with a known expression."""
 
 
 class DatabaseTime(FunctionElement[int]):
-    """An SQL expression: the time in UTC epoch ms when the statement runs. SQLite has the clock of its machine."""
+    """An SQL expression: the time in UTC epoch ms when the statement runs. SQLite uses its machine's clock."""
 
     type = BigInteger()
     inherit_cache = True

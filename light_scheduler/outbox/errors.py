@@ -1,10 +1,9 @@
 """Errors of a relay.
 
-SchedulerError
-└── OutboxError             a relay cannot go on with a shard by itself
+SchedulerError └── OutboxError             a relay cannot continue with a shard by itself
     ├── OutboxInDoubt       ... because Kafka has forgotten which batch was sent last
-    ├── DatabaseBehind      ... because Kafka has had more from it than the database knows of
-    └── ShardLost           ... because another relay has it (retriable)
+    ├── DatabaseBehind      ... because Kafka has batches that the database does not know
+    └── ShardLost           ... because another relay owns it (retriable)
 """
 
 from __future__ import annotations
@@ -13,11 +12,12 @@ from light_scheduler.errors import SchedulerError
 
 
 class OutboxError(SchedulerError):
-    """A relay cannot go on with a shard by itself."""
+    """A relay cannot continue with a shard by itself."""
 
 
 class OutboxInDoubt(OutboxError):
-    """Rows were claimed, and Kafka has forgotten whether they were sent: they may be in the commands topic or not."""
+    """Rows were claimed, but Kafka has forgotten whether they were sent: they may or may not be in the commands
+    topic."""
 
     def __init__(self, table: str, shard: int, rows: int) -> None:
         super().__init__(
@@ -29,7 +29,7 @@ class OutboxInDoubt(OutboxError):
 
 
 class DatabaseBehind(OutboxError):
-    """Kafka has had batches that the database knows nothing of: it was restored, or two outboxes have one name."""
+    """Kafka has batches that the database does not know: it was restored, or two outboxes have the same name."""
 
     def __init__(self, table: str, shard: int) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class DatabaseBehind(OutboxError):
 
 
 class ShardLost(OutboxError):
-    """Another relay has taken a shard over."""
+    """Another relay has taken over a shard."""
 
     retriable = True
 

@@ -1,4 +1,4 @@
-"""Shards that could not be relayed: each is tried again after pauses of its own, so it holds up no other."""
+"""Shards that could not be relayed. Each is retried after its own pauses, so that it does not delay others."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class _Failure(NamedTuple):
 
 
 class FailingShards:
-    """The shards of a relay that failed the last time they were tried. Each pause of a shard is twice its last.
+    """The shards of a relay whose last attempt failed. Each pause of a shard is twice as long as its last.
 
-    A failure is logged unless its shard has just failed with the same text. `monotonic` is in seconds.
+    A failure is logged unless the shard's last failure had the same text. `monotonic` is in seconds.
     """
 
     def __init__(self, first_s: float, last_s: float, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -42,11 +42,11 @@ class FailingShards:
             log.info("shard %d of the outbox is sent again", shard)
 
     def keep(self, shards: Collection[int]) -> None:
-        """Forget all others, which have nothing left to be sent."""
+        """Forget all other shards, which have nothing left to send."""
         self._failures = {shard: failure for shard, failure in self._failures.items() if shard in shards}
 
     def may_try(self, shard: int) -> bool:
-        """Return whether a shard does not fail, or its pause is over."""
+        """Return whether a shard may be tried: it does not fail, or its pause is over."""
         failure = self._failures.get(shard)
         return failure is None or self._monotonic() >= failure.retry_at
 
@@ -55,12 +55,12 @@ class FailingShards:
         self._failures = {shard: failure._replace(retry_at=-math.inf) for shard, failure in self._failures.items()}
 
     def wait_s(self, shards: Collection[int]) -> float:
-        """Return how long until the first pause of these shards is over; infinite if none of them fails."""
+        """Return the time (s) until the first pause of these shards is over; infinite if none of them fails."""
         first = min((failure.retry_at for failure in self._of(shards)), default=math.inf)
         return max(0.0, first - self._monotonic())
 
     def raise_first(self, shards: Collection[int]) -> None:
-        """Raise what one of these shards failed with, if one does."""
+        """Raise the error of one of these shards, if any has failed."""
         for failure in self._of(shards):
             raise failure.error
 

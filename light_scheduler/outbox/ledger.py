@@ -19,20 +19,20 @@ log = logging.getLogger(__name__)
 
 MOST_ROWS = 500
 MOST_BYTES = 8 * 1024 * 1024
-"""Size of a batch: rows, and bytes of payload. The last row may exceed it."""
+"""Limits of a batch: number of rows, and bytes of payload. The last row may exceed the limit of bytes."""
 
 
 class Batch(NamedTuple):
-    """Rows of a shard that are sent together, in order, under a number that no other batch of the shard has."""
+    """Rows of a shard that are sent together, in order, with a number that is unique within the shard."""
 
     number: int
     rows: list[BookedRow]
 
 
 class Ledger:
-    """The tables, as one relay uses them. A relay keeps a shard for `lease_ms` after its last sign of life.
+    """The tables as one relay uses them. A relay keeps its shards for `lease_ms` after its last heartbeat.
 
-    Leases begin and end by the clock of the database: the relays' own may be hours apart.
+    Leases begin and end by the clock of the database: the relays' own clocks may be hours apart.
     """
 
     def __init__(self, tables: OutboxTables, relay: str, lease_ms: int) -> None:
@@ -43,7 +43,7 @@ class Ledger:
         """The rows (`seq`) that this relay has set aside."""
 
     def attend(self, connection: Connection) -> list[int]:
-        """Give a sign of life, take or give up shards so that relays have equal shares; return this relay's shards."""
+        """Send a heartbeat. Take or give up shards, so that relays have equal shares. Return this relay's shards."""
         shards = self._shards
         live = self._sign_of_life(connection)
         connection.execute(update(shards).where(shards.c.relay == self._relay).values(until=self._lease_end))
@@ -61,14 +61,14 @@ class Ledger:
         connection.execute(delete(relays).where(relays.c.relay == self._relay))
 
     def waiting(self, connection: Connection) -> set[int]:
-        """Return the shards, of whichever relay, that have rows to be sent or settled."""
+        """Return the shards of any relay that have rows to send or settle."""
         commands = self._commands
         return set(connection.scalars(select(commands.c.shard).where(commands.c.refused.is_(None)).distinct()))
 
     def recover(self, connection: Connection, shard: int, mark: Mark | None) -> Mark:
-        """Make the rows of a shard agree with Kafka, where `mark` is the last batch that was committed.
+        """Make the rows of a shard consistent with Kafka, where `mark` is the last committed batch.
 
-        Returns the last batch that was claimed. Raises ShardLost, OutboxInDoubt, DatabaseBehind.
+        Returns the last claimed batch. Raises ShardLost, OutboxInDoubt, DatabaseBehind.
         """
         self._hold(connection, shard)
         commands, shards = self._commands, self._shards
@@ -90,7 +90,7 @@ class Ledger:
     def claim(self, connection: Connection, shard: int, most: int = MOST_ROWS) -> Batch | None:
         """Claim the next rows of a shard as a batch; None if there are none. Raises ShardLost.
 
-        Rows that are no commands are set aside.
+        Rows that are not valid commands are set aside.
         """
         self._hold(connection, shard)
         commands, shards = self._commands, self._shards
@@ -113,19 +113,19 @@ class Ledger:
         return Batch(number, rows)
 
     def settle(self, connection: Connection, shard: int, number: int) -> None:
-        """Delete the rows of a batch that Kafka has."""
+        """Delete the rows of a batch that is in Kafka."""
         commands = self._commands
         connection.execute(
             delete(commands).where(commands.c.shard == shard, commands.c.batch == number, commands.c.refused.is_(None))
         )
 
     def refuse(self, connection: Connection, seq: int, reason: str) -> None:
-        """Set a row aside that Kafka does not take. It stays in the table, with the reason."""
+        """Set a row aside that Kafka does not accept. It stays in the table, with the reason."""
         connection.execute(update(self._commands).where(self._commands.c.seq == seq).values(refused=reason))
         self.refused.add(seq)
 
     def _commands_in(self, connection: Connection, chosen: list[int]) -> list[BookedRow]:
-        """Return rows that are commands, and set the others aside."""
+        """Return the rows that are valid commands, and set the others aside."""
         commands, rows = self._commands, []
         found = connection.execute(
             select(*raw_columns(commands)).where(commands.c.seq.in_(chosen)).order_by(commands.c.seq)
@@ -139,7 +139,7 @@ class Ledger:
         return rows
 
     def _sign_of_life(self, connection: Connection) -> int:
-        """Note that this relay runs; return how many do."""
+        """Record that this relay is alive. Return the number of relays that are."""
         relays = self._relays
         known = connection.execute(update(relays).where(relays.c.relay == self._relay).values(until=self._lease_end))
         if known.rowcount == 0:
@@ -153,7 +153,7 @@ class Ledger:
         free = select(shards.c.shard).where(is_free).limit(wanted).with_for_update(skip_locked=True)
         taken = []
         for shard in list(connection.scalars(free)) if wanted > 0 else ():
-            # SQLite locks no rows: the condition is asked again with the write.
+            # SQLite does not lock rows, so the update checks the condition again.
             mine = update(shards).where(shards.c.shard == shard, is_free)
             changed = connection.execute(mine.values(relay=self._relay, until=self._lease_end))
             if changed.rowcount:
@@ -165,7 +165,8 @@ class Ledger:
         connection.execute(mine.values(relay=None, until=0))
 
     def _hold(self, connection: Connection, shard: int) -> None:
-        """Lock the row of a shard until the end of the transaction. Raises ShardLost if another relay has it."""
+        """Lock the row of a shard until the end of the transaction. Raises ShardLost if another relay owns the
+        shard."""
         shards = self._shards
         mine = update(shards).where(shards.c.shard == shard, shards.c.relay == self._relay)
         if connection.execute(mine.values(until=self._lease_end)).rowcount == 0:
@@ -180,7 +181,7 @@ def make_shard(tables: OutboxTables, shard: int, connection: Connection) -> None
 
 
 def _first(found: list[tuple[int, int]]) -> list[int]:
-    """Return the first rows, until they have `MOST_BYTES`."""
+    """Return the first rows, up to `MOST_BYTES`."""
     chosen, total = [], 0
     for seq, size in found:
         chosen.append(seq)

@@ -1,4 +1,4 @@
-"""The relay: sends what is booked, from asyncio code or from its own thread."""
+"""The relay: sends booked commands, from asyncio code or from its own thread."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from .tables import DEFAULT_NAME, SHARDS, OutboxTables, define
 from .wakeup import woken_by_bookings
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.5, 30.0
-"""After failures, each pause is twice the last."""
+"""First and longest pause after failures. Each pause is twice as long as the last."""
 
 ATTENDS_A_LEASE = 3
-"""How often a relay gives a sign of life within its lease."""
+"""Number of heartbeats within a lease."""
 
 _FAILURES = (SchedulerError, KafkaError, SQLAlchemyError, OSError, TimeoutError)
 
@@ -43,12 +43,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RelayOptions:
-    """How a relay works. All durations are in seconds.
+    """Options of a relay. All durations are in seconds.
 
-    - `name`, `schema`: name of the outbox, which is also that of its table, and the schema that the table is in.
-      Default of the schema: that of the connection.
-    - `app_id`, `commands_topic`: where commands go. Default of the topic: `{app_id}-commands`.
-    - `poll`: how often the relay looks for bookings that nobody told it of.
+    - `name`, `schema`: name of the outbox, which is also that of its table, and the schema of the table. Default of the
+      schema: that of the connection.
+    - `app_id`, `commands_topic`: destination of commands. Default of the topic: `{app_id}-commands`.
+    - `poll`: how often the relay looks for bookings without a notification.
     - `lease`: how long until another relay takes over the shards of one that died.
     """
 
@@ -65,7 +65,7 @@ class RelayOptions:
 
     @property
     def full_name(self) -> str:
-        """The name with its schema: what tells this outbox from others in transactional ids."""
+        """The name with its schema, which distinguishes this outbox from others in transactional ids."""
         return self.name if self.schema is None else f"{self.schema}.{self.name}"
 
 
@@ -75,7 +75,7 @@ class OutboxRelay:
         relay = OutboxRelay("postgresql+psycopg://app@db/app", Connection("127.0.0.1:9092"))
         await relay.run()
 
-    Any number of relays share the work. A relay that is killed at any moment loses and doubles nothing.
+    Any number of relays share the work. Killing a relay at any moment neither loses nor duplicates commands.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class OutboxRelay:
     ) -> None:
         """Create a relay. `database` is an engine, blocking or asyncio, or a URL of SQLAlchemy.
 
-        Raises ConfigurationError for a URL that is none. `on_step` is called after each step of `shard`.
+        Raises ConfigurationError for an invalid URL. `on_step` is called after each step of `shard`.
         """
         self._options = options or RelayOptions()
         self._database = Database(database)
@@ -112,15 +112,15 @@ class OutboxRelay:
         return len(self._ledger.refused)
 
     def stop(self) -> None:
-        """Have `run` return after the batches that are under way. To be called in the loop that it runs in."""
+        """Make `run` return after the current batches. Call it in the event loop of `run`."""
         self._is_stopping = True
         self._wake.set()
 
     async def run(self) -> None:
-        """Relay until `stop`. Failures of Kafka and of the database are logged, and tried again after a pause.
+        """Relay until `stop`. Failures of Kafka and of the database are logged and retried after a pause.
 
-        Raises ConfigurationError if the tables are not there, and what the database raises if it cannot be reached at
-        the start.
+        Raises ConfigurationError if the tables do not exist, and the database's error if it cannot be reached at the
+        start.
         """
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close)
@@ -142,7 +142,7 @@ class OutboxRelay:
                     await self._pause(min(self._options.poll, self._failing.wait_s(self._owned)))
 
     async def drain(self) -> int:
-        """Relay what is booked and is not another relay's, and return how many commands were sent.
+        """Relay the booked commands in this relay's shards. Return the number of sent commands.
 
         `refused` then says how many were set aside. Raises what `run` logs.
         """
@@ -157,7 +157,7 @@ class OutboxRelay:
             return total
 
     async def _prepare(self) -> None:
-        """Add the rows of shards. Raises ConfigurationError if there are no tables."""
+        """Add the rows of shards. Raises ConfigurationError if the tables do not exist."""
         tables, schema = self._tables, self._options.schema
         missing = await self._database.do(
             lambda connection: _missing(inspect(connection).get_table_names(schema), tables)
@@ -174,7 +174,7 @@ class OutboxRelay:
                 await self._database.do(partial(make_shard, tables, shard))
 
     async def _round(self) -> int:
-        """Relay a batch of each of this relay's shards that has rows; return how many commands were sent."""
+        """Relay a batch of each of this relay's shards that has rows. Return the number of sent commands."""
         await self._attend()
         waiting = await self._database.do(self._ledger.waiting)
         self._tell_of(waiting - set(range(SHARDS)))
@@ -189,18 +189,18 @@ class OutboxRelay:
         return sent
 
     async def _relay(self, shard: int) -> int:
-        """Relay a batch of a shard; return how many commands were sent: none if it fails."""
+        """Relay a batch of a shard. Return the number of sent commands; 0 if it fails."""
         try:
             sent = await self._cycle(shard)
-        except _FAILURES as error:  # may be of this shard alone: the others go on
-            self._attended_at = -math.inf  # it may be lost
+        except _FAILURES as error:  # possibly of this shard alone, so the others continue
+            self._attended_at = -math.inf  # the shard may be lost
             self._failing.failed(shard, error)
             return 0
         self._failing.worked(shard)
         return sent
 
     async def _cycle(self, shard: int) -> int:
-        """Relay a batch; one that Kafka refuses command by command, until the one at fault is set aside."""
+        """Relay a batch. If Kafka refuses it, send its commands one by one until the invalid one is set aside."""
         while shard in self._owned and not self._is_stopping:
             try:
                 return await self._shard(shard).cycle()
@@ -210,7 +210,7 @@ class OutboxRelay:
         return 0
 
     def _tell_of(self, unknown: set[int]) -> None:
-        """Log that rows have shards that there are not, when that shows or changes."""
+        """Log rows whose shards do not exist, when they appear or change."""
         if unknown and unknown != self._unknown:
             log.warning(
                 "table %s: rows whose shard is %s are never sent: shards are 0 to %d. Delete these rows and book their "
@@ -224,7 +224,7 @@ class OutboxRelay:
         return time.monotonic() - self._attended_at > self._options.lease / ATTENDS_A_LEASE
 
     async def _attend(self) -> None:
-        """Keep this relay's shards, and have those that are its own now."""
+        """Renew the leases of this relay's shards, and update which shards it has."""
         if not self._must_attend:
             return
         self._owned = await self._database.do(self._ledger.attend)
@@ -259,7 +259,7 @@ class OutboxRelay:
 
 
 class BlockingOutboxRelay:
-    """An `OutboxRelay` for a thread or a process of its own. The arguments are the same."""
+    """An `OutboxRelay` for its own thread or process. The arguments are the same."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class BlockingOutboxRelay:
         return self._refused
 
     def run(self) -> None:
-        """Relay until `stop` is called, from any thread. Raises as `OutboxRelay.run`."""
+        """Relay until `stop`, which any thread may call. Raises as `OutboxRelay.run`."""
         asyncio.run(self._run())
 
     def drain(self) -> int:
@@ -286,7 +286,7 @@ class BlockingOutboxRelay:
         return asyncio.run(self._drain())
 
     def stop(self) -> None:
-        """Have `run` return after the batches that are under way."""
+        """Make `run` return after the current batches."""
         self._is_stopping = True
         if self._running is not None:
             loop, relay = self._running

@@ -1,4 +1,5 @@
-"""Rows of the table of commands, as they are sent. Anybody can change a table by hand, so each is looked at before."""
+"""Rows of the table of commands, in the form in which they are sent. Tables can be edited by hand, so each row is
+checked."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _SHOWN = 60
 
 
 class BookedRow(NamedTuple):
-    """A command that is booked. `booked_at` is UTC epoch ms."""
+    """A booked command. `booked_at` is UTC epoch ms."""
 
     seq: int
     booked_at: int
@@ -31,13 +32,13 @@ class BookedRow(NamedTuple):
 
 
 def raw_columns(commands: Table) -> list[ColumnElement[Any]]:
-    """Return the columns of a command as the driver has them: SQLite holds any type in any column."""
+    """Return the columns of a command with the driver's types, since SQLite accepts any type in any column."""
     names = ("seq", "booked_at", "tenant", "schedule_id", "key", "value", "headers")
     return [type_coerce(commands.c[name], NullType()).label(name) for name in names]
 
 
 def booked_row(row: Any) -> BookedRow:
-    """Return a row of these columns. Raises ValueError, naming the column, if it is no command."""
+    """Return a row of these columns. Raises ValueError naming the column if it is not a valid command."""
     return BookedRow(
         row.seq,
         _instant(row.booked_at),

@@ -1,17 +1,18 @@
-"""One shard's way from the database into Kafka.
+"""Moves one shard's commands from the database to Kafka.
 
-Each batch has a number. The commands of a batch and its mark are one transaction of Kafka, so the mark says which
-batches are in the commands topic. The steps, with what a crash after each of them leaves behind:
+Each batch has a number. The commands of a batch and its mark are one transaction of Kafka, so the mark shows which
+batches are in the commands topic. The steps, and the state after a crash in each of them:
 
-    0. Take over. Fence whoever had the shard: its open transaction is aborted, its later ones fail. Read the mark.
-       Delete the rows of batches up to the mark, and free those beyond: their transaction can commit no more.
+    0. Take over. Fence the previous owner: its open transaction is aborted, later ones fail. Read the mark. Delete
+       the rows of batches up to the mark, and free later ones: their transaction cannot commit any more.
     1. Claim. Give the next rows the next number, and commit that.          Not sent: the next owner frees them.
     2. Send commands and mark as one transaction, and commit it.            Sent or not: the next owner's mark tells.
     3. Settle. Delete the rows of the batch.                                Sent: the next owner deletes them.
 
-A relay that was frozen and wakes up as a former owner can do no harm: it is fenced in Kafka, steps 0 and 1 ask the
-database who the owner is, and the rows that step 3 deletes are in Kafka. If it is the owner again, without having
-noticed that it lost the shard, rows that the other relay left are claimed: it finds none to claim and begins at step 0.
+A relay that was frozen and wakes up as a former owner does no harm: it is fenced in Kafka, steps 0 and 1 check the
+owner in the database, and the rows that step 3 deletes are in Kafka. It may also be the owner again, without having
+noticed that it lost the shard. Then rows that the other relay left are claimed: it finds none to claim, and begins at
+step 0.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ _ANY_SIZE = 2**31 - 1
 
 
 class CommandsRefused(BrokerError):
-    """Kafka refused a batch because of one of its commands. The next cycles find it, and set it aside."""
+    """Kafka refused a batch because of one of its commands. The next cycles find that command and set it aside."""
 
 
 class Step(Enum):
-    """Where a relay stands in the life of a batch."""
+    """The last completed step of a batch."""
 
     FENCED = auto()
     RECOVERED = auto()
@@ -62,7 +63,7 @@ class Step(Enum):
 
 @dataclass(frozen=True)
 class Route:
-    """Where a shard's commands go, and under which name: the transactional id and the group of its marks."""
+    """The destination of a shard's commands, and the name of its transactional id and of the group of its marks."""
 
     connection: Connection
     topic: str
@@ -93,12 +94,12 @@ class ShardRelay:
         self._suspects = 0
 
     async def cycle(self) -> int:
-        """Relay a batch; return how many commands it had. Call it if rows wait, claimed or not.
+        """Relay a batch. Return its number of commands. Call it if rows are waiting, claimed or not.
 
         After an error, the next call begins at step 0. So does this one if it finds no row to claim.
 
-        Raises CommandsRefused, which each call comes closer to the end of, BrokerError, LaneError, KafkaError,
-        OutboxError and what the database raises.
+        Raises CommandsRefused, BrokerError, LaneError, KafkaError, OutboxError and the database's errors. After
+        CommandsRefused, each further call narrows the search for the refused command.
         """
         try:
             if self._clock.now() - self._marked_at > MARK_LASTS_MS:
@@ -106,7 +107,7 @@ class ShardRelay:
             is_new = self._producer is None
             producer = self._producer or await self._take_over()  # 0.
             batch = await self._claim()  # 1.
-            if batch is None and not is_new:  # another relay had the shard meanwhile, and has claimed what waits
+            if batch is None and not is_new:  # another relay had the shard meanwhile, and has claimed the rows
                 await self.close()
                 producer = await self._take_over()  # 0.
                 batch = await self._claim()  # 1.
@@ -124,7 +125,7 @@ class ShardRelay:
         return len(batch.rows)
 
     async def close(self) -> None:
-        """Let go of the producer."""
+        """Close the producer."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.discard()
@@ -140,7 +141,7 @@ class ShardRelay:
         mark = await asyncio.to_thread(read_mark, route.connection, route.name, route.topic)
         last = await self._database.do(lambda connection: self._ledger.recover(connection, self._shard, mark))
         self._identity = last.identity
-        # Also if nothing has changed: it makes the mark young again, or the first one.
+        # Even without changes: it refreshes the mark, or creates the first one.
         await self._commit(producer, RecordBatches(self._clock.now()), last.batch)
         self._on_step(Step.RECOVERED)
         return producer

@@ -1,8 +1,8 @@
 """The tables of an outbox, in the metadata of the application.
 
-    NAME            one row for each command that is booked and not yet known to be in Kafka
-    NAME_shards     one row for each shard: its identity, which relay has it until when, the number of its last batch
-    NAME_relays     one row for each relay that runs
+    NAME            one row for each booked command that is not yet known to be in Kafka
+    NAME_shards     one row for each shard: its identity, its relay, the end of the lease, the number of its last batch
+    NAME_relays     one row for each running relay
 
 A command belongs to the shard of its key, so the commands of one key stay in order. `batch` is null until a relay has
 claimed the row. Instants are UTC epoch ms.
@@ -16,11 +16,11 @@ from zlib import crc32
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, SmallInteger, String, Table, Text
 
 SHARDS = 8
-"""How many relays can work at the same time. Stored rows depend on it."""
+"""Number of relays that can work at the same time. Stored rows depend on it."""
 
 DEFAULT_NAME = "light_scheduler_outbox"
 
-_SEQUENCE = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows of this type only
+_SEQUENCE = BigInteger().with_variant(Integer, "sqlite")  # SQLite auto-increments only this type
 _FREE = "0"
 
 
@@ -34,12 +34,12 @@ class OutboxTables:
 
     @property
     def channel(self) -> str:
-        """The channel on which PostgreSQL tells relays of a booking."""
+        """The channel on which PostgreSQL notifies relays of bookings."""
         return self.commands.name
 
 
 def define(metadata: MetaData, name: str) -> OutboxTables:
-    """Add the tables to metadata. Raises sqlalchemy.exc.InvalidRequestError if it has them already."""
+    """Add the tables to metadata. Raises sqlalchemy.exc.InvalidRequestError if it already has them."""
     commands = Table(
         name,
         metadata,
@@ -75,5 +75,5 @@ def define(metadata: MetaData, name: str) -> OutboxTables:
 
 
 def shard_of(key: bytes) -> int:
-    """Return the shard that the commands of a key belong to."""
+    """Return the shard for the commands of a key."""
     return crc32(key) % SHARDS

@@ -1,4 +1,5 @@
-"""Takes a topic of Ajenda over: books what is there, and relays it to the commands topic beside."""
+"""Takes over a topic of Ajenda: books its appointments, and relays the bookings to the commands topic at the same
+time."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from .relay import OutboxRelay, RelayOptions
 
 @dataclass
 class TakenOver:
-    """The result of a takeover, and the rows left. `refused` maps ids that cannot be booked to the reasons."""
+    """The result of a takeover, and the number of remaining rows. `refused` maps ids that cannot be booked to the
+    reasons."""
 
     appointments: int = 0
     periodic: int = 0
@@ -32,9 +34,9 @@ class TakenOver:
 
 
 class AjendaTakeover:
-    """Makes schedules of the appointments of a topic, each once, while consumers of Ajenda run.
+    """Turns the appointments of a topic into schedules, each once, while consumers of Ajenda run.
 
-    The outbox is in Ajenda's database. A takeover may be killed at any moment, and started again.
+    The outbox is in Ajenda's database. A takeover can be killed at any moment, and started again.
     """
 
     def __init__(
@@ -47,9 +49,9 @@ class AjendaTakeover:
         schema: str = "public",
         tenant: str = DEFAULT_TENANT,
     ) -> None:
-        """Prepare. `database` is a URL of SQLAlchemy.
+        """Prepare a takeover. `database` is a URL of SQLAlchemy.
 
-        Raises ConfigurationError if it is not one of PostgreSQL, or if no schedule can have the target or the tenant.
+        Raises ConfigurationError if it is not PostgreSQL, or if the target or the tenant is invalid.
         """
         for name, parse, text in (("target_topic", parse_topic, target), ("tenant", parse_tenant, tenant)):
             try:
@@ -70,11 +72,11 @@ class AjendaTakeover:
         return self._stopping.is_set()
 
     def stop(self) -> None:
-        """Have `run` return when all that it has taken is sent. To be called in the loop that it runs in."""
+        """Make `run` return once everything taken over has been sent. Call it in the event loop of `run`."""
         self._stopping.set()
 
     async def preview(self) -> TakenOver:
-        """Return what `run` would take over at this moment. Reads only, and locks nothing. Raises as `run`."""
+        """Return what `run` would take over at this moment. Only reads, and locks nothing. Raises as `run`."""
         try:
             topic = await self._database.do(self._topic)
             find = partial(topic.preview, tenant=self._outbox.tenant, target=self._target)
@@ -84,10 +86,11 @@ class AjendaTakeover:
         return TakenOver(*found, topic.refused)
 
     async def run(self, broker: kafka.Connection, *, follow: bool = False) -> TakenOver:
-        """Take over what is at rest, and wait until Kafka has it; with `follow`, go on until `stop`.
+        """Take over idle appointments, and wait until their commands are in Kafka. With `follow`, continue until
+        `stop`.
 
         Nothing is taken over before Kafka has answered. Raises BrokerError if it does not, ConfigurationError if the
-        topic or the commands topic is not there, and what the database and the relay raise.
+        topic or the commands topic does not exist, and the errors of the database and the relay.
         """
         done = TakenOver()
         try:
@@ -113,7 +116,8 @@ class AjendaTakeover:
         return done
 
     async def _take(self, topic: AjendaTopic, done: TakenOver) -> bool:
-        """Take over what there is, in a transaction for some appointments or for one periodic; False if nothing was."""
+        """Take over appointments, one transaction for some of them or for one periodic appointment. False if there were
+        none."""
         do = self._database.do
         taken = await do(partial(topic.take, outbox=self._outbox, target=self._target))
         done.appointments += taken

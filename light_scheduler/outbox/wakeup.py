@@ -18,16 +18,15 @@ from .database import Database
 
 RETRY_S = 5.0
 LOOK_S = 0.5
-"""How soon a listening thread notices that it has to end."""
+"""How soon a listening thread notices that it must end."""
 
 log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def woken_by_bookings(database: Database, channel: str, wake: asyncio.Event) -> AsyncIterator[None]:
-    """Set the event at each notification on a channel, as long as the body runs, and once it listens.
-
-    There was no notification of what was booked before.
+    """While the body runs, set the event at each notification on a channel, and once when it begins to listen, since
+    earlier bookings were not notified.
 
     Does nothing without PostgreSQL, or with a driver other than psycopg (3) and asyncpg.
     """
@@ -75,7 +74,7 @@ async def _listen_async(engine: AsyncEngine, channel: str, tell: Callable[[], No
                 async for _ in driver.notifies():
                     tell()
         finally:
-            await connection.invalidate()  # nobody else shall have a connection that listens
+            await connection.invalidate()  # it must not be reused while it listens
 
 
 async def _listen_beside(engine: Engine, channel: str, tell: Callable[[], None]) -> None:
@@ -103,5 +102,5 @@ def _listen_blocking(engine: Engine, channel: str, tell: Callable[[], object], i
             for _ in driver.notifies(timeout=LOOK_S, stop_after=1):
                 tell()
     finally:
-        connection.invalidate()  # nobody else shall have a connection that listens
+        connection.invalidate()  # it must not be reused while it listens
         connection.close()

@@ -1,8 +1,8 @@
 """Delayed topics: rules that forward every record of a topic to another one, a fixed time after its timestamp.
 
-`Delays` runs in every worker: it follows the rules (`stored_rules`), shares the partitions of their sources with other
-workers (`membership`), and has a lane for each rule and partition (`lane`), which goes on where `positions` says and
-makes the records of its transactions with `writes`.
+`Delays` runs in every worker. It follows the rules (`stored_rules`), shares the partitions of their sources with other
+workers (`membership`), and has a lane for each rule and partition (`lane`). A lane continues at its stored position
+(`positions`), and builds the records of its transactions with `writes`.
 """
 
 from typing import TYPE_CHECKING

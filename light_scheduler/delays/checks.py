@@ -1,4 +1,4 @@
-"""Checks of the delay rules from outside: what keeps them from working. Blocking, bounded calls."""
+"""Checks of the delay rules for problems, with blocking calls of bounded time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .stored_rules import stored_rules
 
 
 class DelayProblems(NamedTuple):
-    """How many rules there are, and a sentence for each thing in their way."""
+    """The number of rules, and a sentence for each problem."""
 
     rules: int
     found: list[str]
 
 
 def delay_problems(settings: Settings, *, timeout: float = TIMEOUT_S) -> DelayProblems:
-    """Look at the rules of the configuration and of the topic. Raises BrokerError. `timeout` is in seconds."""
+    """Check the rules of the configuration and of the topic. Raises BrokerError. `timeout` is in seconds."""
     connection, names = settings.connection, settings.topics
     existing = partition_counts(admin_client(connection), connection, timeout)
     entries = asyncio.run(stored_entries(connection, names.delays, timeout)) if names.delays in existing else {}

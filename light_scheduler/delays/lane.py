@@ -1,14 +1,14 @@
-"""A delay lane: one rule at work on one partition of its source.
+"""A delay lane: forwards one partition of one rule's source.
 
     0. Become the owner of the transactional id `{app}-delays/{rule}/{source}/{partition}`, which fences every older
        owner. Only then read the rule's position, and read the source from there. If there is none, write one.
-    1. Wait until the record at the head is due; those behind it wait with it, so that their order is kept.
-    2. Forward what is due at the head, and the new position, in one transaction of bounded size. It is committed only
-       if the source is still the topic that the position is of: one that was created again is read anew.
-    3. On any error drop producer, source and what was read, make sure that the partition is still ours, start at 0.
+    1. Wait until the record at the head is due. The records behind it wait too, so that their order is kept.
+    2. Forward the due records at the head, and the new position, in one transaction of bounded size. Commit it only
+       if the position belongs to this source: a topic that was deleted and created again is read from its beginning.
+    3. On any error drop producer, source and read records, check that the partition is still ours, start at 0.
 
-A record that the target does not take is found by halving the transaction, and becomes a dead letter in its place. A
-target that gives no reason may take it a little later: then the record is tried again a few times first.
+A record that the target refuses is found by halving the transaction, and becomes a dead letter in its place. If the
+target gives no reason, it may accept the record a little later, so the record is retried a few times first.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from .status import DelayLaneStatus
 from .writes import Writes, has_time
 
 MAX_BYTES = 4 << 20
-"""Limit for one transaction; its number of records is limited in `batch_size`."""
+"""Maximum bytes of one transaction; `batch_size` limits its number of records."""
 
 READ_WAIT_S = 0.5
 BLOCKED_WAIT_S = 1.0
 FAR_AHEAD_MS = 60_000
 LOOK_AT_SOURCE_S = 10.0
-"""How often a lane that waits asks whether its source is still the same topic."""
+"""How often a waiting lane checks that its source is still the same topic."""
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 class DelayServices:
     """Services shared by the delay lanes of a worker.
 
-    `confirm` sends a heartbeat and tells whether a partition is ours; `fail` ends the worker with an error.
+    `confirm` sends a heartbeat and returns whether a partition is ours; `fail` ends the worker with an error.
     """
 
     connection: Address
@@ -93,7 +93,7 @@ class DelayLane:
         self._writes = Writes(rule, tp, services.names, services.targets)
         self._read: deque[Command] = deque()
         self._position: int | None = None
-        self._looked_at = -math.inf  # at the source's id (monotonic, s)
+        self._looked_at = -math.inf  # when the source's id was last checked (monotonic, s)
         self._size = BatchSize(services.clients.transaction_timeout_ms)
         self._unexplained = -1, 0  # the offset of a record that was refused without a reason, and how often
         self._forwarded = self._dead_letters = self._expired = self._transactions = self._restarts = 0
@@ -106,18 +106,18 @@ class DelayLane:
         return f"{self.rule.name} of {self.tp.topic}-{self.tp.partition}"
 
     def start(self, predecessor: asyncio.Task[None] | None) -> None:
-        """Begin, when a predecessor that is still closing has ended."""
+        """Begin after a predecessor that is still closing has ended."""
         self._supervision.start(self._live, self._failed, self._services.fail, predecessor)
 
     async def close(self) -> None:
-        """Let an open transaction end within a bound, then let go of everything."""
+        """Let an open transaction end within a time limit, then release everything."""
         self._move(LaneState.CLOSING)
         await self._supervision.end()
         await self._let_go()
         self._move(LaneState.CLOSED)
 
     def status(self) -> DelayLaneStatus:
-        """Return what the lane is doing."""
+        """Return the state of the lane."""
         end = None if self._source is None else self._source.end
         reached = None if self._source is None else self._read[0].offset if self._read else self._source.position
         return DelayLaneStatus(
@@ -147,7 +147,7 @@ class DelayLane:
             self._supervision.went_well()
 
     async def _failed(self, error: Exception) -> bool:
-        """3. Drop what was begun, and make sure that the partition is still ours; the lane starts again."""
+        """3. Drop what was begun, and check that the partition is still ours. Then the lane starts again."""
         is_narrower = self._narrow_down(error)
         if not is_narrower:
             self._supervision.log_restart(error)
@@ -176,7 +176,7 @@ class DelayLane:
         if kept is not None and kept.topic_id != topic_id:
             log.warning("delay %s: the source topic was created again; reading it from its beginning", self)
         self._source = source = await Source.open(services.connection, tp, offset)
-        if kept is None or kept.topic_id != topic_id:  # so that what is deleted before it is due counts
+        if kept is None or kept.topic_id != topic_id:  # so that records deleted before they are due are counted
             batches = self._writes.moving(source.position, services.clock.now())
             await producer.commit(batches, services.names.app_id, {})
         if kept is not None and source.position > offset:
@@ -190,7 +190,7 @@ class DelayLane:
         return producer, source
 
     def _read_from(self, topic_id: str) -> None:
-        if topic_id != self._writes.topic_id:  # what was found out about offsets is of another log
+        if topic_id != self._writes.topic_id:  # earlier findings about offsets are of another log
             self._writes.culprit, self._unexplained = None, (-1, 0)
         self._writes.topic_id = topic_id
 
@@ -221,7 +221,7 @@ class DelayLane:
     # -- work ---------------------------------------------------------------------------------------------------------
 
     async def _cycle(self, producer: TransactionalProducer, source: Source) -> None:
-        """Steps 1 and 2, or a wait."""
+        """Do steps 1 and 2, or wait."""
         if not self._read:
             self._read.extend(await source.read(READ_WAIT_S))
             if not self._read:
@@ -239,7 +239,7 @@ class DelayLane:
             return
         count = due_head(self._read, self.rule.delay, now, self._size.most, MAX_BYTES)
         records = list(islice(self._read, count))
-        is_all = count == len(self._read)  # then the markers of transactions behind the last one are passed, too
+        is_all = count == len(self._read)  # then it also skips the transaction markers behind the last record
         position = source.position if is_all else self._read[count].offset
         batches, dead_letters = self._writes.forwarding(records, position, now)
         try:
@@ -253,7 +253,8 @@ class DelayLane:
         self._position = position
 
     async def _look_at_source(self) -> None:
-        """Raise InputInDoubt if the source is known to be another topic: its records may be due before what waits."""
+        """Raise InputInDoubt if the source is known to be another topic: its records may be due before the waiting
+        ones."""
         now = time.monotonic()
         if now - self._looked_at >= LOOK_AT_SOURCE_S:
             self._looked_at = now
@@ -261,19 +262,19 @@ class DelayLane:
                 await self._ask_for_source()
 
     async def _check_source(self) -> None:
-        """Raise InputInDoubt unless what was read comes from the topic that the position is of."""
+        """Raise InputInDoubt unless the read records come from the topic that the position belongs to."""
         try:
             await self._ask_for_source()
         except BrokerError as error:
             raise InputInDoubt(f"cannot check that topic {self.tp.topic} was not replaced: {error}") from error
 
     async def _ask_for_source(self) -> None:
-        """Raise InputInDoubt if the source is another topic than the position is of, BrokerError if nobody says."""
+        """Raise InputInDoubt if the source is not the topic of the position, BrokerError if there is no answer."""
         if await self._services.topic_ids.fresh(self.tp.topic) != self._writes.topic_id:
             raise InputInDoubt(f"topic {self.tp.topic} was deleted and created again")
 
     async def _is_blocked(self) -> bool:
-        """Return whether the target cannot be written now; said once, until it can."""
+        """Return whether the target cannot be written to now. Logged once, until it can."""
         names, targets = self._services.names, self._services.targets
         topics = {self.rule.source, self.rule.target, names.dead_letters, names.delay_positions}
         await targets.resolve(topics)
@@ -288,7 +289,8 @@ class DelayLane:
         return self._blocked
 
     def _why_blocked(self, topic: str) -> str | None:
-        """Return why a topic cannot be written. One that was there a moment ago is not refused yet, but away."""
+        """Return why a topic cannot be written to. A topic that existed a moment ago is not refused yet, but
+        unavailable."""
         targets = self._services.targets
         if (outage := targets.outages.of_topic(topic)) is not None:
             return f"topic {topic} is unavailable: {outage.reason}"
@@ -315,7 +317,7 @@ class DelayLane:
         self._reason = None
 
     def _narrow_down(self, error: BaseException) -> bool:
-        """Note what a refusal says about records; return whether it says anything."""
+        """Record what a refusal says about individual records. Return whether it says anything."""
         if not isinstance(error, _RefusedError) or not error.is_of_records(self.rule.target):
             return False
         if error.count == 1:
@@ -326,14 +328,14 @@ class DelayLane:
         return True
 
     def _gives_time(self, offset: int) -> bool:
-        """Return whether a record is to be tried again that was refused without a reason."""
+        """Return whether to retry a record that was refused without a reason."""
         known, times = self._unexplained
         self._unexplained = offset, times + 1 if offset == known else 1
         return self._unexplained[1] <= PASSING_REFUSALS
 
 
 class _RefusedError(LaneError):
-    """The broker would not take a transaction's records."""
+    """The broker refused the records of a transaction."""
 
     def __init__(self, count: int, first_offset: int, refused: RecordsRefusedError) -> None:
         super().__init__(str(refused))
@@ -344,5 +346,5 @@ class _RefusedError(LaneError):
         self._refused = refused
 
     def is_of_records(self, target: str) -> bool:
-        """Whether it is about the records, not about the target as a whole or about a topic of ours."""
+        """Whether the refusal is about the records, not about the target as a whole or one of our own topics."""
         return self._refused.topic == target and not self._refused.is_certain

@@ -1,6 +1,6 @@
-"""Assigns partitions of the rules' sources to workers: a consumer that is a group member and reads nothing.
+"""Assigns partitions of the rules' sources to workers, with a consumer that joins a group but reads nothing.
 
-Lanes read by themselves, so a rebalance does not disturb the lanes that stay.
+Lanes have their own consumers, so a rebalance does not disturb lanes that stay.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from light_scheduler.kafka.promptness import ANSWER_S, Promptness
 from light_scheduler.settings import Settings
 
 METADATA_MAX_AGE_MS = 10_000
-"""Bounds how long it takes until a partition that a source grew by is read."""
+"""Maximum time until a new partition of a source is read."""
 
 
 class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed
     """The group `{app}-delays/sources`.
 
-    `changed` is called after each assignment; until then what was assigned stays.
+    `changed` is called after each assignment; until then, the previous assignment stays.
     """
 
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
@@ -33,7 +33,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
         self.assigned: frozenset[TopicPartition] = frozenset()
 
     async def subscribe(self, topics: frozenset[str]) -> None:
-        """Share these topics with the other members, and no others. Raises aiokafka's errors."""
+        """Share these topics, and no others, with the other members. Raises aiokafka's errors."""
         if topics == self.topics:
             return
         if not topics:
@@ -53,7 +53,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
         self._changed()
 
     async def confirm(self, tp: TopicPartition) -> bool:
-        """Send a heartbeat; return whether it was accepted, and the partition is ours after it. False during a join."""
+        """Send a heartbeat. Return whether it was accepted and the partition is still ours. False during a join."""
         consumer = self._consumer
         if consumer is None or tp not in self.assigned:
             return False
@@ -65,7 +65,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
         return is_accepted and is_ours and tp in consumer.assignment()
 
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
-        """Do nothing: every rebalance revokes everything, and most of it comes back."""
+        """Do nothing: every rebalance revokes all partitions, and most of them come back."""
 
     async def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
         assert self._consumer is not None

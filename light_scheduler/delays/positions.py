@@ -1,7 +1,8 @@
-"""How far the rules have come, in a compacted topic: written in the transactions that forward, never expiring.
+"""The positions of the rules, in a compacted topic. They are written in the transactions that forward, and never
+expire.
 
-A consumer group's offsets would be forgotten some days after its last member left, and everything would be forwarded
-a second time.
+Offsets of a consumer group would be forgotten some days after its last member left, and everything would be forwarded
+again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class Positions:
-    """Reads positions; those who ask at the same time share one reading."""
+    """Reads positions. Concurrent callers share one reading of the topic."""
 
     def __init__(self, connection: Address, topic: str) -> None:
         self._connection = connection_to(connection)
@@ -36,9 +37,9 @@ class Positions:
         self._found: Mapping[bytes, DelayPosition] = {}
 
     async def read(self, key: bytes) -> DelayPosition | None:
-        """Return a position; to be called by the owner after fencing. Raises BrokerError.
+        """Return a position. Only the owner may call it, after fencing. Raises BrokerError.
 
-        The answer is of a reading that began after the call: it has all that was committed before it.
+        The reading begins after the call, so it includes everything committed before the call.
         """
         self._asked += 1
         ticket = self._asked
@@ -65,7 +66,7 @@ class Positions:
                 consumer.assign([self._place])
                 await consumer.seek_to_beginning(self._place)
                 end = await self._end()
-                # Open transactions of others hold a reader back: what is asked for may have been committed behind them.
+                # Open transactions of others hold a reader back, and the position may have been committed behind them.
                 while await consumer.position(self._place) < end:
                     for record in (await consumer.getmany(timeout_ms=200)).get(self._place, ()):
                         _keep(found, record.key, record.value)

@@ -1,4 +1,4 @@
-"""The delays of a worker: which rules there are, which partitions are ours, and a lane for each pair of them."""
+"""The delays of a worker: the rules, the assigned partitions, and a lane for each pair of them."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from .status import DelayLaneStatus, DelayView
 from .stored_rules import stored_rules
 
 LOOK_S = 2.0
-"""Between two looks for source topics that were not there."""
+"""How often missing source topics are looked up again."""
 
 log = logging.getLogger(__name__)
 
 
 class RuleFromConfigurationError(SchedulerError):
-    """A rule that the configuration has cannot be changed while workers run."""
+    """A rule from the configuration cannot be changed while workers run."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"rule {name} is in the workers' configuration (setting delays): change it there")
 
 
 class _NothingToChange(Exception):
-    """The rules are already as somebody wants to have them."""
+    """The rules are already as requested."""
 
 
 class Delays(Service):
@@ -101,9 +101,10 @@ class Delays(Service):
         return [lane.status() for lane in self._lanes.values()]
 
     async def put(self, rule: DelayRule, *, by: Requester) -> bool:
-        """Add a rule, or replace the one of its name; return whether it is new. It is in force on return.
+        """Add a rule, or replace the one with its name. Return whether it is new. It is in force on return.
 
-        The history tells of it. Raises RuleError if it does not fit in, RuleFromConfigurationError, BrokerError.
+        The history records the change. Raises RuleError if the rule conflicts with others, RuleFromConfigurationError,
+        BrokerError.
         """
         is_new = False
 
@@ -119,7 +120,7 @@ class Delays(Service):
         return await self._change(rule.name, put) and is_new
 
     async def remove(self, name: str, *, by: Requester) -> bool:
-        """Remove a rule; return whether there was one. The history tells of it.
+        """Remove a rule. Return whether it existed. The history records the change.
 
         Raises RuleFromConfigurationError, BrokerError.
         """
@@ -132,9 +133,9 @@ class Delays(Service):
         return await self._change(name, remove)
 
     async def _change(self, name: str, make: Callable[[], Change]) -> bool:
-        """Make a change of a rule; return whether there was anything to change.
+        """Change a rule. Return whether there was anything to change.
 
-        `make` is called once every earlier change is known, whichever worker made it, and decides by that.
+        `make` is called once all earlier changes by any worker are known, and decides on that basis.
         """
         async with self._writing:
             self._check_loaded()
@@ -147,7 +148,7 @@ class Delays(Service):
             return True
 
     def _known(self, name: str) -> DelayRule | None:
-        """Return a rule, in force or refused."""
+        """Return a rule, in force or refused; None if there is none."""
         refused, _ = self._book.refused.get(name, (None, ""))
         return self._book.rules.get(name, refused)
 
@@ -200,10 +201,10 @@ class Delays(Service):
         self._changed.set()
 
     async def _keep_up(self) -> None:
-        """Do what follows from rules, topics and assignments, whenever one of them changed."""
+        """React to changes of rules, topics and assignments."""
         self._changed.clear()
         if self._log.is_loaded:
-            rules = tuple(self._book.rules.values())  # those that come meanwhile are for the next turn
+            rules = tuple(self._book.rules.values())  # rules that arrive meanwhile are for the next turn
             sources = {rule.source for rule in rules}
             await self._targets.resolve(sources)
             await self._membership.subscribe(frozenset(name for name in sources if not self._targets[name].refusal))
@@ -235,7 +236,7 @@ class Delays(Service):
         task.add_done_callback(lambda done: self._closing.pop(place) if self._closing.get(place) is done else None)
 
     async def _warn(self, rules: Iterable[DelayRule]) -> None:
-        """Look once at the retention of each rule's source, and keep what is wrong with it for those who ask."""
+        """Check the retention of each rule's source once, and store the problems for later requests."""
         connection = self._settings.connection
         for rule in rules:
             if rule not in self._warnings and not self._targets[rule.source].refusal:

@@ -1,4 +1,4 @@
-"""One partition of a rule's source, read at its own pace: what is not taken stays in Kafka."""
+"""One partition of a rule's source, read at its own pace. Records that are not read yet stay in Kafka."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from light_scheduler.kafka.lasting_logins import keep_logged_in
 
 FETCH_BYTES = 1 << 20
 FETCH_MAX_WAIT_MS = 5_000
-"""An idle partition costs one request in this time; a record that comes is answered with at once."""
+"""An idle partition costs one request in this time. A new record is returned at once."""
 START_TIMEOUT_S = 30.0
 
 
 class Source:
-    """Committed records of a partition in order. `position` is the offset before which all of them were returned."""
+    """Committed records of a partition in order. `position` is the offset up to which all records have been
+    returned."""
 
     def __init__(self, consumer: AIOKafkaConsumer, tp: TopicPartition, position: int) -> None:
         self._consumer = consumer
@@ -29,11 +30,11 @@ class Source:
 
     @classmethod
     async def open(cls, connection: Address, tp: TopicPartition, offset: int) -> Self:
-        """Return a source at an offset, or at what the topic has that is nearest to it. Raises aiokafka's errors."""
+        """Return a source at an offset, or at the nearest one that the topic has. Raises aiokafka's errors."""
         consumer = AIOKafkaConsumer(
             **connection_to(connection).aiokafka(),
             isolation_level="read_committed",
-            auto_offset_reset="none",  # records that retention took away are not passed over in silence
+            auto_offset_reset="none",  # records deleted by retention must not be skipped silently
             enable_auto_commit=False,
             max_partition_fetch_bytes=FETCH_BYTES,
             fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
@@ -53,7 +54,7 @@ class Source:
         return cls(consumer, tp, position)
 
     async def read(self, timeout_s: float) -> Sequence[Command]:
-        """Return the records that were fetched meanwhile, or that come within a time. Raises aiokafka's errors."""
+        """Return the records that have been fetched, or that arrive within the timeout. Raises aiokafka's errors."""
         with self._consumer._subscription.fetch_context():
             fetched = await fetched_commands(
                 self._consumer._fetcher, {self._tp}, frozenset({self._tp.topic}), timeout_s
@@ -63,7 +64,7 @@ class Source:
 
     @property
     def end(self) -> int | None:
-        """Where committed records end, as the last fetch saw it."""
+        """The end of the committed records, as of the last fetch."""
         end: int | None = self._consumer.last_stable_offset(self._tp)
         return end
 

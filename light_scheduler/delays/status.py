@@ -11,7 +11,7 @@ from light_scheduler.model.lateness import Lateness
 
 
 class DelayLaneStatus(msgspec.Struct, kw_only=True):
-    """A rule at work on one partition of its source. Counters run since this worker took the partition over."""
+    """A rule's lane on one partition of its source. Counters begin when this worker takes the partition over."""
 
     rule: str
     source: str

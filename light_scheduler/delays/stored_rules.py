@@ -1,4 +1,4 @@
-"""The rules that are stored in their compacted topic."""
+"""Delay rules stored in their compacted topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def stored_rules(entries: Mapping[bytes, bytes]) -> list[DelayRule]:
-    """Return the rules that a compacted topic holds, in its order. What is no rule is passed over and logged."""
+    """Return the rules in a compacted topic, in its order. Invalid records are logged and skipped."""
     rules = []
     for key, value in entries.items():
         try:

@@ -1,4 +1,4 @@
-"""The records of a delay lane's transactions: what it forwards, its dead letters, and how far it has come."""
+"""The records of a delay lane's transactions: forwarded records, dead letters, and the new position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, D
 from light_scheduler.wire import encode_dead_letter
 from light_scheduler.wire.delays import DelayPosition, encode_position, position_key
 
-# The last header of a dead letter without its record's content, which is at the source that the others name.
+# The last header of a dead letter without the record's content, which is still in the source.
 _TOO_LARGE = ("dead-letter-dropped", b"key, value and headers: too large for this topic")
 _UNREAD = ("dead-letter-dropped", b"key, value and headers: they cannot be read")
 
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 
 class Writes:
-    """Makes the records of a rule and a partition of its source.
+    """Builds the records for a rule and a partition of its source.
 
-    `topic_id` is that of the source whose offsets count. `culprit` is the offset of a record that is known to be
-    refused, and why.
+    `topic_id` is the id of the source whose offsets are used. `culprit` is the offset of a record that is known to be
+    refused, and the reason.
     """
 
     def __init__(self, rule: DelayRule, tp: TopicPartition, names: TopicNames, targets: TopicFacts) -> None:
@@ -39,7 +39,8 @@ class Writes:
         self.culprit: tuple[int, str] | None = None
 
     def forwarding(self, records: Iterable[Command], position: int, now: int) -> tuple[RecordBatches, int]:
-        """Return what forwards records, and moves on to a position; and how many of them are dead letters."""
+        """Return the records that forward `records` and store a new position, and the number of dead letters among
+        them."""
         targets, rule = self._targets, self._rule
         target, source_count = targets[rule.target], targets[rule.source].partitions
         batches = RecordBatches(now)
@@ -68,7 +69,7 @@ class Writes:
         return batches, dead_letters
 
     def moving(self, position: int, now: int) -> RecordBatches:
-        """Return what moves on to a position, and forwards nothing."""
+        """Return the records that only store a new position."""
         batches = RecordBatches(now)
         self._add_position(batches, position)
         return batches
@@ -113,7 +114,7 @@ class Writes:
             key=record.key,
             value=record.value,
             headers=list(record.headers) if is_readable else [],
-            is_tenant_known=False,  # a rule has no tenant: those who see all tenants see its letters
+            is_tenant_known=False,  # a rule has no tenant: users who see all tenants see its letters
         )
         limit = self._targets[topic].max_message_bytes
         key, value, headers = encode_dead_letter(letter, tp.topic)
@@ -125,5 +126,5 @@ class Writes:
 
 
 def has_time(record: Command) -> bool:
-    """Return whether it is known when a record was sent: neither of one that has no timestamp nor of an unreadable."""
+    """Return whether the time of a record is known: it is not if the record has no timestamp or is unreadable."""
     return record.timestamp >= 0 and not isinstance(record.headers, Unreadable)

@@ -1,4 +1,4 @@
-"""Payloads for people: decoded by the user's hook, as Avro or as JSON, and without the fields that are masked.
+"""Payloads for people: decoded by the user's hook, as Avro or as JSON, with masked fields left out.
 
-Decoding runs in its own process (`process`): what a payload or a hook does there costs the worker nothing.
+Decoding runs in its own process (`process`), so a payload or a hook cannot harm the worker.
 """

@@ -1,4 +1,5 @@
-"""One payload, decoded: by the hook; if that does not know it, as Avro; else as JSON. In the decoding process only."""
+"""Decodes one payload: with the hook; if that does not know it, as Avro; else as JSON. Runs only in the decoding
+process."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from .masks import Masks
 from .schema_folder import SchemaFolder
 
 Hook = Callable[[bytes, list[tuple[str, bytes | None]], str], Any]
-"""(payload, headers in order, target topic) -> any JSON value, or text; `NotImplemented`: it does not know the payload.
-"""
+"""(payload, headers in order, target topic) -> any JSON value, or text; `NotImplemented` if it does not know the
+payload."""
 
 MOST_ERROR = 500
 
@@ -28,7 +29,7 @@ class _TooLargeError(ValueError):
 
 
 def decoded(job: Job, hook: Hook | None, schemas: SchemaFolder | None = None) -> Decoded | None:
-    """Return what a payload says; None: nothing here knows it. Errors are results."""
+    """Return the decoded payload; None if nothing here can decode it. Errors are returned as results."""
     masks = Masks(job.masked)
     if hook is not None:
         found = _guarded("hook", lambda: _hooked(job, hook, masks))
@@ -54,7 +55,7 @@ def _guarded(by: Literal["hook", "avro", "json"], decode: Callable[[], Decoded |
         return Decoded(by=by, error="it takes too much memory")
     except Exception as error:  # noqa: BLE001 - a hook's errors, and those of Avro, are of any kind
         name = type(error).__name__
-        kind = name if name.isidentifier() else "Exception"  # `web.decoding` knows kinds by that
+        kind = name if name.isidentifier() else "Exception"  # `web.decoding` recognises kinds by that
         return Decoded(by=by, error=_printable(f"{kind}: {error}"[:MOST_ERROR]))
 
 
@@ -80,7 +81,7 @@ def _single(payload: bytes, schemas: SchemaFolder) -> Any:
 
 
 def _value(payload: bytes, skip: int, schema: Any) -> Any:
-    """Return the value that is behind the first bytes of a payload, up to its end."""
+    """Return the value after the first `skip` bytes of a payload, which must fill the rest."""
     stream = BytesIO(payload)
     stream.seek(skip)
     value = fast_avro().schemaless_reader(stream, schema, None)
@@ -90,7 +91,7 @@ def _value(payload: bytes, skip: int, schema: Any) -> Any:
 
 
 def _contained(payload: bytes) -> Sequence[Any]:
-    """Return the records of an object container file."""
+    """Return the records in an object container file."""
     records, size = [], 0
     for record in fast_avro().reader(BytesIO(payload)):
         records.append(record)
@@ -102,11 +103,11 @@ def _contained(payload: bytes) -> Sequence[Any]:
 
 def _masked_json(payload: bytes, masks: Masks) -> Decoded | None:
     if payload.lstrip()[:1] not in (b"{", b"["):
-        return None  # a number or a text alone has no fields, and may be what is to be masked
+        return None  # a bare number or text has no fields, and may be a value to mask
     try:
         return Decoded(by="json", json=masks.masked(payload).decode())
     except (ValueError, msgspec.DecodeError):
-        return None  # it is no JSON
+        return None  # not JSON
 
 
 def _json(by: Literal["hook", "avro"], value: Any, masks: Masks) -> Decoded:
@@ -117,5 +118,5 @@ def _json(by: Literal["hook", "avro"], value: Any, masks: Masks) -> Decoded:
 
 
 def _printable(text: str) -> str:
-    """Return text without halves of characters, which no JSON can have."""
+    """Return the text without lone surrogates, which JSON cannot contain."""
     return text.encode(errors="replace").decode()

@@ -1,7 +1,7 @@
 """Decodes payloads in its own process, one after the other, each within `TIME_LIMIT_S`.
 
-The process starts with the worker if there is a hook or a folder of schemas, which are checked so, and else with the
-first payload. It is killed when it takes too long, and started anew for the next payload.
+If there is a hook or a folder of schemas, the process starts with the worker, which also checks them; otherwise with
+the first payload. It is killed if it takes too long, and started again for the next payload.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from light_scheduler.errors import ConfigurationError
 from .job import LENGTH, MOST_BYTES, TIME_LIMIT_S, Decoded, Job, Start, Started
 
 KILL_S = 1.0
-"""How long a process that was killed is waited for: one that a hook has forked may hold its pipes."""
+"""How long to wait for a killed process: processes that a hook has forked may hold its pipes."""
 
 START_S = 30.0
-"""How long a hook's module may take to load."""
+"""Time-out for loading a hook's module."""
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +48,8 @@ class Decoder:
         self._turn = asyncio.Lock()
 
     async def check(self) -> None:
-        """Load the hook and the schemas, if there are any. Raises ConfigurationError if the hook, or the folder of the
-        schemas, cannot be used.
-        """
+        """Load the hook and the schemas, if there are any. Raises ConfigurationError if the hook or the folder of
+        schemas cannot be used."""
         if self._hook is not None or self._schemas is not None:
             async with self._turn:
                 _, started = await self._start()
@@ -60,7 +59,7 @@ class Decoder:
                 _warn(started)
 
     async def decode(self, job: Job) -> Decoded | None:
-        """Return what a payload says; None: nothing knows it. What goes wrong is a result."""
+        """Return the decoded payload; None if nothing can decode it. Errors are returned as results."""
         by = self._first_of(job)
         if len(job.payload) > MOST_BYTES:
             return Decoded(by=by, error=f"the payload is larger than {MOST_BYTES >> 20} MiB")
@@ -87,7 +86,7 @@ class Decoder:
         await self._kill()
 
     def _first_of(self, job: Job) -> Literal["hook", "avro", "json"]:
-        """Return what a payload is given to first."""
+        """Return the decoder that is tried first."""
         if self._hook is not None:
             return "hook"
         return "avro" if job.names_schema or (self._schemas is not None and job.is_single_object) else "json"
@@ -100,7 +99,7 @@ class Decoder:
         return process
 
     async def _start(self) -> tuple[Process, Started]:
-        # -P: no modules of the current folder but those of the worker's own path.
+        # -P: import no modules from the current folder, only from the worker's own path.
         arguments = ("-P", "-m", f"{__package__}.process")
         self._process = await asyncio.create_subprocess_exec(
             sys.executable, *arguments, stdin=PIPE, stdout=PIPE, start_new_session=True
@@ -126,8 +125,8 @@ class Decoder:
         if process is None:
             return
         if process.returncode is None:
-            with suppress(ProcessLookupError):  # it has ended just now
-                os.killpg(process.pid, signal.SIGKILL)  # and what a hook has started
+            with suppress(ProcessLookupError):  # it has just ended
+                os.killpg(process.pid, signal.SIGKILL)  # including processes that a hook has started
         assert process.stdin is not None
         process.stdin.close()
         with suppress(TimeoutError):
@@ -136,7 +135,7 @@ class Decoder:
 
 
 def _warn(started: Started) -> None:
-    """Log which schemas cannot be used."""
+    """Log the schemas that cannot be used."""
     for reason in filter(None, (started.no_schemas, *started.broken)):
         log.warning("payload_schemas: %s", reason)
 

@@ -1,6 +1,6 @@
-"""The protocol between a worker and its decoding process: messages in MessagePack, each after its length.
+"""The protocol between a worker and its decoding process: messages in MessagePack, each prefixed with its length.
 
-worker ── stdin: `Start`, then a `Job` at a time ──> `process`
+worker ── stdin: `Start`, then one `Job` at a time ──> `process`
        <──── stdout: `Started`, then a `Decoded` or null for each job ────
 """
 
@@ -14,25 +14,24 @@ import msgspec
 LENGTH = Struct(">I")
 
 TIME_LIMIT_S = 2.0
-"""For one payload. The process is killed then."""
+"""Time limit for one payload. Then the process is killed."""
 
 MOST_BYTES = 4 << 20
-"""Of a payload that is decoded, and of the result."""
+"""Maximum bytes of a payload to decode, and of the result."""
 
 CONTAINER = b"Obj\x01"
-"""The first bytes of an Avro object container file, which has its schema in it."""
+"""First bytes of an Avro object container file, which contains its schema."""
 
 SINGLE_OBJECT = b"\xc3\x01"
-"""The first bytes of Avro's single-object encoding, before the fingerprint of its schema."""
+"""First bytes of Avro's single-object encoding. The fingerprint of the schema follows."""
 
 SINGLE_OBJECT_BYTES = 10
-"""Of both."""
+"""Bytes of marker and fingerprint together."""
 
 
 class Start(msgspec.Struct, frozen=True):
-    """The hook to load (`package.module:function`), if there is one, where modules are imported from, and the folder
-    of Avro schemas, if there is one.
-    """
+    """The hook to load (`package.module:function`), the path for imports, and the folder of Avro schemas; hook and
+    folder can be None."""
 
     hook: str | None
     path: list[str]
@@ -40,9 +39,8 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Started(msgspec.Struct, frozen=True):
-    """Whether the process can decode: `error` says why not, and then it ends. `no_schemas` says why the folder of
-    schemas cannot be used, and `broken` which of its files; all else is decoded.
-    """
+    """Whether the process can decode. If not, `error` is the reason, and the process ends. `no_schemas` is the reason
+    why the folder of schemas cannot be used, and `broken` lists unusable files in it; everything else is decoded."""
 
     error: str | None = None
     no_schemas: str | None = None
@@ -50,9 +48,9 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """A payload to decode. `schema` is that of Avro, as JSON, and the Avro begins at `skip`.
+    """A payload to decode. `schema` is an Avro schema as JSON; the Avro data begins at `skip`.
 
-    `trouble` says why there is no schema although the payload names one.
+    `trouble` is the reason why there is no schema although the payload names one.
     """
 
     payload: bytes
@@ -65,17 +63,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_single_object(self) -> bool:
-        """Whether the payload can be Avro that names its schema by a fingerprint."""
+        """Whether the payload may be Avro with a schema fingerprint."""
         return self.payload.startswith(SINGLE_OBJECT) and len(self.payload) >= SINGLE_OBJECT_BYTES
 
     @property
     def names_schema(self) -> bool:
-        """Whether the payload is Avro of a schema that is in it, or that a registry was asked for."""
+        """Whether the payload is Avro with an embedded schema or a schema from a registry."""
         return self.schema is not None or self.trouble is not None or self.payload.startswith(CONTAINER)
 
 
 class Decoded(msgspec.Struct, frozen=True, kw_only=True):
-    """A payload that was decoded, by what, and as what: exactly one of `json`, `text` and `error` is there."""
+    """A decoded payload, and the decoder: exactly one of `json`, `text` and `error` is set."""
 
     by: Literal["hook", "avro", "json"]
     json: str | None = None

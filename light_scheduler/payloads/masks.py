@@ -1,9 +1,8 @@
-"""Which fields and headers are masked. Pure.
+"""Masked fields and headers. Pure.
 
-A name, such as `password` or `*_token`, stands for each field of that name, however deep, and for headers. A path, such
-as `card.number` or `*.iban`, begins at the outermost object. `*` stands for any characters within a name. Items of
-lists are at the place of their list. A dot in the name of a field separates, as in a path: `user.email`. Upper and
-lower case are the same.
+A name, such as `password` or `*_token`, means each field with that name at any depth, and headers. A path, such as
+`card.number` or `*.iban`, begins at the outermost object. `*` stands for any characters within a name. Items of lists
+have the path of their list. A dot in the name of a field separates, as in a path: `user.email`. Case is ignored.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ import msgspec
 MASK = "********"
 
 _Place = frozenset[tuple[int, int]]
-"""The paths that lead here so far: (number of the path, how many of its names)."""
+"""The paths that match so far: (number of the path, number of matched names)."""
 
-_decode = msgspec.json.Decoder(float_hook=Decimal).decode  # as many digits as were sent
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode  # keeps all digits
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -44,7 +43,7 @@ class Masks:
     def masked(self, json: bytes) -> bytes:
         """Return JSON with `MASK` in place of masked values. Of a repeated key, the last value is kept.
 
-        Raises ValueError for what is no JSON, and RecursionError for JSON that is nested too deeply.
+        Raises ValueError for invalid JSON, and RecursionError for JSON that is nested too deeply.
         """
         outermost = [_decode(json)]
         waiting: list[tuple[Any, _Place]] = [(outermost, frozenset((number, 0) for number in range(len(self._paths))))]
@@ -62,7 +61,7 @@ class Masks:
         return _encode(outermost[0])
 
     def _below(self, place: _Place, key: str) -> _Place | None:
-        """Return the place of a field; None: it is masked."""
+        """Return the place of a field; None if the field is masked."""
         for name in key.casefold().split("."):
             if _is_any(self._names, name):
                 return None

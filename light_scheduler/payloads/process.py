@@ -1,8 +1,8 @@
-"""The process that decodes payloads for a worker. `decoder` starts it.
+"""The process that decodes payloads for a worker. Started by `decoder`.
 
     python -m light_scheduler.payloads.process
 
-See `job` for what goes in and out. It ends when standard input ends. A job that takes too long ends it.
+See `job` for the messages. It ends when standard input ends, or when a job takes too long.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from .job import LENGTH, TIME_LIMIT_S, Job, Start, Started
 from .schema_folder import SchemaFolder
 
 MEMORY_BYTES = 2 << 30
-"""Of addresses: what needs more fails."""
+"""Limit of its address space. Decoding that needs more fails."""
 
 NICENESS = 10
-"""Lanes come first."""
+"""The lanes have priority."""
 
 HOOK_ADVICE = ". Write package.module:function, and install the package where the worker runs"
 
 _GRACE_S = 1.0
-"""The worker ends the process first, if it is still there."""
+"""The worker normally ends the process first."""
 
 
 class _UnusableError(Exception):
-    """A hook that cannot be used; the text says why."""
+    """The hook cannot be used; the text says why."""
 
 
 def main() -> int:
-    """Decode what standard input brings, until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the worker decides
+    """Decode messages from standard input until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal, but the worker decides
     os.nice(NICENESS)
     jobs, answers = _own(0, os.O_RDONLY), _own(1, os.O_WRONLY)
     start = msgspec.msgpack.decode(_received(jobs), type=Start)
@@ -55,7 +55,7 @@ def main() -> int:
     _send(answers, started)
     while body := _received(jobs):
         job = msgspec.msgpack.decode(body, type=Job)
-        signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT_S + _GRACE_S)  # its signal kills, whatever runs
+        signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT_S + _GRACE_S)  # its signal ends the process, whatever runs
         answer = decoded(job, hook, schemas)
         signal.setitimer(signal.ITIMER_REAL, 0)
         _send(answers, answer)
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def _own(descriptor: int, flags: int) -> BinaryIO:
-    """Return a standard stream for this module alone: a hook reads nothing there, and prints to the log."""
+    """Return a standard stream for this module alone. A hook gets an empty input, and its prints go to the log."""
     own = os.fdopen(os.dup(descriptor), "rb" if flags == os.O_RDONLY else "wb")
     if flags == os.O_RDONLY:
         nothing = os.open(os.devnull, flags)
@@ -75,7 +75,7 @@ def _own(descriptor: int, flags: int) -> BinaryIO:
 
 
 def _received(stream: BinaryIO) -> bytes:
-    """Return the next message; empty: there is none."""
+    """Return the next message; empty at the end."""
     head = stream.read(LENGTH.size)
     return stream.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else b""
 

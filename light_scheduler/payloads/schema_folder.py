@@ -1,4 +1,4 @@
-"""Avro schemas in a folder, by their fingerprints. In the decoding process only.
+"""Avro schemas in a folder, by fingerprint. Used only in the decoding process.
 
 A payload in Avro's single-object encoding:    0xC3 0x01 | CRC-64-AVRO of its schema, 8 bytes, lowest first | Avro
 
@@ -17,9 +17,9 @@ PATTERN = "*.avsc"
 
 
 class SchemaFolder:
-    """The schemas of a folder. A file that is added is found when a payload needs it.
+    """The schemas in a folder. Added files are found when a payload needs them.
 
-    A schema may refer to another one of the folder by its full name, which is then the name of that file.
+    A schema may refer to another one in the folder by its full name, which must then be the name of that file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,10 +27,11 @@ class SchemaFolder:
         self._schemas: dict[str, Any] = {}
         self._read_as: list[tuple[str, int, int]] = []
         self.broken: list[str] = []
-        """Files that are no Avro schema, and why. All others can be used."""
+        """Files that are not valid Avro schemas, and the reasons. All others can be used."""
 
     def read(self) -> None:
-        """Read all files, unless none has changed. Raises ValueError if it is no folder, LookupError, OSError."""
+        """Read all files, unless none has changed. Raises ValueError if the path is not a folder, LookupError,
+        OSError."""
         fastavro = fast_avro()
         if not self._path.is_dir():
             raise ValueError(f"{self._path} is not a folder")
@@ -48,7 +49,7 @@ class SchemaFolder:
                 self.broken.append(f"{file} is no Avro schema: {type(error).__name__}: {error}")
 
     def of(self, fingerprint: bytes) -> Any:
-        """Return the schema of a fingerprint, as it is written in a payload. Raises what `read` does."""
+        """Return the schema with a fingerprint, which is in a payload's byte order. Raises what `read` does."""
         name = fingerprint.hex()
         if name not in self._schemas:
             self.read()
@@ -59,9 +60,9 @@ class SchemaFolder:
 
 
 def _state_of(file: Path) -> tuple[str, int, int]:
-    """Return what differs once a file has changed."""
+    """Return a value that changes whenever the file changes."""
     try:
         stat = file.stat()
-    except OSError:  # reading it says why
+    except OSError:  # reading it will report the reason
         return str(file), 0, 0
     return str(file), stat.st_mtime_ns, stat.st_size

@@ -9,13 +9,13 @@ import msgspec
 
 from light_scheduler.wire.schema_references import in_one_piece
 
-from .registry_questions import Reference, RegisteredSchema, RegistryQuestions
+from .registry_client import Reference, RegisteredSchema, RegistryClient
 
 MOST_REFERENCES = 100
 """Schemas that one may refer to, counting those that they refer to in turn."""
 
 
-async def whole_schema(registered: RegisteredSchema, registry: RegistryQuestions) -> Any:
+async def whole_schema(registered: RegisteredSchema, registry: RegistryClient) -> Any:
     """Return a schema of the registry's in one piece. Raises ValueError if it can be read by nobody, saying why, and
     RegistryUnavailableError.
     """
@@ -29,7 +29,7 @@ async def whole_schema(registered: RegisteredSchema, registry: RegistryQuestions
     return in_one_piece(schema, found.values())
 
 
-async def _look_up(references: Sequence[Reference], registry: RegistryQuestions, found: dict[str, Any]) -> None:
+async def _look_up(references: Sequence[Reference], registry: RegistryClient, found: dict[str, Any]) -> None:
     """Look references up that are not among `found`, which has schemas by the names that they are referred to by.
 
     As in the registry's own parser, the first reference of a name counts.

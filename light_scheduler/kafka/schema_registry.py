@@ -17,7 +17,7 @@ from yarl import URL
 from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.wire.schemas import Schemas
 
-from .registry_questions import RegistryDeniedError, RegistryQuestions, RegistryUnavailableError
+from .registry_client import RegistryClient, RegistryDeniedError, RegistryUnavailableError
 from .retrying import Backoff
 from .schema_references import whole_schema
 
@@ -50,7 +50,7 @@ class SchemaRegistry:
     ) -> None:
         access.headers()  # a password that cannot be read is an error here, and none while commands wait
         self._address = URL(access.address)
-        self._questions = RegistryQuestions(access)
+        self._client = RegistryClient(access)
         self.schemas = schemas
         self._effect = effect
         self._open: dict[int, _Question] = {}
@@ -102,7 +102,7 @@ class SchemaRegistry:
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
-        await self._questions.close()
+        await self._client.close()
 
     async def _look_up(self, id: int) -> None:
         backoff = Backoff(FIRST_RETRY_S, DENIED_RETRY_S)
@@ -123,12 +123,12 @@ class SchemaRegistry:
 
     async def _ask(self, id: int) -> None:
         """Take in what the registry says of an id. Raises RegistryUnavailableError."""
-        registered = await self._questions.by_id(id)
+        registered = await self._client.by_id(id)
         if registered is None:
             self.schemas.refuse(id, "the schema registry does not have it")
             return
         try:
-            self.schemas.note(id, await whole_schema(registered, self._questions))
+            self.schemas.note(id, await whole_schema(registered, self._client))
         except (ValueError, RecursionError) as error:
             self.schemas.refuse(id, str(error))
 

@@ -204,6 +204,7 @@ class Handlers:
         await self._idempotency.close()
         await self._configuration.close()
         await self._redrive.close()
+        await self._light4j.close()
 
     def _handler(self, name: str) -> Handler:
         handler: Handler = next(getattr(part, name) for part in self._parts if hasattr(part, name))

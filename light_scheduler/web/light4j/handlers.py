@@ -13,7 +13,8 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.client.commands import CommandToSend
-from light_scheduler.kafka.schema_ids import RegistryError, SchemaIds
+from light_scheduler.kafka.registry_client import RegistryError
+from light_scheduler.kafka.schema_ids import SchemaIds
 from light_scheduler.tables.views import Lane
 from light_scheduler.web.bounded import MOST_BYTES
 from light_scheduler.web.caught_up import caught_up
@@ -83,6 +84,11 @@ class Light4jHandlers:
         """The commands topics of the dialect."""
         registry = worker.settings.registry
         self._ids = None if registry is None else SchemaIds(registry, worker.settings.schema_registry_subjects)
+
+    async def close(self) -> None:
+        """Let go of what requests have opened."""
+        if self._ids is not None:
+            await self._ids.close()
 
     async def light4j_tasks(self, request: web.Request) -> web.Response:
         if is_local(request):

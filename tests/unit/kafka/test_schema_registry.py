@@ -209,7 +209,7 @@ async def test_a_registry_is_logged_in_to_and_the_password_is_shown_nowhere(
         trouble = await trouble_of(registry, 8)
     assert "401" in trouble
     assert "schema_registry_password" in trouble
-    assert "pässword" not in trouble + caplog.text + repr(registry._questions._access)
+    assert "pässword" not in trouble + caplog.text + repr(registry._client._access)
 
 
 async def test_a_denial_is_asked_about_less_and_less_often_and_told_of_once_a_minute(

@@ -1,12 +1,12 @@
-"""Measuring a worker on this machine: what `light-scheduler bench` does.
+"""Measures a worker on this machine, for `light-scheduler bench`.
 
-    registry      which scenarios there are; nothing else is imported to list them
-    scenarios/    one module each: what is set up, what is counted
-    run           repeats a scenario, a measurement of the client's ceiling before each round
+    registry      lists the scenarios without importing anything else
+    scenarios/    one module each: its set-up, and what it counts
+    run           repeats a scenario; measures the client's ceiling before each round
     stage         broker, topics and worker processes of a run, removed afterwards
-    workload      the commands; `producing` sends them, `deliveries` counts what came of them
-    looks         how far a worker has come, and what it cost, seen from outside
+    workload      the commands; `producing` sends them, `deliveries` counts the results
+    looks         progress and cost of a worker, seen from outside
     document      the result as JSON; `table` shows it
 
-Durations are seconds where a name ends in `_s`, ms in `_ms`; instants are UTC epoch ms.
+Durations are seconds in names that end in `_s`, ms in `_ms`; instants are UTC epoch ms.
 """

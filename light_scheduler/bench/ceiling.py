@@ -1,7 +1,7 @@
-"""The client's ceiling: what the Kafka client alone does with a worker's transactions, on the same broker.
+"""The client's ceiling: how fast the Kafka client alone commits a worker's transactions, on the same broker.
 
-Four transactional ids, side by side in one process, commit one transaction after the other. Each holds as many events
-as a lane takes at most, with the records that an event cannot do without, and input offsets; the records are the
+Four transactional ids in one process commit transactions concurrently, each one after the other. A transaction holds
+the maximum number of events of a lane, with the records that each event needs, and input offsets. The records are the
 worker's own, made beforehand. Nothing is read, decided, stored or recorded in history.
 """
 
@@ -31,7 +31,7 @@ from .workload import DueTimes, Payloads, Workload
 
 LANES = 4
 SECONDS = 4.0
-"""For so long a lane begins new transactions."""
+"""How long a lane begins new transactions."""
 
 _COMMANDS, _CHANGELOG, _TARGET = "ceiling-commands", "ceiling-changelog", "ceiling-target"
 _TRANSACTION_TIMEOUT_MS = 30_000
@@ -39,7 +39,7 @@ _TRANSACTION_TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True)
 class LaneShare:
-    """The share of one lane: events committed, and when it began and ended (s of one clock)."""
+    """The result of one lane: events committed, start and end (s of one clock)."""
 
     events: int
     begun: float
@@ -47,7 +47,7 @@ class LaneShare:
 
 
 def ceiling_per_s(stage: Stage, shape: Shape, payload_bytes: int, progress: Progress) -> float:
-    """Measure for some seconds; return events a second. Raises BrokerError."""
+    """Measure for some seconds. Return events per second. Raises BrokerError."""
     progress.phase("ceiling of the client")
     with stage.topics(LANES, _COMMANDS, _CHANGELOG, _TARGET):
         try:
@@ -57,12 +57,13 @@ def ceiling_per_s(stage: Stage, shape: Shape, payload_bytes: int, progress: Prog
 
 
 def added_up(shares: Sequence[LaneShare]) -> float:
-    """Return events a second of all lanes together: each over its own time, for they do not end at one instant."""
+    """Return events per second of all lanes together. Each counts over its own time, since they do not end at the same
+    instant."""
     return sum(share.events / (share.ended - share.begun) for share in shares)
 
 
 def events_per_transaction(payload_bytes: int) -> int:
-    """Return how many events a lane takes at once: fewer when their payloads are large."""
+    """Return how many events a lane takes at once: fewer if their payloads are large."""
     return min(MOST, MAX_FIRING_BYTES // max(1, payload_bytes))
 
 
@@ -80,7 +81,7 @@ async def _measure(connection: Address, shape: Shape, payload_bytes: int) -> lis
     try:
         for lane in lanes:
             await lane.producer.fence()
-        await asyncio.gather(*(lane.commit() for lane in lanes))  # connections, and code that Java has yet to compile
+        await asyncio.gather(*(lane.commit() for lane in lanes))  # warms up connections and Java's compiler
         until = time.monotonic() + SECONDS
         return await asyncio.gather(*(lane.commit_until(until) for lane in lanes))
     finally:

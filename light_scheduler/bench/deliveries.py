@@ -1,4 +1,4 @@
-"""Deliveries, counted by a read_committed consumer of the target topic."""
+"""Counts deliveries with a read_committed consumer of the target topic."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MINUTE_MS = 60_000
 
 
 class Delivery(NamedTuple):
-    """A delivered record as a consumer has it: its timestamp, what its headers say, and when it was seen.
+    """A delivered record: its timestamp, the values of its headers, and when it was seen.
 
-    All times are UTC epoch ms; `seen_at` is None if it was read long after. What a header does not say is 0.
+    All times are UTC epoch ms. `seen_at` is None if it was read long after. Missing headers are 0.
     """
 
     key: bytes | None
@@ -39,12 +39,12 @@ class Delivery(NamedTuple):
 
     @property
     def visible_at(self) -> int:
-        """When it was seen; else when it was fired, which is a commit earlier."""
+        """When it was seen, or else when it was fired, which is before the commit."""
         return self.fired_at if self.seen_at is None else self.seen_at
 
 
 class TargetTopic(NamedTuple):
-    """A topic that is delivered to, with its partitions, and the brokers that have it."""
+    """A target topic, its partitions, and its brokers."""
 
     bootstrap_servers: str
     name: str
@@ -52,7 +52,7 @@ class TargetTopic(NamedTuple):
 
 
 class Count(Protocol):
-    """Counts deliveries, and knows how many are still to come."""
+    """Counts deliveries, and the ones that are still missing."""
 
     @property
     def missing(self) -> int: ...
@@ -61,7 +61,7 @@ class Count(Protocol):
 
 
 class Lateness:
-    """How late deliveries were."""
+    """The lateness of deliveries."""
 
     def __init__(self) -> None:
         self._each = array("q")
@@ -70,7 +70,7 @@ class Lateness:
         self._each.append(ms)
 
     def figures(self) -> dict[str, float]:
-        """Return its percentiles; nothing if nothing came."""
+        """Return its percentiles; empty if there were no deliveries."""
         if not self._each:
             return {}
         ordered = sorted(self._each)
@@ -82,7 +82,7 @@ class Lateness:
 
 
 class _Firings:
-    """Numbered firings: how often each came, how late, and what came too early."""
+    """Numbered firings: how often each arrived, how late, and which were early."""
 
     def __init__(self, expected: int) -> None:
         self._arrivals = array("I", bytes(4 * expected))
@@ -101,14 +101,14 @@ class _Firings:
         self._arrivals[number] += 1
 
     def faults(self) -> dict[str, float]:
-        """Return what went wrong."""
+        """Return the numbers of faults."""
         return {"missing": self.missing, "duplicate": self._duplicate, "early": self._early}
 
 
 class Tally(_Firings):
     """Deliveries of a workload's schedules, each of which fires once.
 
-    A delivery with another payload than was asked for is no delivery of its schedule.
+    A delivery with a wrong payload does not count as one of its schedule.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -123,7 +123,8 @@ class Tally(_Firings):
 
 
 class MinuteTally(_Firings):
-    """Deliveries of a workload's schedules that all fire at each of so many minutes, from one (UTC epoch ms) on."""
+    """Deliveries of a workload whose schedules all fire in each of `minutes` minutes, starting at one (UTC epoch
+    ms)."""
 
     def __init__(self, workload: Workload, first: int, minutes: int) -> None:
         super().__init__(workload.messages * minutes)
@@ -132,7 +133,7 @@ class MinuteTally(_Firings):
         self._minutes = minutes
 
     def add(self, delivery: Delivery) -> None:
-        """Count a delivery; those of other minutes do not count."""
+        """Count a delivery. Deliveries of other minutes are ignored."""
         number = self._workload.number_of(delivery.key)
         minute, within = divmod(delivery.due - self._first, MINUTE_MS)
         if number is None or delivery.payload != self._workload.payload(number):
@@ -150,13 +151,13 @@ def read_deliveries(
 ) -> None:
     """Count everything in a topic, until nothing is missing and its end is reached.
 
-    What is missing at the end is waited for until nothing has come for `patience_s`: a transaction's marker is written
-    after its commit was answered. With a `clock` it is noted when each delivery was seen. Raises BrokerError.
+    Waits for missing deliveries until none has arrived for `patience_s`: a transaction's marker is written after its
+    commit was acknowledged. With a `clock`, the time when each delivery was seen is recorded. Raises BrokerError.
     """
     consumer = Consumer(
         {
             "bootstrap.servers": topic.bootstrap_servers,
-            "group.id": f"{topic.name}-count",  # librdkafka wants one; nothing is committed
+            "group.id": f"{topic.name}-count",  # librdkafka requires one; nothing is committed
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -181,7 +182,7 @@ def _read(
     while len(ended) < partitions or tally.missing:
         if clock is None:
             chunk, seen_at = consumer.consume(_CHUNK, _POLL_S), None
-        else:  # a chunk comes when it is full or its time is over; a single record at once, and what came with it
+        else:  # a chunk arrives late: take the first record at once, and the fetched ones
             chunk = consumer.consume(1, _POLL_S)
             chunk += consumer.consume(_CHUNK, 0)
             seen_at = clock.now()

@@ -1,4 +1,4 @@
-"""The commands of a round as the producers of other schedulers write them."""
+"""The commands of a round in the formats of other schedulers' producers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _KEY_ID, _VALUE_ID = 1, 2
 
 
 def registered(dialect: str) -> dict[int, Any]:
-    """Return the schemas of a dialect's Avro by their ids in a schema registry."""
+    """Return the Avro schemas of a dialect by their ids in a schema registry."""
     from light_scheduler.wire.dialects import light4j, skyuk
 
     if dialect == "skyuk":
@@ -90,7 +90,7 @@ def registered(dialect: str) -> dict[int, Any]:
 
 
 def framed(dialect: str) -> Write:
-    """Return what writes the Avro of a dialect as serializers of a schema registry do."""
+    """Return a writer of a dialect's Avro with the framing of a schema registry."""
     schemas = registered(dialect)
     of_key, of_value = (FRAME.pack(MAGIC, id) if id in schemas else b"" for id in (_KEY_ID, _VALUE_ID))
     write = WRITERS[dialect]

@@ -1,4 +1,4 @@
-"""A run's result: the document that `--json` prints and that `benchmarks/` keeps."""
+"""A run's result: the document that `--json` prints and `benchmarks/` stores."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         return has_faults(self.figures)
 
     def as_json(self) -> str:
-        """Return the document as indented JSON, its members in the order above."""
+        """Return the document as indented JSON, with its members in the order of declaration."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()

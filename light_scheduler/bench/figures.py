@@ -1,4 +1,4 @@
-"""Figures: what a run found, over its rounds."""
+"""The figures of a run, over its rounds."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ UNITS = {
     "faults": "count",
     **{f"faults_{kind}": "count" for kind in FAULT_KINDS},
 }
-"""Every figure that a round can have, in the order in which they are shown."""
+"""All possible figures of a round, in display order."""
 
 FAULTS = ("missing", "duplicate", "early", "after_cancel", "wrong", "out_of_order", "unsettled")
 """Figures that must be 0 in every round."""
@@ -73,7 +73,7 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 def summarised(rounds: Sequence[Mapping[str, float]], units: Mapping[str, str] = UNITS) -> dict[str, Figure]:
-    """Return each figure over the rounds that have it, in the order of `units`. Raises KeyError for one without."""
+    """Return each figure over the rounds that have it, in the order of `units`. Raises KeyError if one has no unit."""
     unknown = {name for figures in rounds for name in figures} - units.keys()
     if unknown:
         raise KeyError(f"no unit is known for {', '.join(sorted(unknown))}")
@@ -86,19 +86,19 @@ def summarised(rounds: Sequence[Mapping[str, float]], units: Mapping[str, str] =
 
 
 def has_faults(figures: Mapping[str, Figure]) -> bool:
-    """Say whether any promise was broken in any round."""
+    """Return whether any promise was broken in any round."""
     return any(figures[name].min or figures[name].max for name in FAULTS if name in figures)
 
 
 def percentile(ordered: Sequence[int], percent: float) -> int:
-    """Return the smallest value that is not exceeded by `percent` % of values in ascending order (nearest rank)."""
+    """Return the smallest value that is at least as large as `percent` % of the ascending values (nearest rank)."""
     if not ordered:
         raise ValueError("there is no percentile of nothing")
     return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]
 
 
 def p99_by_second(firings: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """Return the 99th percentile of lateness (ms) of what was due in each second, by the second, in order.
+    """Return, for each second in order, the 99th percentile of lateness (ms) of the firings due in it.
 
     `firings` are pairs of due time (UTC epoch ms) and lateness (ms).
     """

@@ -1,4 +1,4 @@
-"""Schedules that are pending while something else is measured: accepted as all others, due in a month."""
+"""Schedules that are pending while something else is measured. They are accepted normally, and due in a month."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _FAR_MS = 30 * 24 * 3_600_000
 
 
 def fill(application: BenchApplication, options: Options, count: int, progress: Progress, prefix: str = "held") -> Look:
-    """Have a worker accept so many schedules; return how it stands afterwards. The worker is started, and runs on."""
+    """Make a worker accept `count` schedules. Return a look at it afterwards. The worker is started, and keeps
+    running."""
     workload = Workload(
         messages=count,
         payloads=Payloads(options.payload_bytes, options.seed),
@@ -27,7 +28,7 @@ def fill(application: BenchApplication, options: Options, count: int, progress: 
 
 
 def fill_with(application: BenchApplication, workload: Workload, progress: Progress) -> Look:
-    """Have a worker carry out the commands of a workload that is not due soon; see `fill`."""
+    """Make a worker carry out the commands of a workload that is not due soon; see `fill`."""
     worker, count = application.worker, workload.messages
     if not worker.is_running:
         worker.start()

@@ -9,7 +9,7 @@ _IDLE_S = 10.0
 
 
 def rss_bytes(pid: int) -> int | None:
-    """Return the memory that a process has at this moment; None if it is gone."""
+    """Return the current memory of a process; None if it is gone."""
     import psutil
 
     try:
@@ -21,7 +21,7 @@ def rss_bytes(pid: int) -> int | None:
 def cpu_seconds(pid: int) -> float | None:
     """Return the user and system time (s) of all threads of a process; None if it is gone.
 
-    On Linux it is exact to a tick of the kernel's accounting, 10 ms.
+    On Linux the resolution is a tick of the kernel's accounting, 10 ms.
     """
     import psutil
 
@@ -33,7 +33,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def disk_bytes(folder: Path) -> int:
-    """Return the size of all files of a folder. Files that go away meanwhile count nothing."""
+    """Return the total size of all files in a folder. Ignores files that disappear meanwhile."""
     total = 0
     for file in folder.rglob("*"):
         try:
@@ -44,7 +44,7 @@ def disk_bytes(folder: Path) -> int:
 
 
 def idle_cpu_percent(pid: int, seconds: float = _IDLE_S) -> float | None:
-    """Watch a process for some seconds; return its share of one core, None if it is gone."""
+    """Observe a process for some seconds. Return its share of one core; None if it is gone."""
     before, begun = cpu_seconds(pid), time.monotonic()
     time.sleep(seconds)
     after = cpu_seconds(pid)

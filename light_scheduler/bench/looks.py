@@ -18,10 +18,11 @@ from .footprint import cpu_seconds
 from .progress import Progress
 
 INTERVAL_S = 0.1
-"""Between two looks: an answer costs the worker about a millisecond, and the end of a span is known to a look."""
+"""Interval between looks. An answer costs the worker about a millisecond; the end of a span is accurate to one
+interval."""
 
 PATIENCE_S = 60.0
-"""How long a worker may stand still before what it has done counts as all that it does."""
+"""How long a worker may make no progress before it counts as finished."""
 
 _ANSWER_S = 10.0
 _decode = msgspec.json.Decoder(InfoDocument).decode
@@ -29,7 +30,7 @@ _decode = msgspec.json.Decoder(InfoDocument).decode
 
 @dataclass(frozen=True)
 class Look:
-    """A worker at an instant `at` (monotonic s), over all of its lanes. `cpu_s` is None where it cannot be read."""
+    """The state of a worker, over all of its lanes, at `at` (monotonic s). `cpu_s` is None where it cannot be read."""
 
     at: float
     cpu_s: float | None
@@ -41,12 +42,12 @@ class Look:
 
 
 Counted = Callable[[Look], int]
-"""Which events are meant: reads their number off a look."""
+"""Returns the number of the counted events in a look."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """So many events took a worker so long, and so much of its processor time (None: not known)."""
+    """Number of events, how long a worker took for them (s), and its processor time for them (None: not known)."""
 
     events: int
     seconds: float
@@ -62,7 +63,7 @@ class Span:
 
 
 def info_of(worker: WorkerProcess) -> InfoDocument | None:
-    """Ask a worker for its /info; None if it does not answer (yet)."""
+    """Request a worker's /info; None if it does not answer (yet)."""
     page = page_of_worker(worker.settings, "/info", timeout=_ANSWER_S)
     return None if page is None else _decode(page)
 
@@ -84,7 +85,7 @@ def look(worker: WorkerProcess) -> Look | None:
 
 
 def follow(worker: WorkerProcess, counted: Counted, goal: int, progress: Progress) -> list[Look]:
-    """Look at a worker until it has done so many events, or nothing more for a minute; return every look.
+    """Look at a worker until it has done `goal` events, or makes no progress for a minute. Return every look.
 
     Raises SchedulerError, with the end of its log, if the worker ends or never answers.
     """
@@ -108,10 +109,10 @@ def follow(worker: WorkerProcess, counted: Counted, goal: int, progress: Progres
 
 
 def span_of(looks: Sequence[Look], counted: Counted) -> Span:
-    """Return what lies between the first look that showed an event and the first that showed the last one.
+    """Return the span between the first look with an event and the first look with all of them.
 
-    Events that the first look showed already are not counted, so it does not matter when they happened. Where one look
-    showed all, the span begins with the look before it. Raises SchedulerError if no event was seen to happen.
+    Events in the first look are not counted, so it does not matter when they happened. If a single look showed all
+    events, the span begins at the look before it. Raises SchedulerError if no event was seen to happen.
     """
     last = next(index for index, seen in enumerate(looks) if counted(seen) == counted(looks[-1]))
     first = next((index for index, seen in enumerate(looks) if counted(seen) > 0), last)

@@ -1,4 +1,4 @@
-"""The machine and the versions that figures were found with: nothing that names the machine or its user."""
+"""The machine and the versions of a measurement, without anything that identifies the machine or its user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MEASURED = (
     *("light_scheduler", "agents", "tables", "benchmarks", "pyproject.toml", "requirements.lock"),
     *(f":(exclude)benchmarks/{name}" for name in ("results", "report", "plots.py", "README.md", "EXPERIMENTS.md")),
 )
-"""What runs while something is measured: neither tests and documents nor results and what shows them."""
+"""The measured files: not tests, documents, results, or the code that shows them."""
 
 
 def machine() -> dict[str, Any]:
@@ -34,7 +34,7 @@ def machine() -> dict[str, Any]:
 
 
 def load(seconds: float = 1.0) -> float:
-    """Return how many processors are in use or wait for a disk, on average over the seconds that begin now."""
+    """Return how many processors are used or wait for a disk, on average over the following seconds."""
     import psutil
 
     idle: float = psutil.cpu_times_percent(interval=seconds).idle
@@ -42,7 +42,7 @@ def load(seconds: float = 1.0) -> float:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of everything on the hot path, how Python was built, and the commit of a checkout."""
+    """Return the versions of everything on the hot path, how Python was built, and the commit of a clone."""
     from light_scheduler.host.jars import KAFKA_VERSION
 
     found = {
@@ -56,7 +56,7 @@ def versions() -> dict[str, str]:
 
 
 def python_build(compiler: str, configured: str) -> str:
-    """Return how an interpreter was compiled; a profile makes it some percent faster."""
+    """Return how an interpreter was compiled. Profile-guided optimisation makes it some percent faster."""
     is_profiled = "--enable-optimizations" in configured
     return f"{compiler}, {'with' if is_profiled else 'without'} optimisation by profile"
 
@@ -71,10 +71,11 @@ def cpu_model(cpu_info: str) -> str:
 
 
 def commit_of(root: Path) -> str | None:
-    """Return the last commit that changed what is measured in a checkout, with `-dirty` if files are changed.
+    """Return the last commit that changed measured files in a clone, with `-dirty` if files are changed. None: there is
+    none.
 
-    None: there is none. Tests, documents, and the results of benchmarks with their pages are no part of what is
-    measured: neither a new result nor a commit of such files makes another commit of it.
+    Tests, documents, and the results of benchmarks with their pages are not measured, so changing or committing them
+    does not change the returned commit.
     """
     git = shutil.which("git")
     if git is None or not (root / ".git").exists():
@@ -91,5 +92,5 @@ def _said(*command: str) -> str | None:
 
 
 def _cores() -> int:
-    """Count the cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

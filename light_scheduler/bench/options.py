@@ -16,9 +16,9 @@ from .dialects import AVRO
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The options of `light-scheduler bench`, as they stand under `settings` in its document.
+    """The options of `light-scheduler bench`, as under `settings` in its document.
 
-    Those with a default stand there only for scenarios that have them.
+    Options with a default appear there only for scenarios that have them.
     """
 
     partitions: Annotated[int, Meta(description="Partitions of the commands topic and of the target topic.")]
@@ -43,13 +43,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 OF_EVERY_SCENARIO: Mapping[str, int] = {"partitions": 4, "payload_bytes": 200, "repeat": 3, "seed": 1}
-"""The options that apply to all scenarios, and their defaults."""
+"""The options of all scenarios, and their defaults."""
 
 
 def chosen(scenario: str, defaults: Mapping[str, int | str], given: Mapping[str, int | str | None]) -> Options:
-    """Return a scenario's options: what was given (None: was not), else its defaults.
+    """Return a scenario's options: the given ones (None: not given), or else its defaults.
 
-    Where the number of messages is no option, it follows from the rate. Raises ConfigurationError for an option that
+    If the number of messages is not an option, it follows from the rate. Raises ConfigurationError for an option that
     does not apply.
     """
     known = {**OF_EVERY_SCENARIO, **defaults}
@@ -74,5 +74,5 @@ def chosen(scenario: str, defaults: Mapping[str, int | str], given: Mapping[str,
 
 
 def option_name(field: str) -> str:
-    """Return how an option is written on the command line."""
+    """Return the name of an option on the command line."""
     return "--" + field.removesuffix("_ms").replace("_", "-")

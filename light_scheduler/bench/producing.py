@@ -1,4 +1,4 @@
-"""Sending a round's commands, as fast as librdkafka can."""
+"""Sends a round's commands as fast as librdkafka can."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .workload import Workload
 
 _SILENT = logging.Logger("light_scheduler.bench.producing", logging.CRITICAL + 1)
 _CONFIGURATION = {
-    "partitioner": "murmur2_random",  # Kafka's own; librdkafka's default is another
+    "partitioner": "murmur2_random",  # Kafka's own; librdkafka has another default
     "enable.idempotence": True,  # a retry must not become a second command
     "linger.ms": 20,
     "batch.size": 1_000_000,
@@ -26,7 +26,7 @@ _FLUSH_S = 60.0
 
 
 def produce(bootstrap_servers: str, topic: str, workload: Workload, progress: Progress) -> None:
-    """Send all commands of a workload and wait for their acknowledgement. Raises BrokerError if one got none."""
+    """Send all commands of a workload and wait until they are acknowledged. Raises BrokerError if one is not."""
     failures: list[Any] = []
     producer = Producer(
         {
@@ -55,5 +55,5 @@ def _enqueue(producer: Producer, topic: str, key: bytes, value: bytes, headers: 
         try:
             producer.produce(topic, value, key, headers=headers)
             return
-        except BufferError:  # the queue is full: wait until some of it is acknowledged
+        except BufferError:  # the queue is full: wait until it has room
             producer.poll(0.05)

@@ -8,7 +8,7 @@ from light_scheduler.phases import PhaseBar
 
 
 class Progress(PhaseBar):
-    """The bar of a run, which may play several rounds."""
+    """The bar of a run, which can have several rounds."""
 
     def __init__(self, console: Console | None = None) -> None:
         super().__init__(console=console)
@@ -16,9 +16,9 @@ class Progress(PhaseBar):
         """Prefix of each phase, such as `round 1 of 3`."""
 
     def phase(self, text: str, total: int | None = None) -> None:
-        """Begin a phase of so many steps; None: nobody knows."""
+        """Begin a phase with `total` steps; None: unknown."""
         self.begin(f"{self.round}: {text}" if self.round else text, total)
 
     def note(self, text: str) -> None:
-        """Say something that stays to be read."""
+        """Print a line that stays visible."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The records that a worker's transactions hold for an event, made by the worker's own codecs."""
+"""The records of an event in a worker's transactions, made by the worker's own codecs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _LIMITS = Limits(_DEFAULT.max_payload_bytes, _DEFAULT.max_id_bytes)
 
 
 class Shape(Enum):
-    """Records written by an event: an acceptance writes state; a firing writes a message and the end of the state."""
+    """Records of an event: an acceptance writes state; a firing writes a message and the end of the state."""
 
     ACCEPTANCE = "acceptance"
     FIRING = "firing"
 
 
 class BenchRecord(NamedTuple):
-    """A record and where it goes."""
+    """A record and its destination."""
 
     partition: TopicPart
     key: bytes | None
@@ -38,7 +38,7 @@ class BenchRecord(NamedTuple):
 
 
 class _Received(NamedTuple):
-    """A command record as a worker reads it."""
+    """A command record in the form that a worker reads."""
 
     key: bytes | None
     value: bytes | None
@@ -49,7 +49,7 @@ class _Received(NamedTuple):
 
 
 class RecordMaker:
-    """Makes the records of a workload's schedules, as commands that came in on a topic."""
+    """Makes the records for a workload's schedules, whose commands arrive on a topic."""
 
     def __init__(self, workload: Workload, commands_topic: str) -> None:
         self._workload = workload
@@ -58,7 +58,7 @@ class RecordMaker:
     def records(
         self, shape: Shape, first: int, count: int, *, changelog: TopicPart, target: TopicPart
     ) -> list[BenchRecord]:
-        """Return what `count` events write, from schedule number `first` on; firings fire when they are due."""
+        """Return the records of `count` events, from schedule number `first` on. Firings fire when they are due."""
         made: list[BenchRecord] = []
         for entry in self._entries(first, count):
             schedule = entry.schedule

@@ -1,4 +1,4 @@
-"""The scenarios by name, known without importing them."""
+"""The scenarios by name, without importing them."""
 
 from __future__ import annotations
 

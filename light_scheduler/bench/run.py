@@ -1,4 +1,4 @@
-"""A run: the ceiling and the scenario, in turns, so that both meet the same machine."""
+"""A run: measures ceiling and scenario alternately, so that both see the machine in the same state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .stage import Stage
 
 
 def run(name: str, options: Options, progress: Progress) -> Document:
-    """Measure a scenario. Raises SchedulerError if the broker or a worker does not do its part."""
+    """Measure a scenario. Raises SchedulerError if the broker or a worker fails."""
     scenario = scenario_named(name)
     found_on = machine()
     rounds: list[dict[str, float]] = []
@@ -34,5 +34,5 @@ def run(name: str, options: Options, progress: Progress) -> Document:
 
 
 def compared(figures: dict[str, float], ceiling: Ceiling, limit_per_s: float) -> dict[str, float]:
-    """Add the ceiling (events a second) of a round, and how much of it the scenario reached."""
+    """Add a round's ceiling (events per second), and the share of it that the scenario reached."""
     return {**figures, "ceiling_per_s": limit_per_s, "ratio_to_ceiling": figures[ceiling.figure] / limit_per_s}

@@ -17,7 +17,7 @@ Round = Callable[[Stage, Options, Progress], dict[str, float]]
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The figure that is compared with the client's ceiling, and what its events write."""
+    """The figure that is compared with the client's ceiling, and the records of its events."""
 
     figure: str
     shape: Shape
@@ -25,7 +25,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Something to measure. Without `ceiling` nothing of it is a rate of the client's.
+    """Something to measure. Without `ceiling`, none of its figures is compared with the client's rate.
 
     `defaults` are the options that apply to it, besides those of every scenario. `units` are those of all figures that
     a round can have.

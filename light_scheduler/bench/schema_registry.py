@@ -1,4 +1,4 @@
-"""A schema registry with a few schemas, as a worker asks it: `GET /schemas/ids/{id}`."""
+"""A schema registry with a few schemas and the one endpoint that workers use: `GET /schemas/ids/{id}`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MISSING = json.dumps({"error_code": 40403, "message": "Schema not found"})
 
 @contextmanager
 def serve_schemas(schemas: Mapping[int, Any]) -> Iterator[str]:
-    """Serve schemas by their ids, in its own thread; yield the address."""
+    """Serve schemas by id, in its own thread. Yield the address."""
     answers = {f"{_PATH}{id}": json.dumps({"schema": json.dumps(schema)}) for id, schema in schemas.items()}
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Certificates and logins for a secured connection between broker and worker, made for one run."""
+"""Certificates and logins for secured connections between broker and workers, made for one run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USER = "bench"
 
 @dataclass(frozen=True)
 class Secured:
-    """A listener of the broker, and how clients get in by it. `token_server` issues the tokens of OAUTHBEARER."""
+    """A listener of the broker, and the settings for its clients. `token_server` issues the tokens of OAUTHBEARER."""
 
     listener: SecuredListener
     security: KafkaSecurity
@@ -33,7 +33,7 @@ class Secured:
 
 
 def secured(protocol: SecuredProtocol, folder: Path, mechanism: Mechanism = "PLAIN") -> Secured:
-    """Make certificates and a login as a protocol needs them: SSL is mutual. Files are written to the folder.
+    """Make the certificates and the login for a protocol; SSL is mutual. Files are written to the folder.
 
     `mechanism` is that of SASL.
     """
@@ -65,7 +65,7 @@ def secured(protocol: SecuredProtocol, folder: Path, mechanism: Mechanism = "PLA
 
 @contextmanager
 def broker_with(secured: Secured | None) -> Iterator[EmbeddedBroker]:
-    """Run a broker that has a secured listener besides the plain one, and knows who logs in by it."""
+    """Run a broker that has a secured listener besides the plain one, and accepts its login."""
     if secured is None:
         with EmbeddedBroker() as broker:
             yield broker

@@ -1,6 +1,6 @@
-"""Where a run plays: a broker of its own, and for each round an application with a worker process.
+"""The stage of a run: a broker of its own, and for each round an application with a worker process.
 
-All of it is temporary, and ends with this process however that ends.
+Everything is temporary, and ends with this process however that ends.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .securing import Secured, broker_with, secured
 
 @dataclass(frozen=True)
 class BenchApplication:
-    """An application with its own topics, a topic to deliver to, and a worker that is not yet started.
+    """An application with its own topics, a target topic, and a worker that is not started yet.
 
-    `bootstrap_servers` asks for no login, whatever the worker's does.
+    `bootstrap_servers` needs no login, even if the worker's connection does.
     """
 
     settings: Settings
@@ -42,10 +42,10 @@ class BenchApplication:
 
 
 class Stage:
-    """A context manager: leaving it removes everything. The broker starts when its address is first asked for.
+    """A context manager: leaving it removes everything. The broker starts when its address is first needed.
 
-    `partitions`: of each topic. `security_protocol` and `sasl_mechanism`: how workers and the ceiling's clients
-    connect; all else is measured from outside and connects without.
+    `partitions`: of each topic. `security_protocol` and `sasl_mechanism`: the connection of workers and of the
+    ceiling's clients. All measuring clients use the plain listener.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Stage:
 
     @property
     def connection(self) -> Connection:
-        """How what is measured connects."""
+        """The connection of the measured clients."""
         plain = Connection(self.bootstrap_servers)
         if self._secured is None:
             return plain
@@ -78,17 +78,17 @@ class Stage:
 
     @property
     def broker_folder(self) -> Path | None:
-        """The folder under which the broker keeps its topics; None before its start."""
+        """The folder that contains the broker's topics; None before its start."""
         return None if self._broker is None else self._broker.data_dir
 
     @contextmanager
     def application(
         self, stage_ahead_ms: int = Settings.stage_ahead, dialect: str = "native", schema_registry: str | None = None
     ) -> Iterator[BenchApplication]:
-        """Make an application; on leaving, its worker is stopped and its topics and state are removed.
+        """Yield an application. On leaving, its worker is stopped and its topics and state are removed.
 
-        Its settings are the defaults, whatever the environment says, except for `stage_ahead_ms`, the dialect of its
-        commands topic, and the address of its schema registry.
+        Its settings are the defaults, whatever the environment contains, except for `stage_ahead_ms`, the dialect of
+        its commands topic, and the address of its schema registry.
         """
         app_id = f"bench-{next(self._numbers)}"
         folder = self._folder / app_id
@@ -122,7 +122,7 @@ class Stage:
 
     @contextmanager
     def topics(self, partitions: int, *names: str) -> Iterator[None]:
-        """Make plain topics; they are removed on leaving."""
+        """Create plain topics, and remove them on leaving."""
         for name in names:
             create_topic(self.bootstrap_servers, name, partitions)
         yield
@@ -138,8 +138,8 @@ class Stage:
         self._running.close()
 
     def _delete_topics(self, names: list[str]) -> None:
-        """Make room for the next round: what it finds should not depend on what went before."""
-        admin = admin_client(self.bootstrap_servers)  # kept until all have answered: they end with it
+        """Delete topics, so that the next round does not depend on this one."""
+        admin = admin_client(self.bootstrap_servers)  # kept alive until all have answered: the requests end with it
         futures = admin.delete_topics(names, operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
         for name, future in futures.items():
             awaited(future, TIMEOUT_S, f"deleting topic {name}")

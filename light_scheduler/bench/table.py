@@ -1,4 +1,4 @@
-"""A run's result as people read it."""
+"""A run's result as a table for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .options import Options
 
 
 def table_of(document: Document) -> Table:
-    """Show the figures with what they were measured on."""
+    """Return the figures, with the machine and settings that they were measured with."""
     settings, machine = document.settings, document.machine
     table = Table(
         title=f"{document.scenario}: {_amount(settings)} x {settings.payload_bytes:,} bytes, "
@@ -40,7 +40,7 @@ def _amount(settings: Options) -> str:
 
 
 def number_text(value: float) -> str:
-    """Show a number with as many digits as tell something: `61,234`, `15.3`, `0.41`, `1.9e-06`."""
+    """Format a number with its significant digits: `61,234`, `15.3`, `0.41`, `1.9e-06`."""
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     if abs(value) < 0.01:

@@ -1,4 +1,4 @@
-"""The commands of a round: distinct keys, two headers of the user's, payloads that do not compress."""
+"""The commands of a round: distinct keys, two user headers, payloads that do not compress."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from light_scheduler.model import Headers
 from .dialects import WRITERS, Write, Written
 
 _POOL_BYTES = 1 << 20
-_STRIDE = 7_919  # a prime: payloads begin all over the pool
+_STRIDE = 7_919  # a prime: payloads begin anywhere in the pool
 _DIGITS = 9
 
 
 class WorkloadCommand(NamedTuple):
-    """A command record as a sender writes it."""
+    """A command record as its sender writes it."""
 
     key: bytes
     value: bytes
@@ -24,20 +24,21 @@ class WorkloadCommand(NamedTuple):
 
 
 class Payloads:
-    """Payloads of one size, numbered from 0; number n is always the same for a seed."""
+    """Payloads of one size, numbered from 0. Number n is always the same for a seed."""
 
     def __init__(self, size: int, seed: int) -> None:
         self._size = size
         self._pool = random.Random(seed).randbytes(_POOL_BYTES + size)  # nosec B311 # no secret
 
     def of(self, number: int) -> bytes:
-        """Return the payload of a number."""
+        """Return the payload with a number."""
         start = number * _STRIDE % _POOL_BYTES
         return self._pool[start : start + self._size]
 
 
 class DueTimes(NamedTuple):
-    """When schedules are due: all at `first` (UTC epoch ms), or `rate` a second, at multiples of `grid_ms` after it."""
+    """Due times of schedules: all at `first` (UTC epoch ms), or `rate` per second, at multiples of `grid_ms` after
+    it."""
 
     first: int
     rate: int | None = None
@@ -51,7 +52,7 @@ class DueTimes(NamedTuple):
 
 
 class Namespace(NamedTuple):
-    """The tenant of schedules, if not the default one, and how their keys begin: workloads are told apart by it."""
+    """The tenant of schedules, if not the default one, and the prefix of their keys, which distinguishes workloads."""
 
     tenant: str | None = None
     prefix: str = "bench"
@@ -63,7 +64,7 @@ BENCH = Namespace()
 class Workload:
     """The schedules of a round, numbered from 0.
 
-    `target` is the topic to deliver to, and `write` writes the commands.
+    `target` is the topic to deliver to, and `write` makes the command records.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Workload:
 
     @property
     def due(self) -> int:
-        """When the first of them is due (UTC epoch ms)."""
+        """When the first schedule is due (UTC epoch ms)."""
         return self._due.first
 
     def commands(self, first: int = 0, count: int | None = None) -> Iterator[WorkloadCommand]:
@@ -110,7 +111,7 @@ class Workload:
         return self._payloads.of(number)
 
     def number_of(self, key: bytes | None) -> int | None:
-        """Return the number of the schedule that has a key; None if none has."""
+        """Return the number of the schedule with a key; None if there is none."""
         digits = (key or b"").removeprefix(self._prefix)
         if len(digits) != _DIGITS or not digits.isdigit() or int(digits) >= self.messages:
             return None

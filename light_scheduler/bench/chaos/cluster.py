@@ -1,4 +1,4 @@
-"""The stage of a run: brokers, workers, and proxies between them. All of it is temporary."""
+"""The stage of a run: brokers, workers, and proxies between them. Everything is temporary."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _POLL_S = 0.25
 
 
 class Worker:
-    """A worker and what can be done to it. Whoever does it holds `lock` until it has been undone.
+    """A worker, and operations on it. Hold `lock` from an operation until it is undone.
 
     `ways` are the numbers of its proxies, by broker.
     """
@@ -55,7 +55,7 @@ class Worker:
         self._process.kill()
 
     def stop(self) -> None:
-        """End it in order; one that does not end is killed."""
+        """Stop it cleanly. Kill it if it does not end."""
         self._process.stop(_STOP_S)
 
     def freeze(self) -> None:
@@ -65,18 +65,18 @@ class Worker:
         self._process.send_signal(signal.SIGCONT)
 
     def forget(self) -> None:
-        """Delete its state; it must not run."""
+        """Delete its state. It must not be running."""
         shutil.rmtree(self._process.settings.data_dir)
 
     def starve(self) -> None:
-        """Let no file of its grow any more, as on a full disk."""
+        """Stop its files from growing, as on a full disk."""
         self._limit_files(0)
 
     def feed(self) -> None:
         self._limit_files(resource.RLIM_INFINITY)
 
     def network(self, order: str, broker: int | None) -> None:
-        """`cut`, `stall` or `heal` its way to a broker, or to all of them."""
+        """`cut`, `stall` or `heal` its connection to a broker, or to all of them."""
         for way in self._ways if broker is None else [self._ways[broker]]:
             self._proxies.order(order, way)
 
@@ -96,10 +96,10 @@ class Worker:
 
 
 class Cluster:
-    """`workers` run from the beginning to the end, one guest beside them from time to time. A context manager.
+    """`workers` run all the time, and a guest joins them from time to time. A context manager.
 
-    `folder` keeps logs and state, `partitions` are those of each topic. Each worker has its own way to each broker,
-    through a proxy.
+    `folder` keeps logs and state, `partitions` is the number for each topic. Each worker reaches each broker through
+    its own proxy.
     """
 
     def __init__(self, folder: Path, partitions: int, workers: int, brokers: int) -> None:
@@ -112,13 +112,14 @@ class Cluster:
         self._doors = [[SideDoor(free_port(), free_port()) for _ in range(workers + 1)] for _ in range(brokers)]
         self._kafka = EmbeddedCluster(brokers, data_dir=folder / "kafka", side_doors=self._doors, start_timeout=120)
         self.broker_lock = threading.Lock()
-        """Whoever does something to a broker holds it until all copies are complete: of several, only one is away."""
+        """Held from an operation on a broker until all replicas are in sync, so that at most one of several brokers is
+        down."""
         self._settings = [self._worker_settings(number) for number in range(workers + 1)]
         self.workers: list[Worker] = []
 
     @property
     def bootstrap_servers(self) -> str:
-        """Straight to the brokers."""
+        """The brokers' own addresses, without proxies."""
         return self._kafka.bootstrap_servers
 
     @property
@@ -126,7 +127,7 @@ class Cluster:
         return self._kafka.nodes
 
     def wait_in_sync(self) -> None:
-        """Wait until every broker has all of its copies."""
+        """Wait until all replicas of every broker are in sync."""
         self._kafka.wait_in_sync()
 
     @property
@@ -139,7 +140,7 @@ class Cluster:
 
     @property
     def guest(self) -> Worker:
-        """The worker that comes and goes; it is not running at first."""
+        """The worker that comes and goes. It does not run at first."""
         return self.workers[-1]
 
     @property
@@ -169,19 +170,20 @@ class Cluster:
         self._stack.close()
 
     def settle(self) -> str | None:
-        """Wait until no command waits and no schedule is pending; return what still is after some minutes."""
+        """Wait until no command is waiting and no schedule is pending. Return what is left after some minutes; None:
+        nothing."""
         deadline = time.monotonic() + _SETTLE_S
         while True:
             try:
                 left = self._left(ends_of(self.bootstrap_servers, self.commands_topic))
-            except BrokerError as error:  # it may have come back a moment ago
+            except BrokerError as error:  # the broker may have just come back
                 left = str(error)
             if left is None or time.monotonic() > deadline:
                 return left
             time.sleep(_POLL_S)
 
     def stop_workers(self) -> None:
-        """End all workers in order: what they leave open is theirs to close."""
+        """Stop all workers cleanly, so that they close their transactions."""
         for worker in self.workers:
             if worker.is_running:
                 worker.stop()
@@ -214,7 +216,7 @@ class Cluster:
             session_timeout=SESSION_TIMEOUT_MS,
             transaction_timeout=TRANSACTION_TIMEOUT_MS,
             delivery_retries=0,
-            # Half of the workers come back as who they were, the others as strangers.
+            # Half of the workers come back under the same name, the others as new members.
             instance_id=f"worker-{number}" if number % 2 == 0 else None,
         )
 

@@ -1,7 +1,7 @@
-"""The consumer that completes messages, as the header `chaos-ack` of each says.
+"""The consumer that completes messages, according to the header `chaos-ack` of each.
 
-`success` and `failure` complete every attempt so, `second` leaves the first attempt alone and completes the next,
-`twice` completes each attempt two times, `ignore` none.
+`success` and `failure` complete every attempt in that way. `second` skips the first attempt and completes the next.
+`twice` completes each attempt twice, `ignore` none.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .workload import ACK
 
 
 class Completer(LiveReader):
-    """Reads a target topic; leaving it waits for what it has sent."""
+    """Reads a target topic. On leaving, it waits until its completions are sent."""
 
     def __init__(self, bootstrap_servers: str, topic: str, sender: Sender) -> None:
         super().__init__(bootstrap_servers, [topic])
         self._sender = sender
 
     def take(self, record: Record, _now: int, /) -> None:
-        """Say of a message what it asks for."""
+        """Send the completions that a message asks for."""
         control = control_of(record)
         wish = dict(record.headers).get(ACK)
         attempt = int(control["attempt"] or 0)

@@ -1,4 +1,4 @@
-"""The faults of a run, drawn from a seed: what is done to whom, when, and for how long."""
+"""The faults of a run, drawn from a seed: kind, victim, time and duration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .cluster import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, Cluster, Worker
 
 _SESSION_S, _TRANSACTION_S = SESSION_TIMEOUT_MS / 1_000, TRANSACTION_TIMEOUT_MS / 1_000
 _FIRST_S = 3.0
-"""When the first fault happens: something is under way by then."""
+"""Time of the first fault, when the workload is already running."""
 
 KINDS = {
     "kill": 22,
@@ -29,7 +29,7 @@ KINDS = {
     "broker_kill": 4,
     "broker_freeze": 4,
 }
-"""Kinds of faults and how often each is drawn after the first round, of 100 if there is one broker."""
+"""Kinds of faults and their relative frequency after the first round, out of 100 with one broker."""
 
 
 Deed = Callable[[], object]
@@ -37,10 +37,10 @@ Deed = Callable[[], object]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault `at` seconds after the run began, for so many seconds.
+    """A fault `at` seconds after the start of the run, for `seconds` seconds.
 
-    `victim` is the number of a worker. `broker` is that of a broker: of one that fails, or to which the network does;
-    None stands for all of them.
+    `victim` is the number of a worker. `broker` is the number of a broker that fails, or to which the network fails;
+    None: all.
     """
 
     at: float
@@ -56,10 +56,10 @@ class Fault:
 
 
 def draw(*, seed: int, seconds: float, workers: int, pause: float, brokers: int = 1) -> list[Fault]:
-    """Draw faults that begin within so many seconds, `pause` seconds apart on average.
+    """Draw faults that begin within `seconds` seconds, `pause` seconds apart on average.
 
-    Each kind comes once before any comes again, so that a short run has them all. Of several brokers each fails as
-    often as a lone one; the network of a worker fails to one of them, or to all.
+    Each kind occurs once before any repeats, so that a short run has them all. With several brokers, each fails as
+    often as a single one would; the network of a worker fails to one of them, or to all.
     """
     weights = [weight * brokers if kind.startswith("broker") else weight for kind, weight in KINDS.items()]
     numbers = random.Random(f"faults {seed}")  # nosec B311 # a draw that can be repeated
@@ -84,7 +84,7 @@ def _broker(kind: str, numbers: random.Random, brokers: int) -> int | None:
 
 def _duration(kind: str, numbers: random.Random) -> float:
     match kind:
-        case "freeze" | "cut" | "stall":  # for a moment, past the session, past the session and the transaction
+        case "freeze" | "cut" | "stall":  # brief, past the session, past the transaction
             longest = _SESSION_S + _TRANSACTION_S
             low, high = numbers.choice(((0.2, 2.0), (_SESSION_S + 0.5, _TRANSACTION_S), (longest, longest + 4.0)))
             return numbers.uniform(low, high)
@@ -99,7 +99,7 @@ def _duration(kind: str, numbers: random.Random) -> float:
 
 
 class Faults:
-    """Does the faults of a run to a cluster while it runs."""
+    """Carries out the faults of a run on a cluster while it runs."""
 
     def __init__(self, cluster: Cluster, faults: Sequence[Fault], report: Callable[[str], None]) -> None:
         self.done: Counter[str] = Counter()
@@ -109,7 +109,7 @@ class Faults:
         self._stopping = threading.Event()
 
     def play(self) -> None:
-        """Return when all have been done and undone. Raises what the first that went wrong raised."""
+        """Return when all faults are over. Raises the first error."""
         begun = time.monotonic()
         with ThreadPoolExecutor(max_workers=len(self._cluster.workers) + 2) as pool:
             doing: list[Future[None]] = []
@@ -121,11 +121,11 @@ class Faults:
             future.result()
 
     def stop(self) -> None:
-        """Begin no more, and undo at once what has been begun."""
+        """Begin no more faults, and undo the current ones at once."""
         self._stopping.set()
 
     def supervise(self) -> None:
-        """Start every worker that has ended by itself again."""
+        """Restart every worker that has ended by itself."""
         for worker in self._cluster.steady:
             self._supervise(worker)
 
@@ -149,13 +149,13 @@ class Faults:
             self._report(f"{fault.kind} of {fault.at:.1f} s is over")
 
     def _supervise(self, worker: Worker) -> None:
-        """Start a worker again that has ended by itself, as its supervisor would."""
+        """Restart a worker that has ended by itself, as its supervisor would."""
         if not worker.is_running:
             self._report(f"worker {worker.number} had ended by itself, exit code {worker.process.return_code}")
             worker.start()
 
     def _deeds(self, fault: Fault, victim: Worker) -> tuple[Deed, Deed]:
-        """Return how a fault begins and how it ends."""
+        """Return the functions that begin and end a fault."""
         broker = self._cluster.brokers[fault.broker or 0]
 
         def forget() -> None:

@@ -1,4 +1,4 @@
-"""A consumer that reads while a run goes on, in its own thread."""
+"""A consumer that reads in its own thread during a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WAIT_S = 0.02
 
 
 class LiveReader(ABC):
-    """Reads what is committed in topics, from their beginning. A context manager; leaving it ends the reading."""
+    """Reads committed records of topics from their beginning. A context manager; leaving it ends the reading."""
 
     def __init__(self, bootstrap_servers: str, topics: Iterable[str]) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -29,7 +29,7 @@ class LiveReader(ABC):
 
     @abstractmethod
     def take(self, record: Record, now: int, /) -> None:
-        """Deal with a record, which was in the reader's hands at an instant (UTC epoch ms). Called in its thread."""
+        """Process a record that was received at `now` (UTC epoch ms). Called in the reader's thread."""
 
     def _run(self) -> None:
         consumer = reader(self._bootstrap_servers)

@@ -1,9 +1,9 @@
-"""A TCP proxy that can be cut. It has its own process, so it costs its parent no time, and ends with it.
+"""A TCP proxy that can be cut. It runs in its own process, so it costs its parent no time, and ends with it.
 
     python -m light_scheduler.bench.chaos.proxy <port>:<port behind it> ...
 
-Orders come in on standard input, a line each: `cut 0` closes the connections of the first proxy and takes no others,
-`stall 0` leaves them open and passes nothing on, `heal 0` ends either. The end of standard input ends it.
+It reads orders from standard input, one per line: `cut 0` closes the connections of the first proxy and accepts no
+others, `stall 0` keeps them open but forwards nothing, `heal 0` ends either. It ends with standard input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Proxies:
             [sys.executable, "-m", __name__, *(f"{port}:{behind}" for port, behind in routes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for who runs it
+            start_new_session=True,  # only the parent handles Ctrl-C
         )
         assert self._process.stdout is not None
         if self._process.stdout.readline() != _READY:
@@ -38,7 +38,7 @@ class Proxies:
             raise OSError("the proxy did not start: check that its ports are free")
 
     def order(self, word: str, number: int) -> None:
-        """Say `cut`, `stall` or `heal` to one of the proxies."""
+        """Send `cut`, `stall` or `heal` to a proxy."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{word} {number}\n".encode())
         self._process.stdin.flush()
@@ -85,7 +85,7 @@ class _Proxy:
             return
         try:
             onward_reader, onward = await asyncio.open_connection(HOST, self._behind, limit=_CHUNK)
-        except OSError:  # what is behind it is down
+        except OSError:  # the server behind it is down
             writer.transport.abort()
             return
         self._writers |= {writer, onward}

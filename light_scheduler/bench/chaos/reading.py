@@ -1,4 +1,4 @@
-"""Reading topics to their end, as the checker wants their records."""
+"""Reads topics to their end, and converts their records for the checker."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _CHUNK = 5_000
 _TIMEOUT_S = 60.0
 _HANGING_MS = 2_000
-"""How long a broker may leave a reader waiting, before others are asked who leads by now."""
+"""How long a broker may not answer before other brokers are asked for the current leaders."""
 
 
 def reader(bootstrap_servers: str) -> Consumer:
-    """Make a read_committed consumer that begins at the beginning."""
+    """Return a read_committed consumer that starts at the beginning."""
     return Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
-            "group.id": "chaos-checker",  # librdkafka wants one; nothing is committed
+            "group.id": "chaos-checker",  # librdkafka requires one; nothing is committed
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -54,15 +54,15 @@ def record_of(message: Any) -> Record:
 
 
 def places(consumer: Consumer, topic: str) -> list[TopicPartition]:
-    """Return the partitions of a topic, from their beginning."""
+    """Return the partitions of a topic, each at its beginning."""
     described = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
     return [TopicPartition(topic, partition, 0) for partition in described.partitions]
 
 
 def read_topic(bootstrap_servers: str, topic: str) -> Iterator[Record]:
-    """Yield everything that is committed in a topic that nobody writes to any more, each partition in its order.
+    """Yield all committed records of a topic that is no longer written to, in order within each partition.
 
-    A transaction that is still open, or whose marker is still to come, is waited for. Raises BrokerError.
+    Waits for open transactions and for their markers. Raises BrokerError.
     """
     ends = ends_of(bootstrap_servers, topic)
     consumer = reader(bootstrap_servers)
@@ -75,7 +75,7 @@ def read_topic(bootstrap_servers: str, topic: str) -> Iterator[Record]:
                 if error is None:
                     deadline = time.monotonic() + _TIMEOUT_S
                     yield record_of(message)
-                elif error.code() == KafkaError._PARTITION_EOF:  # which is the last stable offset
+                elif error.code() == KafkaError._PARTITION_EOF:  # the last stable offset
                     partition, offset = message.partition(), message.offset()
                     if partition is not None and offset is not None and offset >= ends.get(partition, 0):
                         ends.pop(partition, None)
@@ -90,7 +90,7 @@ def read_topic(bootstrap_servers: str, topic: str) -> Iterator[Record]:
 
 
 def ends_of(bootstrap_servers: str, topic: str) -> dict[int, int]:
-    """Return where each partition ends, whether that is committed or not."""
+    """Return the end of each partition, including uncommitted records."""
     admin = admin_client(bootstrap_servers)
     described = admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
     asked = {TopicPartition(topic, partition): _LATEST for partition in described.partitions}

@@ -1,4 +1,4 @@
-"""A run: commands and faults side by side, then peace until nothing is left to do, then the verdict."""
+"""A run: commands and faults concurrently, then a quiet time until no work is left, then the verdict."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .watching import Watcher
 from .workload import COMPLETED, Workload
 
 _SHOWN = 25
-"""Faults that are told one by one; all of them are in `faults.jsonl`."""
+"""Number of faults that are printed; `faults.jsonl` has all of them."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run; equal values give the same run. Faults begin `pause` seconds apart on average."""
+    """The plan of a run. Equal values give the same run. Faults begin `pause` seconds apart on average."""
 
     seed: int
     seconds: float
@@ -45,7 +45,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a run; `injected` counts its faults by kind, `unsettled` says what did not finish."""
+    """The outcome of a run. `injected` counts the faults by kind; `unsettled` describes unfinished work."""
 
     verdict: Verdict
     injected: Counter[str]
@@ -57,10 +57,10 @@ class Outcome:
 
 
 def run(plan: Plan, progress: Progress) -> Outcome:
-    """Play a plan; it takes about a minute more than its seconds.
+    """Play a plan. It takes about a minute longer than the plan's seconds.
 
-    If anything was wrong, it is told, and logs, topics and state are kept. Raises SchedulerError if the run itself
-    could not be done.
+    If there are faults, they are printed, and logs, topics and state are kept. Raises SchedulerError if the run itself
+    failed.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"light-scheduler-chaos-{plan.seed}-"))
     has_failed = True
@@ -119,7 +119,7 @@ def _play(plan: Plan, folder: Path, progress: Progress) -> Outcome:
             progress.phase("waiting until nothing is left to do")
             faults.supervise()
             cluster.settle()
-        unsettled = cluster.settle()  # of what was completed last
+        unsettled = cluster.settle()  # after the last completions
         report(unsettled or "nothing is left to do")
         cluster.stop_workers()
         progress.phase("checking")

@@ -1,4 +1,4 @@
-"""Sending a workload's commands at their time, and completions beside them."""
+"""Sends the commands of a workload on time, and completions concurrently."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .workload import Command, Topics
 _SILENT = logging.Logger("light_scheduler.bench.chaos.sending", logging.CRITICAL + 1)
 _CONFIGURATION = {
     "partitioner": "murmur2_random",  # Kafka's own
-    "enable.idempotence": True,  # the order within a partition is kept over retries
+    "enable.idempotence": True,  # preserves the order within a partition over retries
     "linger.ms": 5,
     "queue.buffering.max.messages": 1_000_000,
     "queue.buffering.max.kbytes": 1_000_000,
-    "message.timeout.ms": 300_000,  # through every outage
+    "message.timeout.ms": 300_000,  # longer than every outage
     "message.max.bytes": 2_000_000,
     "reconnect.backoff.max.ms": 500,
     "delivery.report.only.error": True,
@@ -32,7 +32,7 @@ FLUSH_S = 120.0
 
 
 class Sender:
-    """Sends commands; the broker may come and go meanwhile. Not to be shared between threads."""
+    """Sends commands through broker outages. Not thread-safe."""
 
     def __init__(self, bootstrap_servers: str, commands_topic: str, topics: Topics) -> None:
         self._failures: list[Any] = []
@@ -49,7 +49,7 @@ class Sender:
         self._clock = SystemClock()
 
     def send(self, key: bytes, value: bytes | None, headers: Headers, *, wants_answer: bool = True) -> None:
-        """Send a command; it is on its way when this returns."""
+        """Queue a command."""
         given: list[Any] = [*headers, self._answers] if wants_answer else headers
         while True:
             try:
@@ -60,7 +60,7 @@ class Sender:
         self._producer.poll(0)
 
     def play(self, commands: Iterable[Command], progress: Progress) -> int:
-        """Send each command when its time has come, as far as that can be kept up with; return how many there were."""
+        """Send each command at its time, or as soon as possible after it. Return the number of commands."""
         begun = time.monotonic()
         count = 0
         for command in commands:
@@ -78,7 +78,7 @@ class Sender:
         return count
 
     def flush(self) -> None:
-        """Wait until everything is acknowledged. Raises BrokerError if something was not."""
+        """Wait until everything is acknowledged. Raises BrokerError if a command was not."""
         try:
             left = self._producer.flush(FLUSH_S)
         except KafkaException as error:

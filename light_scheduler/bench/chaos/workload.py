@@ -1,7 +1,7 @@
-"""The commands of a run, drawn from a seed: what is sent, and when.
+"""The commands of a run and their times, drawn from a seed.
 
-Most are plain one-shots, many of them due in bursts. Some schedules are changed again and again; some fire in series,
-wait for their completion, are large, or are wrong on purpose.
+Most are plain one-shots, many of them due in bursts. Some schedules are changed again and again. Others are series,
+wait for their completion, are large, or are invalid on purpose.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import NamedTuple
 from .checker.records import PROMISE, Headers
 
 ACK = "chaos-ack"
-"""A header that tells the consumer what to do about a message: see `completions`."""
+"""A header that tells the consumer how to complete a message; see `completions`."""
 
 PLAIN, AHEAD, COMPLETED, NARROW, MISSING = "plain", "ahead", "completed", "narrow", "missing"
-"""Target topics, less their prefix: for most, for what may be prepared ahead of its time, for what is completed, for
-small records only; the last is not there."""
+"""Target topics, without their prefix: for most schedules, for firings that may be staged ahead, for completed ones,
+and for small records only. The last one does not exist."""
 
 NARROW_BYTES = 4_000
 FULL_SECOND_MS = 1_000
 _QUIET_S = 2.0
-"""In the second half of a run one-shots are due at full seconds, series by cron, and now and then few commands are sent
-for so long: firings are prepared ahead while nothing else is to be done."""
+"""Length of pauses with few commands, so that firings are staged ahead while nothing else is to be done. In the second
+half of a run, one-shots are also due at full seconds, and series fire by cron."""
 
 _STEP_S = 0.05
 _TENANTS = ("default", "acme", "globex", "initech")
 _POOL_BYTES = 1 << 21
 _CHURNED = 400
 _DRAIN_S = 8.0
-"""Before the end of a run nothing is begun that takes longer than this to fire for the last time."""
+"""This long before the end of a run, nothing is begun whose last firing comes later."""
 
 
 class Command(NamedTuple):
-    """A command, `at` seconds after the run began; due in `soon` ms from when it is sent, or at the next multiple of
-    `grid_ms` after that."""
+    """A command, sent `at` seconds after the start of the run; due `soon` ms after it is sent, or at the next multiple
+    of `grid_ms` after that."""
 
     at: float
     key: bytes
@@ -50,7 +50,7 @@ class Command(NamedTuple):
 
 @dataclass(frozen=True)
 class Topics:
-    """Where messages and answers go: names of a run's own."""
+    """The topics of messages and answers, with names of the run's own."""
 
     prefix: str
 
@@ -63,7 +63,7 @@ class Topics:
 
 
 class Workload:
-    """About so many commands over so many seconds; the same ones for the same seed.
+    """About `count` commands over some seconds; the same ones for the same seed.
 
     Most payloads have up to `payload_bytes` bytes; `partitions` are those of the targets.
     """
@@ -93,7 +93,7 @@ class Workload:
         }
 
     def commands(self) -> Iterator[Command]:
-        """Yield commands in the order in which they are sent."""
+        """Yield commands in the order of sending."""
         steps = [step * _STEP_S for step in range(int(self._seconds / _STEP_S))]
         shares = list(accumulate(0.02 if self._is_quiet(at) else 1.0 for at in steps))
         sent = 0
@@ -105,7 +105,7 @@ class Workload:
                 for command in self._one(at):
                     yield command
                     sent += 1
-        for id in sorted(set(self._churned)):  # nothing stays paused
+        for id in sorted(set(self._churned)):  # no schedule stays paused
             yield self._on_churned(self._seconds, id, ("schedule-command", b"resume"))
 
     def _one(self, at: float) -> Iterator[Command]:
@@ -142,7 +142,7 @@ class Workload:
         yield Command(at, key, value, headers, soon, wants_answer, grid_ms=FULL_SECOND_MS if is_ahead else 1)
 
     def _churn(self, at: float) -> Iterator[Command]:
-        """A command for a schedule that has been there before, or a new one."""
+        """Yield a command for an earlier schedule, or for a new one."""
         if len(self._churned) < _CHURNED or self._random.random() < 0.2:
             self._churned.append(self._new_id("c"))
             if len(self._churned) > 4 * _CHURNED:

@@ -1,1 +1,1 @@
-"""The scenarios, a module each; `registry` names them."""
+"""The scenarios, one module each; `registry` lists them."""

@@ -1,4 +1,4 @@
-"""Backlog: a burst beside schedules that are pending and not due."""
+"""Backlog: a burst while other schedules are pending that are not due."""
 
 from __future__ import annotations
 

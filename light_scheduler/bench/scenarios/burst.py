@@ -1,7 +1,7 @@
-"""Burst: schedules that are all due at one instant, and were all accepted before it.
+"""Burst: schedules that are all due at one instant and were accepted before it.
 
-Afterwards, with the worker stopped, the target topic is read as read_committed consumers see it: faults are counted
-there, not asked of the worker.
+Faults are counted afterwards, with the worker stopped: by reading the target topic as read_committed consumers do, not
+by asking the worker.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
 
 _LEAD_MS = 4_000
-_ASSUMED_PER_MS = 15  # commands that are sent and accepted in a millisecond
+_ASSUMED_PER_MS = 15  # commands that are sent and accepted per millisecond
 _ATTEMPTS = 4
-_QUIET_MS = 500  # between the last look at accepting and the instant itself
+_QUIET_MS = 500  # time between the end of accepting and the instant
 
 
 def lead_ms(messages: int, attempt: int) -> int:
-    """Return how far ahead of the first command the instant lies; each attempt (from 0) doubles it."""
+    """Return how long before the instant the first command is sent (ms). Each attempt (from 0) doubles it."""
     return (_LEAD_MS + messages // _ASSUMED_PER_MS) << attempt
 
 
 def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
-    """Play one round, again with more time if not everything was accepted before the instant."""
+    """Play one round. Repeat it with more time if not everything was accepted before the instant."""
     for attempt in range(_ATTEMPTS):
         with stage.application() as application:
             found = _play_once(application, options, lead_ms(options.messages, attempt), progress)
@@ -44,7 +44,8 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
 def burst(
     application: BenchApplication, options: Options, progress: Progress, prefix: str = "bench"
 ) -> dict[str, float]:
-    """Play once in an application that has others pending, with time to spare. The worker is stopped afterwards."""
+    """Play once in an application with other pending schedules, with time to spare. The worker is stopped
+    afterwards."""
     found = _play_once(application, options, lead_ms(options.messages, 1), progress, prefix)
     if found is None:
         raise _too_slow(options, 1)

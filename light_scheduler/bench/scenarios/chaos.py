@@ -1,6 +1,6 @@
-"""Chaos: faults at random while a workload runs; a checker decides whether any promise was broken.
+"""Chaos: random faults during a workload; a checker decides whether any promise was broken.
 
-Each round has a seed and a cluster of its own, which is kept if the round failed.
+Each round has its own seed and cluster. The cluster is kept if the round failed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from light_scheduler.bench.stage import Stage
 
 
 def play(_stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
-    """Play one round. The stage's broker is not used: one that is killed serves no other round."""
+    """Play one round. The stage's broker is not used, since rounds kill theirs."""
     plan = Plan(
         seed=options.seed,
         seconds=options.seconds,
@@ -30,7 +30,8 @@ def play(_stage: Stage, options: Options, progress: Progress) -> dict[str, float
 
 
 def figures(outcome: Outcome) -> dict[str, float]:
-    """Return what a round found; the bound is that of the share of commands and messages that broke a promise."""
+    """Return the figures of a round. The bound is an upper bound of the share of commands and messages with a broken
+    promise."""
     verdict = outcome.verdict
     return {
         **verdict.counts(),

@@ -1,7 +1,7 @@
 """Fair: one tenant has very many schedules due at one instant; how late are the few, steady ones of another?
 
-Lateness is that of the other tenant's firings that are due while the crowd's are being delivered, as a read_committed
-consumer sees them while it happens. Faults of both are counted afterwards, with the worker stopped.
+Measures the lateness of the other tenant's firings that are due while the crowd is being delivered, as a live
+read_committed consumer sees them. Faults of both are counted afterwards, with the worker stopped.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from light_scheduler.bench.workload import DueTimes, Namespace, Payloads, Worklo
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
 
-_AHEAD_MS = 2_000  # the steady ones are there before the crowd
-_WARM_UP_MS = 1_000  # between the consumer's start and the first of them
+_AHEAD_MS = 2_000  # the steady ones begin before the crowd
+_WARM_UP_MS = 1_000  # between the consumer's start and the first firing
 _ATTEMPTS = 3
 
 
 class Steady(Tally):
-    """Deliveries of the steady tenant, with the lateness of each."""
+    """Deliveries of the steady tenant, and the lateness of each."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -41,7 +41,7 @@ class Steady(Tally):
         self._seen.append((due, delivery.visible_at - due))
 
     def lateness_between(self, first: int, last: int) -> Lateness:
-        """Return the lateness of what was due between two instants (UTC epoch ms)."""
+        """Return the lateness of firings due between two instants (UTC epoch ms)."""
         lateness = Lateness()
         for due, late in self._seen:
             if first <= due <= last:
@@ -50,7 +50,7 @@ class Steady(Tally):
 
 
 def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
-    """Play one round, again with more time if not everything was accepted before the first was due."""
+    """Play one round. Repeat it with more time if not everything was accepted before the first was due."""
     for attempt in range(_ATTEMPTS):
         with stage.application() as application, stage.topics(options.partitions, steady_target(application)):
             found = _play_once(application, options, lead_ms(options.messages, attempt), progress)
@@ -60,12 +60,12 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
 
 
 def steady_target(application: BenchApplication) -> str:
-    """Return the topic that the steady tenant's go to: a consumer of it sees nothing of the crowd's."""
+    """Return the steady tenant's target topic, whose consumer sees nothing of the crowd."""
     return f"{application.target}-steady"
 
 
 def _workloads(application: BenchApplication, options: Options, due: int) -> tuple[Workload, Workload]:
-    """Return what the crowd and the steady tenant schedule; the steady ones begin at an instant (UTC epoch ms)."""
+    """Return the workloads of the crowd and of the steady tenant. The steady one begins at `due` (UTC epoch ms)."""
     crowd = Workload(
         messages=options.messages,
         payloads=Payloads(options.payload_bytes, options.seed),
@@ -86,7 +86,7 @@ def _workloads(application: BenchApplication, options: Options, due: int) -> tup
 def _play_once(
     application: BenchApplication, options: Options, lead: int, progress: Progress
 ) -> dict[str, float] | None:
-    """Return the figures of a round; None if the first came too soon."""
+    """Return the figures of a round; None if there was too little time."""
     worker, clock = application.worker, SystemClock()
     servers, commands = application.bootstrap_servers, application.settings.topics.commands
     progress.phase("starting the worker")
@@ -112,7 +112,8 @@ def _play_once(
     began = time.monotonic() + (steady.due - clock.now()) / 1_000
 
     def of_the_crowd(seen: Look) -> int:
-        """Count what is left if the steady ones are in time: they are some fractions of a second late."""
+        """Count the crowd's firings, assuming that the steady ones are on time: they are only fractions of a second
+        late."""
         return seen.firings - min(max(0, int((seen.at - began) * options.rate)), steady.messages)
 
     progress.phase("firing", options.messages)

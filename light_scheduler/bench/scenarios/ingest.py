@@ -1,7 +1,7 @@
-"""Ingest: commands that wait in their topic before the worker starts; nothing of them is due for a month.
+"""Ingest: commands that are in their topic before the worker starts, due in a month.
 
-Faults are counted from what the worker says it has: a schedule that is not pending is missing, a command carried out
-twice is duplicate, and whatever was fired was fired early.
+Faults come from the worker's own counts: a schedule that is not pending is missing, a command carried out twice is
+duplicate, and any firing is early.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
 
 
 def _registry(options: Options) -> AbstractContextManager[str | None]:
-    """Serve the schemas of framed commands; yield where, None if no command is framed."""
+    """Serve the schemas of framed commands. Yield the address; None if commands are not framed."""
     return serve_schemas(registered(options.dialect)) if options.framed else nullcontext()
 
 
 def figures(looks: list[Look], messages: int) -> dict[str, float]:
-    """Return the figures of a round from all looks at its worker."""
+    """Return the figures of a round, given all looks at its worker."""
     span = span_of(looks, lambda seen: seen.accepted)
     found: dict[str, float] = {"accepted_per_s": span.per_s}
     if span.cpu_us_per_event is not None:

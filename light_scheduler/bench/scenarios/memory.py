@@ -1,4 +1,4 @@
-"""Memory: what a worker takes with schedules pending of which none is due."""
+"""Memory: the footprint of a worker with pending schedules, none of which is due."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peers: other schedulers with the same one-shots, one after the other. See `benchmarks/peers.py` of a clone."""
+"""Peers: other schedulers with the same one-shots, one after the other. See `benchmarks/peers.py` in a clone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from light_scheduler.errors import ConfigurationError, SchedulerError
 CLONE = Path(__file__).parents[3]
 OURS = "light"
 PEERS = ("light_node", "streams", "db_scheduler", "celery", "apscheduler")
-"""How `benchmarks.peers` calls the others, which begin the names of their figures."""
+"""Names of the others in `benchmarks.peers`, which are also the prefixes of their figures."""
 FIGURES = {
     "accepted_per_s": "accepted_per_s",
     "burst_per_s": "firings_per_s",
@@ -29,16 +29,16 @@ _MESSAGES = 50_000
 
 
 def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
-    """Play one round, in which everybody is killed once, too: faults are those without and with the kill together.
+    """Play one round. Each contestant is also killed once; faults are those without and with the kill together.
 
-    Raises ConfigurationError for what does not apply, and SchedulerError where there is no clone, or if a contestant
-    does not do its part.
+    Raises ConfigurationError for options that do not apply, and SchedulerError outside of a clone or if a contestant
+    fails.
     """
     if options.payload_bytes != OF_EVERY_SCENARIO["payload_bytes"]:
         raise ConfigurationError("--payload-bytes", "does not apply to peers, where payloads have 200")
     if not (CLONE / "benchmarks" / "peers.py").is_file():
         raise SchedulerError("bench peers runs in a clone only: what measures other schedulers is not installed")
-    sys.path.insert(0, str(CLONE))  # the folder is no part of the package
+    sys.path.insert(0, str(CLONE))  # the folder is not part of the package
     try:
         results = import_module("benchmarks.peers").measured(stage, progress, options.messages / _MESSAGES)
     finally:
@@ -53,7 +53,7 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
 
 
 def _figures(found: Mapping[str, float]) -> dict[str, float]:
-    """Return what a document tells of one contestant."""
+    """Return the document's figures of one contestant."""
     figures = {shown: found[figure] for figure, shown in FIGURES.items() if figure in found}
     return figures | {fault: found.get(fault, 0.0) + found.get(f"killed_{fault}", 0.0) for fault in FAULTS}
 

@@ -1,11 +1,13 @@
-"""Recovery: a worker that starts again with its local state, and one that has lost it.
+"""Recovery: a worker that restarts with its local state, and one that has lost it.
 
-Failover: another worker joins and keeps warm copies of what the first one owns; then the first one is killed, and the
-other one has it when all partitions run. That includes the session time-out.
+Failover: another worker joins and keeps warm copies of the first one's partitions; then the first one is killed. The
+time ends when the other worker runs all partitions, so it includes the session time-out.
 
-Warm: one schedule is due when the worker starts; a read_committed consumer waits for it. First after `kill -9`, which
-loses what RocksDB has not flushed, then after an orderly stop. Cold: the state folder is
-deleted; the rate is that of changelog records from the first that a look shows to the last.
+Warm: one schedule is due when the worker starts, and a read_committed consumer waits for it. First after `kill -9`,
+which loses what RocksDB has not flushed, then after a clean stop.
+
+Cold: the state folder is deleted. The rate counts changelog records between the first and the last look at the
+restoration.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
 def restart_to_first_firing_s(
     application: BenchApplication, options: Options, progress: Progress, prefix: str
 ) -> float:
-    """Start the worker with a schedule that is due already; return how long its delivery takes."""
+    """Start the worker with a schedule that is already due. Return how long its delivery takes (s)."""
     progress.phase("warm start")
     now = Workload(
         messages=1,
@@ -90,7 +92,7 @@ def restart_to_first_firing_s(
 
 
 def restore(application: BenchApplication, options: Options, progress: Progress) -> list[Look]:
-    """Start the worker without its state; return all looks until it has everything back."""
+    """Start the worker without its state. Return all looks until everything is restored."""
     progress.phase("cold start", options.pending)
     application.worker.start()
     looks = follow(application.worker, lambda seen: seen.restored, options.pending, progress)
@@ -100,7 +102,7 @@ def restore(application: BenchApplication, options: Options, progress: Progress)
 
 @contextmanager
 def another_worker(application: BenchApplication) -> Iterator[WorkerProcess]:
-    """Start a worker that shares the partitions, and has copies of the others."""
+    """Start a worker that shares the partitions, and keeps copies of the first worker's."""
     settings = replace(
         application.settings,
         data_dir=application.settings.data_dir.with_name("other"),
@@ -117,7 +119,8 @@ def another_worker(application: BenchApplication) -> Iterator[WorkerProcess]:
 
 
 def fail_over(application: BenchApplication, other: WorkerProcess, progress: Progress) -> float:
-    """Kill the first worker when the other one is warm; return how long that one takes to have all partitions."""
+    """Kill the first worker when the other one is warm. Return how long the other one takes to run all partitions
+    (s)."""
     partitions = application.settings.partitions
     progress.phase("warming another worker")
     _await(other, lambda seen: is_warm(seen, partitions))
@@ -129,7 +132,7 @@ def fail_over(application: BenchApplication, other: WorkerProcess, progress: Pro
 
 
 def is_warm(document: InfoDocument, partitions: int) -> bool:
-    """Return whether one of two workers runs what it owns, and has caught up with all that the other one owns."""
+    """Return whether one of two workers runs its partitions, and has caught up with all of the other's."""
     lanes, copies = document.lanes, document.standbys
     return (
         bool(copies)

@@ -1,7 +1,7 @@
 """Recurring: cron schedules that all fire at each full minute; does a worker keep up, minute after minute?
 
-It does as long as the greatest lateness stays below a minute. Firings are counted by a read_committed consumer while
-they happen, from the first minute that begins when all schedules are accepted.
+It does if the maximum lateness stays below a minute. Firings are counted live by a read_committed consumer, from the
+first minute that begins after all schedules are accepted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from light_scheduler.clock import SystemClock
 
 
 def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
-    """Play one round: at least a minute."""
+    """Play one round, which takes at least a minute."""
     with stage.application() as application:
         worker, clock = application.worker, SystemClock()
         progress.phase("starting the worker")

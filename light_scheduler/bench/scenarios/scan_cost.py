@@ -1,4 +1,4 @@
-"""Scan cost: bursts with few schedules pending beside them, and again with many.
+"""Scan cost: bursts while few schedules are pending, and again with many.
 
 The ceiling is the rate with few.
 """
@@ -30,7 +30,7 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
 
 
 def _bursts(application: BenchApplication, options: Options, progress: Progress, prefix: str) -> dict[str, float]:
-    """Play some bursts, one after the other; return the figures of the one in the middle, and the faults of all."""
+    """Play some bursts, one after the other. Return the figures of the median one, and the faults of all."""
     found = [burst(application, options, progress, prefix=f"{prefix}{number}") for number in range(BURSTS)]
     middle = sorted(found, key=lambda figures: figures["firings_per_s"])[BURSTS // 2]
     return {**middle, **{name: sum(figures[name] for figures in found) for name in FAULTS if name in middle}}

@@ -1,7 +1,7 @@
-"""Steady: schedules that are due at an even rate, all accepted before the first; how late does a consumer see them?
+"""Steady: schedules that are due at an even rate, accepted before the first is due; how late does a consumer see them?
 
-Lateness is what a read_committed consumer on the same machine sees while it happens, up to the record in its hands.
-Faults are counted afterwards, with the worker stopped.
+Lateness is measured live by a read_committed consumer on the same machine, until it has received the record. Faults are
+counted afterwards, with the worker stopped.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _play(application: BenchApplication, options: Options, progress: Progress) -
 
 
 def cost(before: Look, after: Look | None) -> dict[str, float]:
-    """Return what a firing cost between two looks, the worker's idle time in between included."""
+    """Return the cost per firing between two looks, including the worker's idle time in between."""
     if after is None or before.cpu_s is None or after.cpu_s is None or after.firings == before.firings:
         return {}
     return {"worker_cpu_us_per_event": (after.cpu_s - before.cpu_s) * 1e6 / (after.firings - before.firings)}

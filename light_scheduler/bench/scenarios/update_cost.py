@@ -1,7 +1,7 @@
 """Update cost: new schedules and replacements of others, while few schedules are pending, and again with many.
 
-What is replaced lies all over the schedules that are pending, and its due time moves by a minute. The worker stands
-still while commands are sent, so that they wait for it as in `ingest`.
+Replaced schedules are spread over all pending ones, and their due times move by a minute. The worker is stopped while
+commands are sent, so that they are waiting for it, as in `ingest`.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from light_scheduler.errors import SchedulerError
 
 FEW = 1_000_000
 RUNS = 3
-_STRIDE = 1_000_003  # a prime: one after the other, schedules are far apart, as those of unrelated entities are
+_STRIDE = 1_000_003  # a prime: consecutive schedules are far apart, like those of unrelated entities
 _FAR_MS = 30 * 24 * 3_600_000 + 60_000
 
 
 class ScatteredWorkload(Workload):
-    """Some schedules of a workload, far apart from each other: `some` counts them in the order in which they come."""
+    """Schedules of a workload that are far apart from each other. `some` is their number."""
 
     def __init__(self, some: range, **workload: Any) -> None:
         super().__init__(**workload)
         self._some = some
 
     def commands(self, first: int = 0, count: int | None = None) -> Iterator[WorkloadCommand]:
-        """Yield `count` commands from the `first` of them on; default: all."""
+        """Yield `count` commands from number `first` on; default: all."""
         for step in self._some[first : None if count is None else first + count]:
             yield from super().commands(step * _STRIDE % self.messages, 1)
 
 
 class Costs(NamedTuple):
-    """What commands of one kind cost: how many a second, and processor time of the worker for each (us)."""
+    """Cost of one kind of commands: commands per second, and the worker's processor time for each (us)."""
 
     per_s: float
     cpu_us: float
@@ -79,7 +79,7 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
 def _costs(
     application: BenchApplication, options: Options, progress: Progress, held: str, pending: int
 ) -> tuple[Costs, Costs]:
-    """Add schedules, and replace some of those that are `held`, in turns; return the cost of both."""
+    """Add schedules, and replace some of those that are `held`, alternately. Return the cost of both."""
     accepted: list[Span] = []
     replaced: list[Span] = []
     for run in range(RUNS):
@@ -97,7 +97,7 @@ def _costs(
 
 
 def _span(application: BenchApplication, workload: Workload, commands: int, progress: Progress) -> Span:
-    """Have the worker carry out the commands of a workload, which all wait for it; return what that took."""
+    """Make the worker carry out the commands of a workload, which are already waiting. Return its span."""
     worker = application.worker
     before = follow(worker, lambda seen: seen.carried_out, 0, progress)[-1]
     progress.phase("sending commands", commands)

@@ -1,7 +1,7 @@
 """The promise of each accepted schedule command, and whether the deliveries keep it.
 
-A life begins with a command that defined a schedule or changed its time, and ends when it was replaced, cancelled, or
-had no firing left. Times are UTC epoch ms.
+A life begins with a command that defines a schedule or changes its time. It ends when the schedule is replaced,
+cancelled, or has no firing left. Times are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFAULT_ACK_TIMEOUT = 300_000
 
 
 class Arrival(NamedTuple):
-    """A message that came of a life; `at` is when the broker took it."""
+    """A message of a life; `at` is when the broker received it."""
 
     due: int
     fired_at: int
@@ -30,7 +30,7 @@ class Arrival(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """A `complete` command that was answered with `completed`."""
+    """A `complete` command with the answer `completed`."""
 
     due: int
     attempt: int
@@ -39,19 +39,20 @@ class Completion(NamedTuple):
 
 
 End = Literal["open", "replaced", "cancelled", "done"]
-"""`open` until the log says otherwise; what is open when everything has been done is `done`."""
+"""`open` until the log shows an end. When no work is left, open lives become `done`."""
 
 Trouble = tuple[str, str]
-"""(kind of fault, what it was)."""
+"""(kind of fault, description)."""
 
 
 @dataclass(slots=True)
 class Life:
     """One definition of a schedule.
 
-    `grid` is how a series' times come about: (anchor, interval); `steps` are the intervals of a backoff series, or the
-    delay of a fixed-delay one. `quiet` are spans in which it was paused, `triggers` when it was asked to fire at once.
-    `gone_at` is when an answer said that it had nothing left to do. `former` is what it was before it was rescheduled.
+    `grid` defines the times of a series: (anchor, interval). `steps` are the intervals of a backoff series, or the
+    delay of a fixed-delay one. `quiet` are spans in which it was paused, `triggers` are the times when it was asked to
+    fire at once. `gone_at` is when an answer showed that it had no firing left. `former` is the life before it was
+    rescheduled.
     """
 
     place: RecordId
@@ -85,26 +86,26 @@ class Life:
         return f"{self.tenant}/{self.id} of command {self.place[0]}:{self.place[1]}"
 
     def finish(self, end: End, answer: Answer | None) -> None:
-        """End the life, at the time of the answer that told of it."""
+        """End the life, at the time of the answer that ended it."""
         self.end = end
         self.ended_at = 0 if answer is None else answer.at
 
     def rescheduled(self, due: int, answer: Answer) -> Life:
-        """End the life, and return the one that follows: the same schedule with another time and the next version."""
+        """End the life. Return its successor: the same schedule with another time and the next version."""
         self.finish("replaced", answer)
         return replace(
             self, version=answer.version, due=due, triggers=(), end="open", ended_at=0, deliveries=[], former=self
         )
 
     def of_version(self, version: int) -> Life:
-        """Return the life, this one or a former, that delivered as a version."""
+        """Return the life, this one or a former one, that delivered as a version."""
         life = self
         while life.former is not None and life.version is not None and version < life.version:
             life = life.former
         return life
 
     def troubles(self) -> Iterator[Trouble]:
-        """Say what of its promises was not kept, and of those before it was rescheduled."""
+        """Yield the broken promises of this life and of its former ones."""
         if self.former is not None:
             yield from self.former.troubles()
         yield from self._early()
@@ -124,7 +125,7 @@ class Life:
     def _after_end(self) -> Iterator[Trouble]:
         if self.end in ("cancelled", "replaced"):
             late = [each for each in self.deliveries if each.at > self.ended_at]
-            # One that has delivered all it had to is not there to be cancelled.
+            # It cannot be cancelled once it has delivered everything.
             if self.form == "once" and self.ack_timeout is None:
                 late = self.deliveries
             for each in late:
@@ -143,14 +144,14 @@ class Life:
                     yield "wrong", f"delivered at {each.at}, while paused since {begun}"
 
     def given_up(self) -> Iterator[int]:
-        """Yield when runs of a fixed-delay series were due that nobody completed, and that others followed."""
+        """Yield the due times of runs of a fixed-delay series that were not completed, but were followed by others."""
         if self.form == "delay":
             for each, _ in pairwise(sorted(self.deliveries, key=_sequence)):
                 if self.completed(each.due, 1) is None:
                     yield each.due
 
     def completed(self, due: int, attempt: int | None = None) -> Completion | None:
-        """Return the completion of a firing that ends it: of one attempt, or a successful one of any."""
+        """Return the completion that ends a firing: of one attempt, or a successful one of any attempt."""
         for each in self.completions or ():
             if each.due == due and (each.attempt == attempt if attempt is not None else each.succeeded):
                 return each
@@ -183,7 +184,7 @@ def _version(life: Life, each: Arrival) -> Iterator[Trouble]:
 
 
 def _acknowledged(life: Life) -> Iterator[Trouble]:
-    """Delivered again, attempt after attempt, until one was completed or none was left."""
+    """Attempts are delivered until one is completed or none is left."""
     assert life.ack_timeout is not None
     deliveries = life.deliveries
     yield from _counted_up(deliveries, "attempt")
@@ -204,7 +205,7 @@ def _acknowledged(life: Life) -> Iterator[Trouble]:
 
 
 def _grid(life: Life) -> Iterator[Trouble]:
-    """A fixed rate or a cron expression: times on a grid, each at most once, left out only as the policy says."""
+    """A fixed rate or a cron expression: times on a grid, each at most once, skipped only as the policy allows."""
     anchor, interval = life.grid
     deliveries = life.deliveries
     yield from _counted_up(deliveries, "sequence")
@@ -226,7 +227,7 @@ def _grid(life: Life) -> Iterator[Trouble]:
 
 
 def _delay(life: Life) -> Iterator[Trouble]:
-    """End to start: each is due a delay after the one before was completed, or counted as failed."""
+    """Fixed delay: each firing is due a delay after the previous one was completed or counted as failed."""
     delay = life.steps[0]
     timeout = DEFAULT_ACK_TIMEOUT if life.ack_timeout is None else life.ack_timeout
     yield from _counted_up(life.deliveries, "sequence")
@@ -247,7 +248,7 @@ def _delay(life: Life) -> Iterator[Trouble]:
 
 
 def _backoff(life: Life) -> Iterator[Trouble]:
-    """Attempt after attempt at given intervals, until one is completed; time that was missed is added."""
+    """Attempts at given intervals, until one is completed. Missed time is added."""
     yield from _counted_up(life.deliveries, "attempt")
     before: Arrival | None = None
     for each in sorted(life.deliveries, key=_attempt):
@@ -269,7 +270,7 @@ def _backoff(life: Life) -> Iterator[Trouble]:
 
 
 def _counted_up(deliveries: list[Arrival], what: Literal["sequence", "attempt"]) -> Iterator[Trouble]:
-    """Numbers from 1 without a gap, each once, in the order of the log."""
+    """Numbers from 1 without a gap, each once, in log order."""
     numbers = [getattr(each, what) for each in deliveries]
     seen = set(numbers)
     for number, times in Counter(numbers).items():

@@ -1,4 +1,4 @@
-"""Records as the checker reads them, and what is in their headers."""
+"""Records in the form that the checker reads, and their headers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 CONTROL = "schedule-"
 PROMISE = "chaos-promise"
-"""A header of the sender's own: what it expects of a command that is not to be carried out."""
+"""A header that the sender adds to commands that must not be carried out: the outcome that it expects."""
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -30,7 +30,7 @@ RecordId = tuple[int, int]
 
 
 def control_of(record: Record) -> dict[str, str | None]:
-    """Return the scheduler's headers less their prefix, as text."""
+    """Return the scheduler's headers without their prefix, as text."""
     return {
         name.removeprefix(CONTROL): None if value is None else value.decode(errors="replace")
         for name, value in record.headers
@@ -43,7 +43,7 @@ def user_headers(record: Record) -> Headers:
 
 
 def digest(key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
-    """Tell contents apart in few bytes: key, value and user headers, nulls and order included."""
+    """Return a short digest of key, value and user headers, which distinguishes nulls and order."""
     found = hashlib.blake2b(digest_size=12)
     for part in (key, value, *(part for name, content in headers for part in (name.encode(), content))):
         found.update(b"\0" if part is None else b"\1%d:" % len(part) + part)
@@ -51,7 +51,7 @@ def digest(key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
 
 
 class Answer(NamedTuple):
-    """A result: `at` is when the broker took it (UTC epoch ms)."""
+    """A result: `at` is when the broker received it (UTC epoch ms)."""
 
     outcome: str
     version: int | None
@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
 
 def answer_of(record: Record) -> tuple[RecordId, Answer]:
-    """Read a result record: which command it answers, and how."""
+    """Read a result record: the command that it answers, and the answer."""
     answer: dict[str, Any] = json.loads(record.value or b"{}")
     return (answer["partition"], answer["offset"]), Answer(answer["outcome"], answer["version"], record.timestamp)
 

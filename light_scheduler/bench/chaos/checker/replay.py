@@ -1,4 +1,4 @@
-"""The commands topic, read in log order beside the answers: which lives there were, and how each ended."""
+"""Replays the commands topic in log order together with the answers, to find all lives and their ends."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .records import (
 DEFAULT_TENANT = "default"
 
 Trouble = tuple[str, str, str]
-"""(kind of fault, whose, what it was)."""
+"""(kind of fault, of which schedule or command, description)."""
 
 
 class Replay:
-    """Takes commands one by one; `partitions` says how many each target topic has."""
+    """Processes commands one by one. `partitions` is the number of partitions of each target topic."""
 
     def __init__(self, answers: Mapping[RecordId, Answer], partitions: Mapping[str, int]) -> None:
         self.lives: dict[RecordId, Life] = {}
@@ -34,7 +34,7 @@ class Replay:
         self._current: dict[tuple[str, str], Life] = {}
 
     def take(self, record: Record) -> Iterator[Trouble]:
-        """Take the next command of its partition; yield what is wrong with its answer."""
+        """Process the next command of its partition. Yield errors in its answer."""
         control = control_of(record)
         place = (record.partition, record.offset)
         answer = self._answers.get(place)
@@ -67,7 +67,7 @@ class Replay:
             yield from self._control(record, command, control, life, answer)
 
     def close(self) -> None:
-        """Say that everything has been done: what has not ended otherwise has nothing left to do."""
+        """End all open lives, when no work is left."""
         for life in self.lives.values():
             if life.end == "open":
                 life.end = "done"
@@ -120,7 +120,7 @@ class Replay:
         }
         outcome = answer.outcome
         if outcome == "not_found":
-            # A completion is not found either when its firing does not wait for one, nor is a trigger of what was
+            # `complete` is also not found if its firing does not wait for a completion; `trigger`, if the firing was
             # delivered and waits for its completion.
             if command != "complete" and (command != "trigger" or life.ack_timeout is None):
                 self._gone(life, answer)
@@ -138,7 +138,7 @@ class Replay:
             case "pause":
                 life.quiet = [*(life.quiet or ()), (answer.at, None)]
             case "resume":
-                # What it releases may stand in the log before its answer: both are of one transaction.
+                # Released firings may precede the answer in the log, since both are in one transaction.
                 life.quiet = [(begun, ended or record.timestamp) for begun, ended in life.quiet or ()]
             case "trigger":
                 life.triggers = (*life.triggers, record.timestamp)
@@ -154,7 +154,7 @@ class Replay:
                 life.completions = [*(life.completions or ()), completion]
 
     def _gone(self, life: Life, answer: Answer | None) -> None:
-        """An answer shows that a life had nothing left to do: whatever it delivers came before that."""
+        """Note that an answer shows that a life had no firing left: all of its deliveries came before."""
         life.end = "done"
         life.gone_at = None if answer is None else answer.at
 
@@ -187,7 +187,8 @@ class Replay:
 
 
 def _implied(record: Record, control: dict[str, str | None]) -> str:
-    """A record that names no command cancels if it has neither a value nor a time, else it schedules."""
+    """Return the implied command: a record without one is a cancel if it has neither value nor time, else a
+    schedule."""
     is_timed = not control.keys().isdisjoint({"at", "after", "every", "cron", "backoff"})
     return "schedule" if record.value is not None or is_timed else "cancel"
 
@@ -214,9 +215,9 @@ def _set_times(life: Life, control: dict[str, str | None], recorded_at: int) -> 
 
 
 def cron_interval(expression: str, dialect: str) -> int:
-    """Return the interval (ms) of an expression that fires every so many seconds or minutes, counted from the hour.
+    """Return the interval (ms) of an expression that fires every few seconds or minutes, counted from the hour.
 
-    Such are all that a chaos run uses: `* * * * * */5`, `0/5 * * * * ?`, `*/5 * * * * *` and `*/2 * * * *`.
+    A chaos run uses no other expressions: `* * * * * */5`, `0/5 * * * * ?`, `*/5 * * * * *` and `*/2 * * * *`.
     """
     fields = expression.split()
     if dialect == "cron4j" or len(fields) == 5:
@@ -232,7 +233,7 @@ def _step(field: str) -> int:
 
 
 def answers_of(results: Iterable[tuple[RecordId, Answer]]) -> tuple[dict[RecordId, Answer], list[Trouble]]:
-    """Return each command's answer, and the commands that were answered more than once."""
+    """Return the answer to each command, and faults for commands with more than one answer."""
     answers: dict[RecordId, Answer] = {}
     troubles: list[Trouble] = []
     for place, answer in results:

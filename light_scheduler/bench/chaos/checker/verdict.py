@@ -1,4 +1,4 @@
-"""The verdict on a run: every fault, and how sure one can be that there are few."""
+"""The verdict on a run: all faults, and an upper bound of their rate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OURS = frozenset(
 
 @dataclass(frozen=True)
 class Fault:
-    """A promise that was not kept: `whose` names the schedule or command, `what` tells what happened."""
+    """A broken promise: `whose` names the schedule or command, `what` describes it."""
 
     kind: str
     whose: str
@@ -33,7 +33,7 @@ class Fault:
 
 @dataclass
 class Verdict:
-    """The result of a check. `promises` counts all that was checked: commands, and messages delivered."""
+    """The result of a check. `promises` is the number of checked commands and delivered messages."""
 
     commands: int = 0
     deliveries: int = 0
@@ -44,7 +44,7 @@ class Verdict:
         return self.commands + self.deliveries
 
     def counts(self) -> dict[str, int]:
-        """Return how many faults there are of each kind."""
+        """Return the number of faults of each kind."""
         found = Counter(fault.kind for fault in self.faults)
         return {kind: found[kind] for kind in KINDS}
 
@@ -57,10 +57,10 @@ def check(
     dead_letters: Iterable[Record],
     partitions: Mapping[str, int],
 ) -> Verdict:
-    """Hold what was delivered against what was asked for, once nothing is left to be done.
+    """Compare deliveries with commands, once no work is left.
 
-    Each is in log order within its partitions; `commands` is one topic, `deliveries` all target topics. `partitions`
-    says how many each target topic has.
+    All records are in log order within their partitions. `commands` are of one topic, `deliveries` of all target
+    topics. `partitions` is the number of partitions of each target topic.
     """
     verdict = Verdict()
     answers, troubles = answers_of(map(answer_of, results))
@@ -81,7 +81,7 @@ def check(
 
 
 def early(record: Record, seen_at: int) -> Fault | None:
-    """Return the fault of a message that could be read at an instant (UTC epoch ms) before it is due."""
+    """Return the fault if a message could be read before it is due. `seen_at` is UTC epoch ms."""
     due = control_of(record).get("due") or ""
     if not due.isdigit() or seen_at >= int(due):
         return None
@@ -90,7 +90,7 @@ def early(record: Record, seen_at: int) -> Fault | None:
 
 
 def wilson_upper(faults: int, promises: int, z: float = 1.959964) -> float:
-    """Return the upper end of the 95 % Wilson interval of a failure rate: what it may still be, as far as one saw."""
+    """Return the upper end of the 95 % Wilson interval of the failure rate."""
     if promises == 0:
         return 1.0
     rate, share = faults / promises, z * z / promises
@@ -98,7 +98,8 @@ def wilson_upper(faults: int, promises: int, z: float = 1.959964) -> float:
 
 
 class _Order:
-    """Plain schedules of a tenant in one partition that are due at one instant keep the order of their commands."""
+    """Plain schedules of a tenant in one partition that are due at the same instant fire in the order of their
+    commands."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, int, int, int, str], int] = {}
@@ -115,19 +116,19 @@ class _Order:
 
 
 class _Names:
-    """A delivery id stands for one delivery: consumers drop a message whose id they have seen."""
+    """Delivery ids are unique: consumers drop a message whose id they have seen."""
 
     def __init__(self) -> None:
         self._whose: dict[str, tuple[RecordId, int, int, int, int]] = {}
 
     def is_taken(self, name: str, place: RecordId, delivery: Arrival) -> bool:
-        """Take a delivery id; return whether another delivery has it."""
+        """Register a delivery id. Return whether another delivery already has it."""
         whose = (place, delivery.version, delivery.sequence, delivery.due, delivery.attempt)
         return self._whose.setdefault(name, whose) != whose
 
 
 def _attach(record: Record, lives: Mapping[RecordId, Life], order: _Order, names: _Names) -> Iterator[Trouble]:
-    """Give a delivered message to the life that it came of; yield what is wrong with the message itself."""
+    """Assign a delivered message to its life. Yield errors of the message itself."""
     control = control_of(record)
     where = f"{record.topic}-{record.partition}:{record.offset}"
     try:
@@ -166,7 +167,8 @@ def _attach(record: Record, lives: Mapping[RecordId, Life], order: _Order, names
 
 
 def _letters(dead_letters: Iterable[Record], replay: Replay) -> Iterator[Trouble]:
-    """Check that there is one dead letter for each rejection, each refusal by a target, and each firing given up."""
+    """Check that there is exactly one dead letter for each rejection, each refusal by a target, and each abandoned
+    firing."""
     found: Counter[tuple[str, RecordId, int | None]] = Counter()
     for record in dead_letters:
         headers = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
@@ -187,7 +189,7 @@ def _letters(dead_letters: Iterable[Record], replay: Replay) -> Iterator[Trouble
 
 
 def _may_be_given_up(life: Life | None, cause: str, due: int | None) -> bool:
-    """Return whether nobody may have completed a firing that waited for it."""
+    """Return whether a firing that waited for its completion may have gone without one."""
     if life is None or cause != UNACKNOWLEDGED or due is None:
         return False
     waits = life.ack_timeout is not None or life.form == "delay"

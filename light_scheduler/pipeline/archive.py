@@ -1,9 +1,10 @@
-"""The job `archive`: topics kept in a lake table, record for record.
+"""The job `archive`: copies topics to a lake table, record by record.
 
-One streaming query reads all topics and appends to one Delta table. Its checkpoint lies within the table's folder, so
-that table and place cannot get apart. Exactly once follows from two things. A micro-batch holds the same offsets
-whenever it is run again, since they are written down before it runs. And Delta notes in the commit of its rows which
-batch of which query they are (`txn`), and passes over a batch that it has. A kill leaves files that no commit names.
+One streaming query reads all topics and appends to one Delta table. Its checkpoint is inside the table's folder, so
+that table and position always belong together. Two facts make it exactly once. A micro-batch always has the same
+offsets when it is run again, since they are stored before it runs. And Delta stores the query and number of each
+micro-batch in the commit of its rows (`txn`), and skips a micro-batch that it has. A kill can leave files that no
+commit names.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ _SCHEMA = (
     "timestampType INT, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, date DATE"
 )
 _LATER = {"timestampType": "int"}
-"""Columns that an archive can lack, with their types: null there. Those that a release adds belong here."""
+"""Columns that older archives may lack, with their types; null there. Add columns of new releases here."""
 
 _PARTITIONS = ("topic", "date")
 _TENANT_HEADERS = ("dead-letter-tenant", "schedule-tenant")
 
 _CHECKPOINT = "_checkpoint"
-"""Delta leaves folders alone whose names begin so."""
+"""Delta ignores folders whose names begin with an underscore."""
 
 _LOOK_EVERY_S = 1
 _LOOK_FOR_LOSS_EVERY_S = 10
 _MOST_COMMITS = 1_000
-"""Commits to search for the last compaction. If it is not among them, the whole table is compacted."""
+"""Maximum number of commits to search for the last compaction. If it is not found, the whole table is compacted."""
 
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 
@@ -56,14 +57,14 @@ _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 class ArchiveOptions:
     """Options of an archive of `topics` in the Delta table at `path`.
 
-    `batch` is the approximate number of records in a micro-batch. Without `continuous` the job ends at the records that
-    existed when it began; with it, it goes on until `stop` is set. Small files of days with new records are compacted
-    at the end, or every `compact_every` seconds. After that, with `vacuum`, files are deleted that have not been part
-    of the table for `vacuum` ms. With `allow_data_loss` the job goes on when records were deleted before it read them
-    or a topic was created again, and notes the loss.
+    `batch` is the approximate number of records in a micro-batch. Without `continuous`, the job ends at the records
+    that existed when it began; with it, it runs until `stop` is set. Small files of days with new records are compacted
+    at the end, or every `compact_every` seconds. After that, with `vacuum`, files that left the table at least `vacuum`
+    ms ago are deleted. With `allow_data_loss`, the job continues when records were deleted before it read them or a
+    topic was created again, and records the loss.
 
-    With `by_tenant` a table that is created is partitioned by tenant, too. `json_topics` are those whose records name
-    the tenant in JSON, as history and results do; in others it is a header.
+    With `by_tenant`, a new table is also partitioned by tenant. `json_topics` are topics whose records name the tenant
+    in JSON, as history and results do; in other topics, it is a header.
     """
 
     cluster: Cluster
@@ -81,7 +82,7 @@ class ArchiveOptions:
 
 @dataclass(frozen=True)
 class ArchiveSummary:
-    """How many records were added in how many batches, with how many bytes of files, and what the table has now."""
+    """Number of records and batches added, bytes of added files, and the current size of the table."""
 
     path: str
     records: int
@@ -102,7 +103,7 @@ class ArchiveSummary:
 
 
 def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILENT) -> ArchiveSummary:
-    """Archive topics. Raises JobError if one is not there, or if the folder has something else in it."""
+    """Archive topics. Raises JobError if a topic does not exist, or if the folder contains something else."""
     if (name := catalog_name(options.path)) is not None:
         _create(spark, name, options)
     options = replace(options, path=located(spark, options.path).rstrip("/"))
@@ -117,7 +118,7 @@ def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILE
             query.stop()
         if losses is not None:
             losses.end(position_in(query.lastProgress))
-    if _version(spark, options.path) is None:  # there was nothing in the topics
+    if _version(spark, options.path) is None:  # the topics were empty
         return ArchiveSummary(options.path, 0, 0, 0, 0)
     with progress.phase("Compacting"):
         compact(spark, options.path)
@@ -128,9 +129,9 @@ def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILE
 
 
 def read_archive(spark: SparkSession, path: str, start: int = 0, end: int | None = None) -> DataFrame:
-    """Return an archive: the columns of a Kafka table. Raises JobError if there is none.
+    """Return an archive with the columns of a Kafka table. Raises JobError if there is none.
 
-    Of other days than those from `start` to `end` (UTC epoch ms) no file is read.
+    Only reads files of days between `start` and `end` (UTC epoch ms).
     """
     try:
         table = spark.read.format("delta").load(located(spark, path))
@@ -143,9 +144,9 @@ def read_archive(spark: SparkSession, path: str, start: int = 0, end: int | None
 
 
 def compact(spark: SparkSession, path: str) -> None:
-    """Put small files together, if there is a table yet, of the days that got records since the last time.
+    """Merge small files of days with new records since the last compaction, if the table exists.
 
-    What they replace stays until it is vacuumed.
+    The replaced files stay until they are vacuumed.
     """
     if (version := _version(spark, path)) is None:
         return
@@ -158,7 +159,7 @@ def compact(spark: SparkSession, path: str) -> None:
 
 
 def _first_day(spark: SparkSession, path: str, versions: range) -> str | None:
-    """Return the first day to which commits have added files."""
+    """Return the earliest day to which these commits have added files."""
     if not versions:
         return None
     logs = [f"{path}/_delta_log/{version:020}.json" for version in versions]
@@ -172,12 +173,12 @@ def _day(instant: int) -> Column:
 
 
 def _date() -> Column:
-    """Return the day of a record in UTC, whatever the time zone of the session."""
+    """Return the day of a record in UTC, whatever the session's time zone."""
     return F.date_from_unix_date(F.floor(F.unix_millis("timestamp") / _DAY_MS).cast("int"))
 
 
 def _create(spark: SparkSession, name: str, options: ArchiveOptions) -> None:
-    """Create a table of the catalog unless it is there. Raises JobError if that one is no Delta table."""
+    """Create a table of the catalog unless it exists. Raises JobError if it exists but is not a Delta table."""
     tenant, more = (", tenant STRING", ", tenant") if options.by_tenant else ("", "")
     spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({_SCHEMA}{tenant}) USING delta PARTITIONED BY (topic, date{more})")
     if (provider := described(spark, name).provider) != "delta":
@@ -185,7 +186,8 @@ def _create(spark: SparkSession, name: str, options: ArchiveOptions) -> None:
 
 
 def _partitions(spark: SparkSession, options: ArchiveOptions) -> tuple[str, ...]:
-    """Return the columns that the table is, or is to be, partitioned by. Raises JobError if they cannot be as asked."""
+    """Return the columns by which the table is, or will be, partitioned. Raises JobError if that conflicts with the
+    options."""
     wanted = (*_PARTITIONS, "tenant") if options.by_tenant else _PARTITIONS
     if _version(spark, options.path) is None:
         if position(spark, f"{options.path}/{_CHECKPOINT}") is not None:
@@ -205,7 +207,7 @@ def _partitions(spark: SparkSession, options: ArchiveOptions) -> tuple[str, ...]
 
 
 def tenant_of(json_topics: Collection[str]) -> Column:
-    """Return the tenant of a record: of its headers or its JSON, else the one that is taken if none is named."""
+    """Return the tenant of a record, from its headers or its JSON; the default tenant if there is none."""
 
     def header(name: str) -> Column:
         named = F.filter("headers", lambda each: each["key"] == name)
@@ -215,7 +217,8 @@ def tenant_of(json_topics: Collection[str]) -> Column:
     in_json = F.get_json_object(F.col("value").cast("string"), "$.tenant")
     in_value = F.when(F.col("topic").isin(list(json_topics)) | F.coalesce(is_json, F.lit(False)), in_json)
     named = F.coalesce(in_value, *map(header, _TENANT_HEADERS))
-    # Of a command that is refused, it can be anything; a folder is named after it. The history has nothing for none.
+    # A refused command can name any tenant, and folders are named after it. In the history, an empty tenant stands for
+    # none.
     return F.when(named.rlike(f"^({TENANT_NAME.pattern})?$"), named).otherwise(DEFAULT_TENANT)
 
 
@@ -237,7 +240,7 @@ def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
         dated.writeStream.format("delta")
         .queryName("archive")
         .option("checkpointLocation", f"{options.path}/{_CHECKPOINT}")
-        .option("mergeSchema", "true")  # an archive that an older release made gets the columns that it lacks
+        .option("mergeSchema", "true")  # archives of older releases get missing columns
         .partitionBy(*partitions)
     )
     writer = writer.trigger(processingTime="1 second") if options.continuous else writer.trigger(availableNow=True)
@@ -245,7 +248,7 @@ def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
 
 
 def _wait(spark: SparkSession, query: StreamingQuery, options: ArchiveOptions, losses: LossWatch | None) -> None:
-    """Return when the job is to stop; compact files now and then until then. Raises what the query fails of."""
+    """Return when the job should stop. Until then, compact files regularly. Raises the error of a failed query."""
     begun = time.monotonic()
     compact_at, look_at = begun + options.compact_every, begun + _LOOK_FOR_LOSS_EVERY_S
     while not (options.continuous and options.stop.is_set()) and not query.awaitTermination(_LOOK_EVERY_S):
@@ -258,14 +261,14 @@ def _wait(spark: SparkSession, query: StreamingQuery, options: ArchiveOptions, l
 
 
 def _losses(spark: SparkSession, options: ArchiveOptions) -> AbstractContextManager[LossWatch | None]:
-    """Watch for losses where they are allowed: else the stream fails of them."""
+    """Watch for losses if they are allowed. Otherwise the stream fails on them."""
     if not options.allow_data_loss:
         return nullcontext()
     return noting_losses(spark, options.path, f"{options.path}/{_CHECKPOINT}", options.cluster, options.topics)
 
 
 def _version(spark: SparkSession, path: str) -> int | None:
-    """Return the version of the table, or None if there is none yet."""
+    """Return the version of the table; None if it does not exist yet."""
     try:
         last = DeltaTable.forPath(spark, path).history(1).first()
     except AnalysisException:
@@ -275,7 +278,7 @@ def _version(spark: SparkSession, path: str) -> int | None:
 
 def _summary(spark: SparkSession, path: str, before: int | None) -> ArchiveSummary:
     table, first = DeltaTable.forPath(spark, path), 0 if before is None else before + 1
-    commits = table.history(max(1, (_version(spark, path) or 0) - first + 1))  # each is a file: of all, it reads none
+    commits = table.history(max(1, (_version(spark, path) or 0) - first + 1))  # one file per commit: read the new ones
     added = commits.where((F.col("operation") == "STREAMING UPDATE") & (F.col("version") >= first))
     sums = _sum_of("numOutputRows").alias("records"), _sum_of("numOutputBytes").alias("bytes")
     row = added.agg(*sums, F.count("*").alias("batches")).first()
@@ -287,5 +290,5 @@ def _summary(spark: SparkSession, path: str, before: int | None) -> ArchiveSumma
 
 
 def _sum_of(metric: str) -> Column:
-    """Return the sum of a metric of commits."""
+    """Return the sum of a metric over commits."""
     return F.coalesce(F.sum(F.element_at("operationMetrics", metric).cast("bigint")), F.lit(0))

@@ -1,16 +1,16 @@
-"""Reading a compacted log that others go on writing, as it was at one instant.
+"""Reads a compacted log that is still being written, consistently as of one instant.
 
-Compaction removes a record once a later one of its key is there. If that one lies behind the end of the range that is
-being read, the range seems to lack the key. So:
+Compaction removes a record if a later one with the same key exists. If the later one is beyond the end of the range
+being read, the key seems to be missing from the range. So:
 
 1. Take the end of the log, and read up to it.
-2. If that took less time than a record has to be old before compaction acts on it (`min.compaction.lag.ms`), no record
-   behind the end has removed one before it: what was read is the log as it was at the end. Done.
-3. Else take the end anew, and read what lies between the two. It has the later record of every key that was lost.
-   Go on with 2. If nothing lies between them, nothing was lost: done.
+2. If that took less time than the minimum age of records that cause compaction (`min.compaction.lag.ms`), no record
+   beyond the end has removed one before it: the result is the log as of that end. Done.
+3. Otherwise take a new end, and read between the two. This range has the later record of every key that was lost.
+   Continue with 2. If the range is empty, nothing was lost: done.
 
-A key whose last record before the last end lies in an earlier range was read there: whatever had removed it would
-itself lie before the last end.
+A key whose last record before the last end is in an earlier range was read there: whatever had removed it would itself
+be before the last end.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ def caught_up(
     lag_s: float,
     now: Callable[[], float] = time.monotonic,
 ) -> list[T]:
-    """Read logs in ranges, and return what was read, the first range first: of a key, the last record counts.
+    """Read logs in ranges. Return the results in order: of each key, the last record counts.
 
-    `ends` looks where the logs end. `read` reads from the one end (None: the beginnings) up to the other, and returns
-    when it has. Records younger than `lag_s` do not make compaction remove others. Raises JobError if the logs grow
-    faster than they are read.
+    `ends` returns the current ends of the logs. `read` reads from one end (None: the beginnings) to another. Records
+    younger than `lag_s` do not cause compaction. Raises JobError if the logs grow faster than they are read.
     """
     ranges: list[T] = []
     start: Ends | None = None

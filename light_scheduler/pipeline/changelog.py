@@ -1,4 +1,4 @@
-"""Changelogs as tables: the records that count, as a worker that restores would find them."""
+"""Changelogs as tables of their current records, as a restoring worker would find them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from .topics import read_topics
 
 
 def last_records(spark: SparkSession, cluster: Cluster, changelog: str) -> DataFrame:
-    """Return (partition, identity, schedule, progress) of a changelog: a row for each schedule of a user.
+    """Return (partition, identity, schedule, progress) of a changelog: one row for each user's schedule.
 
-    What is committed when the query begins counts. `schedule` is null if the schedule is done with; `progress` is null
-    unless it is split and has moved on. Beside workers a schedule that changes meanwhile can be missing, or be as it
-    was before: `snapshots` has all of them.
+    It includes what is committed when the query begins. `schedule` is null if the schedule has ended; `progress` is
+    null unless it is stored separately and has changed. While workers run, a schedule that changes meanwhile can be
+    missing or outdated; `snapshots` avoids that.
     """
     return schedules_of(latest(read_topics(spark, cluster.bootstrap_servers, [changelog], **cluster.client_options())))
 
 
 def latest(records: DataFrame) -> DataFrame:
-    """Return (partition, identity, defined, moved) of records of a changelog.
+    """Return (partition, identity, defined, moved) of a changelog's records.
 
-    These are the last record of the schedule itself and that of its progress, as offset and value; null: there is none.
+    These are the last record of the schedule itself and the last one of its progress, as offset and value; null if
+    missing.
     """
     return (
         records.withColumn("kind", F.substring("key", 1, 1))
@@ -37,7 +38,7 @@ def latest(records: DataFrame) -> DataFrame:
 
 
 def latest_of_both(earlier: DataFrame, later: DataFrame) -> DataFrame:
-    """Return what `latest` would of the records of both, of which those of `later` are behind all of `earlier`."""
+    """Return the result of `latest` for the records of both, where all records of `later` follow those of `earlier`."""
     keys = ["partition", "identity"]
     both = earlier.join(later.withColumnsRenamed({"defined": "_defined", "moved": "_moved"}), keys, "full_outer")
     return both.select(
@@ -48,8 +49,8 @@ def latest_of_both(earlier: DataFrame, later: DataFrame) -> DataFrame:
 
 
 def schedules_of(latest: DataFrame) -> DataFrame:
-    """Return the schedules of users in what `latest` has returned, as `last_records` does."""
-    # Progress counts for the schedule record before it in the log: an older one is that of an earlier version.
+    """Return the users' schedules in a result of `latest`, in the form of `last_records`."""
+    # Progress only applies to the schedule record before it in the log: older progress belongs to an earlier version.
     users = F.substring("identity", 1, 1) != F.lit(PROBE_IDENTITY[:1])
     return (
         latest.where("defined is not null")
@@ -64,7 +65,7 @@ def schedules_of(latest: DataFrame) -> DataFrame:
 
 
 def bulk_commands_at_work(spark: SparkSession, cluster: Cluster, changelog: str) -> int:
-    """Return how many bulk commands have begun in a partition of a changelog and are not done there."""
+    """Return the number of unfinished bulk commands in the partitions of a changelog."""
     records = read_topics(spark, cluster.bootstrap_servers, [changelog], **cluster.client_options())
     parts = records.where(F.substring("key", 1, 1) == F.lit(BULK_PART_KIND))
     last = parts.groupBy("partition", "key").agg(F.max_by("value", "offset").alias("value"))
@@ -72,7 +73,7 @@ def bulk_commands_at_work(spark: SparkSession, cluster: Cluster, changelog: str)
 
 
 def decoded(schedule: bytes, progress: bytes | None) -> Entry:
-    """Return a pending schedule from its records. Raises FormatTooNew or FormatError."""
+    """Decode a pending schedule from its records. Raises FormatTooNew or FormatError."""
     entry = decode_entry(schedule)
     return entry if progress is None else Entry(entry.schedule, decode_progress(progress))
 

@@ -1,6 +1,5 @@
-"""How many times of a cron expression lie between two instants (UTC epoch ms): counted once for all its series, and day
-by day if the instants are far apart.
-"""
+"""The number of times of a cron expression between two instants (UTC epoch ms). It is computed once for all series of
+an expression, and day by day if the instants are far apart."""
 
 from __future__ import annotations
 
@@ -15,9 +14,9 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
-@lru_cache(maxsize=100_000)  # after an outage, series of an expression have missed the same times
+@lru_cache(maxsize=100_000)  # after an outage, series with the same expression have missed the same times
 def times_between(trigger: Cron, after: int, before: int, most: int) -> int:
-    """Return how many times of an expression are after an instant and before another one, at most `most`."""
+    """Return the number of times of an expression after one instant and before another, at most `most`."""
     if before <= after:
         return 0
     if before - after <= HOUR_MS:
@@ -36,7 +35,7 @@ def _number_of(trigger: Cron, day: int) -> int:
     return len(_times_of(trigger, day))
 
 
-@lru_cache(maxsize=512)  # of a day of every second there are 0.7 MB
+@lru_cache(maxsize=512)  # a day with a time every second takes 0.7 MB
 def _times_of(trigger: Cron, day: int) -> array[int]:
     """Return the times of an expression on a day of the epoch."""
     return _times(trigger, day * DAY_MS - 1, (day + 1) * DAY_MS)

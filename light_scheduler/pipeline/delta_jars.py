@@ -1,4 +1,4 @@
-"""Delta Lake's jars. Spark's own `spark.jars.packages` trips over them where a local Maven folder lacks some."""
+"""Delta Lake's jars. Spark's own `spark.jars.packages` fails if a local Maven folder lacks some of them."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ DELTA = Library(
 
 
 def delta_jars() -> list[Path]:
-    """Return Delta's own jars, downloading what is missing; all else that they name, Spark has. Raises as `jars_of`."""
+    """Return Delta's own jars, downloading missing ones. Spark has their dependencies. Raises as `jars_of`."""
     return [path for path in jars_of(DELTA) if path.name.startswith(("delta-spark", "delta-storage"))]

@@ -1,8 +1,8 @@
-"""One job at a time where two would spoil each other's work: imports into one application, audits that continue one
+"""Mutual exclusion of jobs that would interfere: imports into the same application, and audits that continue the same
 state. Two imports that began together would both find the changelogs empty.
 
-Such a job is a member of a consumer group as long as it runs. Whoever finds another member there does not begin. A
-group forgets a member that was killed after SESSION_MS.
+Such a job is a member of a consumer group while it runs. If the group has another member, the job does not begin. A
+group forgets a killed member after SESSION_MS.
 """
 
 from __future__ import annotations
@@ -28,17 +28,15 @@ _PAUSE_S = 0.2
 
 
 def only_import(cluster: Cluster, app_id: str, topic: str) -> AbstractContextManager[None]:
-    """Be the only import into an application within the block; `topic` is any that is there. Raises JobError if another
-    one runs.
-    """
+    """Within the block, be the only import into an application. `topic` can be any existing topic. Raises JobError if
+    another import runs."""
     another = f"another import into {app_id} runs: wait until it has ended, and look at what it did"
     return _only_member(cluster, f"{app_id}-import", topic, another)
 
 
 def only_audit(cluster: Cluster, app_id: str, path: str, topic: str) -> AbstractContextManager[None]:
-    """Be the only audit of an application that uses the state at a path within the block; `topic` is any that is there.
-    Raises JobError if another one does.
-    """
+    """Within the block, be the only audit of an application with the state at a path. `topic` can be any existing
+    topic. Raises JobError if another one runs."""
     state = blake2b(f"{app_id}\0{path}".encode(), digest_size=8).hexdigest()
     another = f"another audit uses {path}: wait until it has ended, or give --since-last another path"
     return _only_member(cluster, f"light-scheduler-audit-{state}", topic, another)
@@ -46,7 +44,8 @@ def only_audit(cluster: Cluster, app_id: str, path: str, topic: str) -> Abstract
 
 @contextmanager
 def _only_member(cluster: Cluster, group: str, topic: str, another: str) -> Iterator[None]:
-    """Be the only member of a group within the block. Raises JobError, which says that there is `another`."""
+    """Within the block, be the only member of a group. Raises JobError with the text `another` if there is another
+    member."""
     admin = AdminClient(cluster.configuration(), logger=SILENT)
     consumer = Consumer(
         {
@@ -54,7 +53,7 @@ def _only_member(cluster: Cluster, group: str, topic: str, another: str) -> Iter
             "group.id": group,
             "session.timeout.ms": SESSION_MS,
             "heartbeat.interval.ms": SESSION_MS // 4,
-            "max.poll.interval.ms": _DAY_MS,  # it never polls while it works
+            "max.poll.interval.ms": _DAY_MS,  # the job does not poll while it works
             "enable.auto.commit": False,
         },
         logger=SILENT,
@@ -65,7 +64,7 @@ def _only_member(cluster: Cluster, group: str, topic: str, another: str) -> Iter
             joined: list[bool] = []
 
             def join(member: Consumer, _: list[TopicPartition]) -> None:
-                member.assign([])  # it reads nothing: membership is all that counts
+                member.assign([])  # it reads nothing; only its membership matters
                 joined.append(True)
 
             consumer.subscribe([topic], on_assign=join)
@@ -80,7 +79,7 @@ def _only_member(cluster: Cluster, group: str, topic: str, another: str) -> Iter
 
 
 def members(admin: AdminClient, group: str) -> int:
-    """Return how many members a consumer group has. Raises KafkaException."""
+    """Return the number of members of a consumer group. Raises KafkaException."""
 
     def ask() -> int:
         (asked,) = admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S).values()
@@ -90,7 +89,7 @@ def members(admin: AdminClient, group: str) -> int:
 
 
 def _wait_until(holds: Callable[[], bool], timeout: float, another: str) -> None:
-    """Return when something holds. Raises JobError if another member is in the way of it."""
+    """Return when a condition holds. Raises JobError with the text `another` after the timeout."""
     deadline = time.monotonic() + timeout
     while not holds():
         if time.monotonic() > deadline:

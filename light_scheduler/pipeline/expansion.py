@@ -1,16 +1,15 @@
-"""How many firings of pending schedules are due in each minute, without going from one firing to the next.
+"""Counts the firings of pending schedules in each minute, without iterating over all firings.
 
-`expand` asks the engine, firing by firing. Where nothing but the time rule decides, `Expansion` counts:
+`expand` asks the engine, firing by firing. If only the time rule matters, `Expansion` counts:
 
 - A fixed rate of I ms: with L = lcm(I, a minute), every (L / I)-th firing is in every (L / minute)-th minute. So a
-  series is a few sequences with a step of whole minutes. Each is noted where it begins and where it ends, and the
+  series is a few sequences with a step of whole minutes. Only the begin and end of each sequence are stored, and the
   sequences of all series with the same step are summed up at once.
-- A cron expression: its times are listed once. A series is a part of that list, noted where it begins and ends.
+- A cron expression: its times are listed once. A series is a part of that list, stored as begin and end.
 
-All else (jitter, windows, fixed delays, backoff, what was triggered, queued or moved) goes through `expand`.
+Everything else (jitter, windows, fixed delays, backoff, triggered, queued or moved firings) uses `expand`.
 
-What was missed by then is delivered by the rules of the engine: as the misfire policy of its series says, and not past
-its time to live.
+Missed firings follow the rules of the engine: the misfire policy of their series, and their time to live.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .cron_times import times_between
 from .overdue import caught_up, wanted_from
 
 MOST_FIRINGS = 100_000
-"""Firings of one schedule that are counted, unless it is a fixed rate that arithmetic counts."""
+"""Maximum number of counted firings of a schedule. Fixed rates that are counted by arithmetic have no limit."""
 
 MINUTE_MS = 60_000
 _DENSE = 4
@@ -43,7 +42,8 @@ Array = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Firings(NamedTuple):
-    """How many firings of a tenant are due for a topic in minutes, each named by its beginning (UTC epoch ms)."""
+    """Numbers of firings of a tenant that are due for a topic, by minute. A minute is given by its start (UTC epoch
+    ms)."""
 
     tenant: str
     topic: str
@@ -52,7 +52,8 @@ class Firings(NamedTuple):
 
 
 def expand(entry: Entry, start: int, end: int) -> list[int]:
-    """Return when a schedule's firings are delivered before `end`, at most MOST_FIRINGS, overdue ones at `start`."""
+    """Return the times of a schedule's deliveries before `end`, at most MOST_FIRINGS. Overdue firings are delivered at
+    `start`."""
     entry = caught_up(entry, start)
     progress = entry.progress
     wanted_since = wanted_from(entry, start)
@@ -67,9 +68,9 @@ def expand(entry: Entry, start: int, end: int) -> list[int]:
 
 
 class Expansion:
-    """Counts the firings of schedules from `start` to `end` (UTC epoch ms; both begin a minute).
+    """Counts the firings of schedules from `start` to `end` (UTC epoch ms; both at the start of a minute).
 
-    `cut` is of how many schedules only the first firings are counted.
+    `cut` is the number of schedules of which only the first firings are counted.
     """
 
     def __init__(self, start: int, end: int) -> None:
@@ -97,7 +98,7 @@ class Expansion:
         if progress.due >= self._end:
             return
         self._single[*whose, self._minute(progress.due)] += 1
-        # `due` is one of them, and is counted.
+        # The firing at `due` is one of them.
         left = None if bounds.max_firings is None else max(0, bounds.max_firings - progress.sequence)
         until = min(self._end - 1, LATEST_INSTANT if bounds.end is None else bounds.end)
         if isinstance(trigger, FixedRate):
@@ -131,7 +132,7 @@ class Expansion:
         return overdue + number
 
     def firings(self) -> Iterator[Firings]:
-        """Yield what was counted; a minute may be in several parts."""
+        """Yield the counts. A minute may be split over several parts."""
         by_owner: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
         for (tenant, topic, minute), number in self._single.items():
             by_owner[tenant, topic].append((minute, number))
@@ -150,7 +151,7 @@ class Expansion:
             yield _nonzero(tenant, topic, minutes[heads], np.add.reduceat(numbers, heads))
 
     def _of_rate(self, interval: int, firsts: Array, numbers: Array) -> Array:
-        """Return how many firings series at one interval have in each minute."""
+        """Return the number of firings per minute of all series with the same interval."""
         whole = lcm(interval, MINUTE_MS)
         sequences, step = whole // interval, whole // MINUTE_MS
         if numbers.sum() * _DENSE < self._minutes * sequences or step > self._minutes:
@@ -191,7 +192,8 @@ def _nonzero(tenant: str, topic: str, minutes: Array, counts: Array) -> Firings:
 
 
 def _running(begins: Array, ends: Array, step: int, size: int) -> Array:
-    """Return how many sequences have an element at each index; one has `begin`, `begin + step`, ... before `end`."""
+    """Return how many sequences have an element at each index. A sequence is `begin`, `begin + step`, ... before
+    `end`."""
     padded = -(-size // step) * step
     changes = np.bincount(begins, minlength=padded)[:padded].astype(np.int64)
     changes -= np.bincount(ends[ends < padded], minlength=padded)

@@ -1,7 +1,7 @@
-"""`export`: all pending schedules as a table, from the changelogs.
+"""`export`: writes all pending schedules to a table, from the changelogs.
 
-Workers may run meanwhile. The table has each partition of a changelog as it was at one instant (see `snapshots`),
-committed records only; what workers do after that instant is not in it.
+Workers may run meanwhile. The table contains each partition of a changelog as of one instant (see `snapshots`), with
+committed records only; later changes are not included.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ExportOptions:
 
 @dataclass(frozen=True)
 class ExportSummary:
-    """How many schedules the table has, and how many bytes their states (column `record`) have."""
+    """The number of schedules in the table, and the bytes of their states (column `record`)."""
 
     schedules: int
     table: str
@@ -54,7 +54,7 @@ class ExportSummary:
 
 
 def main(spark: SparkSession, options: ExportOptions, progress: Progress = SILENT) -> ExportSummary:
-    """Write the table in the place of what is there. Raises JobError if a changelog cannot be read."""
+    """Write the table, replacing an existing one. Raises JobError if a changelog cannot be read."""
     require_replaceable(spark, options.table, options.format)
     names = TopicNames(options.app_id)
     count = Observation()

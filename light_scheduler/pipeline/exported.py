@@ -1,7 +1,7 @@
-"""Tables that `export` wrote, for jobs that read them.
+"""Reads tables that `export` wrote.
 
-Spark writes files one by one, and the empty file `_SUCCESS` when all are in their place. So a folder without it may be
-what an export has left that was killed, however whole it looks. Delta and catalogs show a table only when it is whole.
+Spark writes files one by one, and the empty file `_SUCCESS` when all are complete. So a folder without it may come from
+a killed export, however complete it looks. Delta and catalogs only show complete tables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .tables import WHOLE, catalog_name, if_there, located, read_table
 
 
 def read_export(spark: SparkSession, path: str, format: str) -> DataFrame:
-    """Return a table of schedules. Raises JobError if there is none, it is not whole, or `export` did not write it."""
+    """Return a table of schedules. Raises JobError if it does not exist, is incomplete, or was not written by
+    `export`."""
     if format != "delta" and catalog_name(path) is None:
         require_pattern(path)
         _require_whole(spark, path)
@@ -43,7 +44,7 @@ def _require_whole(spark: SparkSession, path: str) -> None:
 
 
 def _is_file(path: str, found: list[str]) -> bool:
-    """Return whether a path, as Spark takes it, is the one file that Spark finds there, whose path it quotes."""
+    """Return whether a path names the single file that Spark finds there. Spark quotes paths of files."""
     return [_plain(unquote(file)) for file in found] == [_plain(path)]
 
 

@@ -1,6 +1,6 @@
-"""Whether all schedules of an exported table can be imported together: what `import` asks before it writes anything.
+"""Checks whether all schedules of an exported table can be imported together, before `import` writes anything.
 
-The column `record` is what is written, so it is what is checked. The columns for people may have been changed.
+It checks the column `record`, which is what is written. The other columns are for people, and may have been changed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _CHECKED = "source string, changelog string, partition int, name string, target 
 def require_fitting(
     table: DataFrame, destinations: Mapping[str, Destination], topics: Mapping[str, str], limits: Limits
 ) -> set[str]:
-    """Return the topics that firings will go to. Raises JobError if a schedule is over a limit, or two have one place.
+    """Return the topics to which firings will go. Raises JobError if a schedule exceeds a limit, or two schedules would
+    have the same place.
 
-    `destinations` has that of each commands topic of the table; `topics` maps topics to their new names.
+    `destinations` has the destination of each commands topic of the table. `topics` maps topics to new names.
     """
     checked = _checked(table, destinations, topics, limits).persist()
     try:
@@ -78,7 +79,7 @@ def _require_no_refusal(checked: DataFrame) -> None:
 
 
 def _require_places_of_their_own(checked: DataFrame) -> None:
-    # Nearly all names are there once, which takes little to count.
+    # Nearly all names occur once, so this keeps little to count.
     several = checked.groupBy("changelog", "name").count().where("count > 1").select("changelog", "name")
     suspects = checked.join(several, ["changelog", "name"], "left_semi")
     of_a_name = suspects.groupBy("changelog", "name").agg(
@@ -86,7 +87,8 @@ def _require_places_of_their_own(checked: DataFrame) -> None:
         F.count_distinct("partition").alias("places"),
         F.sort_array(F.collect_set("source")).alias("sources"),
     )
-    # One topic may have an id in two partitions, by different keys. Two topics that become one may not.
+    # Within one topic, an id may occur in two partitions, with different keys. In two topics that are merged, it may
+    # not.
     twice = of_a_name.where("rows > places or size(sources) > 1")
     if (first := twice.orderBy("name").first()) is not None:
         raise JobError(

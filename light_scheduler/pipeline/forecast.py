@@ -1,8 +1,7 @@
-"""The job `forecast`: how much is due in each minute ahead, from the changelogs, recurrences included.
+"""The job `forecast`: counts what is due in each coming minute, from the changelogs, including series.
 
-Firings are counted as `expansion` does, by arithmetic or by the engine itself. What nobody can know is taken to go
-smoothly: runs of a fixed delay are completed at once, acknowledgements come in time, and nobody completes a backoff
-series.
+Firings are counted as in `expansion`, by arithmetic or by the engine. For events that cannot be predicted, it assumes:
+runs of a fixed delay complete at once, acknowledgements come in time, and backoff series are never completed.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_TENANTS = 6
-"""Tenants that the plot tells apart."""
+"""Number of tenants that the plot distinguishes."""
 
 _ROWS_OF_A_FILE = 2_000_000
 _OTHERS = "all others"
@@ -52,7 +51,7 @@ _DUE, _SCHEDULES, _PAUSED, _CUT, _BYTES = "due", "schedules", "paused", "cut", "
 class ForecastOptions:
     """Options of a forecast of the next `ahead` ms. `inputs` are the commands topics.
 
-    `table` is the folder of a Parquet table of minute, tenant, topic and firings; `page` is where the report goes.
+    `table` is the folder of a Parquet table of minute, tenant, topic and firings. `page` is the file of the report.
     """
 
     cluster: Cluster
@@ -66,7 +65,7 @@ class ForecastOptions:
 
 @dataclass(frozen=True)
 class Load:
-    """How many firings are due in a minute, which is named by its beginning."""
+    """The number of firings due in a minute, which is given by its start."""
 
     minute: str
     firings: int
@@ -76,9 +75,9 @@ class Load:
 class ForecastSummary:
     """Firings due from `start` to `end`. Overdue ones count in the first minute.
 
-    `paused` of the `schedules` do not fire until they are resumed. Of those that are `cut`, only the first firings are
-    counted (`expansion.MOST_FIRINGS`). `minutes` are those in which something is due. `bytes` is the size of the
-    schedules' records.
+    `paused` of the `schedules` do not fire until they are resumed. Of `cut` schedules, only the first firings are
+    counted (`expansion.MOST_FIRINGS`). `minutes` contains only minutes in which something is due. `bytes` is the size
+    of the schedules' records.
     """
 
     start: str
@@ -135,7 +134,7 @@ def main(spark: SparkSession, options: ForecastOptions, progress: Progress = SIL
 
 @contextmanager
 def _load_of(spark: SparkSession, options: ForecastOptions, commands_topic: str, start: int) -> Iterator[DataFrame]:
-    """Yield what the schedules of a commands topic come to. Raises as `snapshot`."""
+    """Yield the load from the schedules of a commands topic. Raises as `snapshot`."""
     changelog = options.names.changelog(commands_topic)
     require_topic(options.cluster, changelog)
     with snapshot(spark, options.cluster, changelog) as last:
@@ -144,7 +143,7 @@ def _load_of(spark: SparkSession, options: ForecastOptions, commands_topic: str,
 
 def _write_table(due: DataFrame, table: str) -> None:
     rows = due.select(F.timestamp_millis("minute").alias("minute"), "tenant", "topic", "firings")
-    files = 1 + rows.count() // _ROWS_OF_A_FILE  # else one for each task of a shuffle: 200 under spark-submit
+    files = 1 + rows.count() // _ROWS_OF_A_FILE  # otherwise one for each task of a shuffle: 200 under spark-submit
     write_table(rows.coalesce(files), table, "parquet")
 
 
@@ -234,7 +233,7 @@ def _plot(due: DataFrame, summary: ForecastSummary) -> str:
         series[row.tenant][row.step] += row.firings
     minutes = np.array(steps.minutes(begin, end))
     shown = {name: numbers / minutes for name, numbers in series.items() if numbers.any()}
-    # A step is drawn up to where the next one begins.
+    # A step is drawn up to the start of the next one.
     times: Any = np.datetime64(steps.first, "m") + steps.width * np.arange(steps.number + 1)
 
     def draw(axes: Axes) -> None:
@@ -252,6 +251,6 @@ def _plot(due: DataFrame, summary: ForecastSummary) -> str:
 
 
 def _minute(at: str) -> int:
-    """Return the first minute of the epoch that begins at an instant or after it."""
+    """Return the first minute of the epoch that starts at an instant or later."""
     ms = int(np.datetime64(at.removesuffix("Z"), "ms").astype(np.int64))
     return -(-ms // MINUTE_MS)

@@ -1,6 +1,5 @@
-"""Patterns of paths, as Hadoop reads them: `*`, `?`, `[ab]`, `[a-b]`, `[^a]`, `{one,other}` and, before one of these
-characters, a backslash. Libraries read the patterns of shells, in which `**` and `!` mean more.
-"""
+"""Path patterns in Hadoop's syntax: `*`, `?`, `[ab]`, `[a-b]`, `[^a]`, `{one,other}` and, before one of these
+characters, a backslash. Libraries implement shell patterns, in which `**` and `!` have other meanings."""
 
 from __future__ import annotations
 
@@ -15,10 +14,10 @@ _TOKEN = re.compile(
     r"|\[(?P<not>[\^!]?+)(?P<set>(?:\\.|[^\\])(?:\\.|[^\]\\])*)\]|(?P<plain>.)",
     re.DOTALL,
 )
-"""The first character of a set is one of it, also `]`."""
+"""The first character of a set is always a member, even `]`."""
 _MEMBER = re.compile(r"(?P<first>\\.|.)(?:-(?P<last>\\.|.))?", re.DOTALL)
 _IN_SET = {"*": ".*", "?": "."}
-"""What Hadoop makes of characters before it looks at sets."""
+"""Hadoop replaces these characters before it parses sets."""
 
 _HOW_ESCAPED = r"Write a backslash before each of *?[]{},\ that is part of a name, and before no letter or digit"
 
@@ -31,12 +30,12 @@ def is_pattern(path: str) -> bool:
 
 
 def without_globs(path: str) -> str:
-    """Return a path for Spark's readers, which take braces, brackets and the like in it for a pattern."""
+    """Return a path escaped for Spark's readers, which would interpret braces, brackets and the like as a pattern."""
     return _GLOBS.sub(r"\\\g<0>", path)
 
 
 def require_pattern(path: str) -> None:
-    """Raise JobError if Hadoop cannot read the path of a table as a pattern, or makes something else of it."""
+    """Raise JobError if Hadoop cannot parse the path of a table as a pattern, or would interpret it differently."""
     try:
         for token in _TOKEN.finditer(path):
             _require_plain_set(token)
@@ -48,7 +47,7 @@ def require_pattern(path: str) -> None:
 
 
 def expanded(pattern: str) -> Iterator[str]:
-    """Yield the patterns without braces that a pattern stands for."""
+    """Yield the patterns without braces that a pattern expands to."""
     found = _braces(pattern)
     if found is None:
         yield pattern
@@ -60,7 +59,7 @@ def expanded(pattern: str) -> Iterator[str]:
 
 @cache
 def name_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of the names that a pattern without braces matches.
+    """Return the regular expression for names that match a pattern without braces.
 
     Raises JobError as `require_pattern`.
     """
@@ -88,7 +87,7 @@ def _said(token: re.Match[str]) -> str:
 
 
 def _members(text: str) -> str:
-    """Return the characters and ranges of a set as those of a regular expression."""
+    """Convert the characters and ranges of a set to regular expression syntax."""
     said = []
     for member in _MEMBER.finditer(re.sub(r"\\.|[*?]", lambda found: _IN_SET.get(found[0], found[0]), text)):
         first = _character(member["first"])
@@ -104,7 +103,7 @@ def _members(text: str) -> str:
 
 
 def _character(text: str) -> str:
-    """Return a character that may have a backslash before it."""
+    """Return a character without its optional backslash."""
     if len(text) > 1 and (text[1].isalnum() or not text[1].isascii()):
         raise JobError(f"{text} in it is no character that needs a backslash. {_HOW_ESCAPED}")
     return text[-1]
@@ -117,7 +116,7 @@ def _require_plain_set(token: re.Match[str]) -> None:
 
 
 def _braces(pattern: str) -> tuple[int, int] | None:
-    """Return where the first pair of braces begins and ends; None if there is none."""
+    """Return the start and the end of the first pair of braces; None if there is none."""
     begin, depth, place = -1, 0, 0
     while place < len(pattern):
         character = pattern[place]
@@ -134,7 +133,7 @@ def _braces(pattern: str) -> tuple[int, int] | None:
 
 
 def _choices(text: str) -> Iterator[str]:
-    """Yield the parts between commas that are in no braces."""
+    """Yield the parts between commas outside of braces."""
     begin, depth, place = 0, 0, 0
     while place < len(text):
         character = text[place]

@@ -1,4 +1,4 @@
-"""How a schedule of one application is imported into another: the decisions of `import`."""
+"""The decisions of `import`: how a schedule of one application is imported into another."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ replace = msgspec.structs.replace
 
 
 class Destination(NamedTuple):
-    """The changelog that schedules of a commands topic go to, and the number of its partitions."""
+    """The target changelog for schedules of a commands topic, and its number of partitions."""
 
     changelog: str
     partitions: int
 
 
 def place_in(destination: Destination, entry: Entry, partition: int, of: int) -> int:
-    """Return the partition for a schedule that was in `partition` of `of`.
+    """Return the partition for a schedule that was in `partition` of `of` partitions.
 
     If the numbers of partitions differ, the key decides, as when partitions are added. Raises InvalidCommand if the key
     is unknown.
@@ -42,7 +42,7 @@ def place_in(destination: Destination, entry: Entry, partition: int, of: int) ->
 
 
 def adopted(entry: Entry, topics: Mapping[str, str]) -> Entry:
-    """Return a schedule as the importing application keeps it; `topics` gives targets other names."""
+    """Return a schedule for the importing application. `topics` renames targets."""
     schedule = entry.schedule
     if schedule.target.topic in topics:
         schedule = replace(schedule, target=replace(schedule.target, topic=topics[schedule.target.topic]))
@@ -52,9 +52,10 @@ def adopted(entry: Entry, topics: Mapping[str, str]) -> Entry:
 def adopting_topics(
     sources: Collection[str], commands_topics: Sequence[str], topics: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the commands topic that each one of a table becomes. Raises JobError if that is none of the application's.
+    """Return the commands topic of the application for each one in the table. Raises JobError if the application does
+    not have it.
 
-    `topics` gives new names; none is needed if there is one topic on either side.
+    `topics` gives new names. None is needed if there is one topic on either side.
     """
     adopting: dict[str, str] = {}
     for source in sources:
@@ -69,7 +70,7 @@ def adopting_topics(
 
 
 def refusal_of(entry: Entry, limits: Limits) -> str | None:
-    """Return why a command that asks for a schedule would be refused, or None if it passes the limits."""
+    """Return why a command for this schedule would be refused; None if it is within the limits."""
     schedule = entry.schedule
     asked = ScheduleCommand(
         schedule.tenant, schedule.id, None, Once(0), schedule.target, schedule.payload, [], 0, 0, recorded_at=0

@@ -1,13 +1,12 @@
-"""`import`: a table that `export` wrote, into the changelogs of an application whose workers are stopped.
+"""`import`: writes a table from `export` to the changelogs of an application whose workers are stopped.
 
-A schedule is more than the command that made it: which firing is next, at which attempt, what was delivered and waits
-for its completion, whether it is paused. No command can say that, and one would be decided anew, at another instant. So
-a restore writes what the table of a partition is made of: its changelog. Workers that start afterwards read it as they
-would read their own.
+A schedule is more than the command that created it: it also has its next firing, its attempt, firings that wait for
+their completion, and a pause. A command cannot express that, and would be decided again at another instant. So an
+import writes the source of a partition's table: its changelog. Workers that start later read it like their own.
 
-Such records must not meet a worker that runs, nor schedules that went on meanwhile. So the job wants the group of the
-workers to have no members, and the changelogs to hold nothing but what the table has. An import that was killed and is
-run again passes that test, and writes what is missing.
+Such records must not be mixed with those of running workers, or with schedules that have changed meanwhile. So the job
+requires that the workers' group has no members, and that the changelogs contain nothing but schedules of the table. A
+killed import that is run again passes this test, and writes what is missing.
 """
 
 from __future__ import annotations
@@ -44,13 +43,12 @@ _RECORDS = "changelog string, partition int, key binary, value binary"
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
-    """Where schedules come from and where they go.
+    """Source and destination of schedules.
 
-    `topics` maps topics of the table to those of the target: commands topics, and topics that firings go to. A commands
-    topic may be left out if there is only one on either side. Those in `keyed_topics` may have another number of
-    partitions than the table's: by their dialect, keys decide the partition. `limits` are those of commands: a schedule
-    that exceeds them is not imported, nor is any other. With `replace`, schedules that are there stay, or are replaced
-    if the table has their id.
+    `topics` maps topics of the table to those of the target: commands topics, and target topics of firings. A commands
+    topic may be omitted if there is only one on either side. Topics in `keyed_topics` may have a different number of
+    partitions than in the table, since their dialect chooses partitions by key. `limits` are those of commands: if any
+    schedule exceeds them, nothing is imported. With `replace`, existing schedules stay, unless the table has their id.
     """
 
     table: str
@@ -66,7 +64,7 @@ class ImportOptions:
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """How many schedules the table has, how many were written by this run, and how many bytes of state these have."""
+    """The number of schedules in the table, the number written by this run, and the bytes of their state."""
 
     schedules: int
     written: int
@@ -82,7 +80,7 @@ class ImportSummary:
 
 
 def main(spark: SparkSession, options: ImportOptions, progress: Progress = SILENT) -> ImportSummary:
-    """Write the schedules of a table. Raises JobError if that could do harm, or a topic does not fit."""
+    """Write the schedules of a table. Raises JobError if that could do harm, or a topic does not match."""
     register(spark)
     _require_no_workers(options)
     with configured(spark, IN_PYTHON):
@@ -108,7 +106,7 @@ def main(spark: SparkSession, options: ImportOptions, progress: Progress = SILEN
             with progress.phase("Writing schedules"):
                 schedules = table.count()
                 done = [_write(wanted[changelog], there[changelog], changelog, options) for changelog in wanted]
-    _require_no_workers(options)  # one that started meanwhile may have seen a part
+    _require_no_workers(options)  # a worker that started meanwhile may have read only a part
     return ImportSummary(schedules, sum(written for written, _ in done), sum(size for _, size in done))
 
 
@@ -123,7 +121,7 @@ def _require_no_workers(options: ImportOptions) -> None:
 
 
 def _destinations(table: DataFrame, options: ImportOptions) -> dict[str, Destination]:
-    """Return where the schedules of each commands topic of the table go to."""
+    """Return the destinations of the schedules, by commands topic of the table."""
     names = TopicNames(options.app_id)
     partitions: dict[str, int] = dict(table.select("commands_topic", "partitions").distinct().collect())
     destinations: dict[str, Destination] = {}
@@ -158,7 +156,7 @@ def _require_targets(targets: set[str], options: ImportOptions) -> None:
 
 
 def _records(table: DataFrame, destinations: Mapping[str, Destination], topics: Mapping[str, str]) -> DataFrame:
-    """Return the changelog records that schedules of a table become."""
+    """Return the changelog records for the schedules of a table."""
     schema = arrow_schema(_RECORDS)
 
     def records(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -179,11 +177,11 @@ def _records(table: DataFrame, destinations: Mapping[str, Destination], topics: 
 
 
 def _there(spark: SparkSession, cluster: Cluster, changelog: str) -> DataFrame:
-    """Return what a changelog holds as (partition, key, value); the value is null if the schedule is done with."""
+    """Return the content of a changelog as (partition, key, value). The value is null if the schedule has ended."""
     return last_records(spark, cluster, changelog).select(
         "partition",
         F.concat(F.lit(SCHEDULE_KIND), "identity").alias("key"),
-        # With progress behind it, a value is like none that an import writes.
+        # A value followed by progress never equals one that an import writes.
         F.when(F.col("progress").isNull(), F.col("schedule"))
         .otherwise(F.concat("schedule", "progress"))
         .alias("value"),
@@ -210,7 +208,7 @@ def _require_nothing_else(wanted: DataFrame, there: DataFrame, changelog: str) -
 
 
 def _write(wanted: DataFrame, there: DataFrame, changelog: str, options: ImportOptions) -> tuple[int, int]:
-    """Write what is missing; return how many records that are, and the bytes of their values."""
+    """Write the missing records. Return their number, and the bytes of their values."""
     count = Observation()
     counts = F.count(F.lit(1)).alias("written"), F.sum(F.octet_length("value")).alias("bytes")
     missing = wanted.join(there, ["partition", "key", "value"], "left_anti")

@@ -4,9 +4,9 @@ A job is a module, or a package, with
 
     main(spark: SparkSession, options: SomeOptions, progress: Progress = SILENT) -> SomeSummary
 
-`SomeOptions` is a frozen dataclass; `SomeSummary` is one too, and a `Summary`. A job raises JobError for what it cannot
-do, leaves the session as it found it, and prints nothing. The command line (`cli.pipeline`) makes options of arguments,
-starts the session, shows progress, prints the summary and exits with 1 if the job `failed`.
+`SomeOptions` is a frozen dataclass; `SomeSummary` is one too, and a `Summary`. A job raises JobError if it cannot do
+its work, leaves the session as it was, and prints nothing. The command line (`cli.pipeline`) converts arguments to
+options, starts the session, shows progress, prints the summary and exits with 1 if the job `failed`.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from light_scheduler.connection.librdkafka import NO_TOPIC_CREATION
 
 
 class Summary(Protocol):
-    """The result of a job; its fields are the JSON document that `--json` prints."""
+    """The result of a job. Its fields are the JSON document that `--json` prints."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def failed(self) -> bool:
-        """Whether something is not as it should be: the command's exit code is 1 then."""
+        """Whether something is wrong: then the command's exit code is 1."""
         ...
 
     def lines(self) -> list[str]:
-        """Say it in words, a line for each thing."""
+        """Return the result in words, one line for each fact."""
         ...
 
 
 class Progress(Protocol):
-    """Where a job says what it is doing."""
+    """Reports the phases of a job."""
 
     def phase(self, text: str) -> AbstractContextManager[None]:
-        """Begin a phase, such as `Reading schedules`, which ends with the block; Spark knows how far it is."""
+        """Show a phase, such as `Reading schedules`, until the block ends. Spark knows its progress."""
         ...
 
 
 class Silence:
-    """A progress that nobody sees."""
+    """A progress that shows nothing."""
 
     def phase(self, text: str) -> AbstractContextManager[None]:  # noqa: ARG002
         return nullcontext()
@@ -57,7 +57,7 @@ SILENT = Silence()
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Kafka cluster: `host:port,host:port`, and what else its clients need, by librdkafka's names."""
+    """A Kafka cluster: `host:port,host:port`, and further client options, with librdkafka's names."""
 
     bootstrap_servers: str
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -67,7 +67,7 @@ class Cluster:
         return {"kafka.bootstrap.servers": self.bootstrap_servers, **self.client_options()}
 
     def client_options(self) -> dict[str, str]:
-        """Return what clients need besides the address, as options of a Kafka format."""
+        """Return the client options, without the address, as options of a Kafka format."""
         return {f"kafka.{name}": value for name, value in self.client.items()}
 
     def configuration(self) -> dict[str, str | int | float | bool]:
@@ -76,7 +76,7 @@ class Cluster:
 
 
 def parallelism(spark: SparkSession) -> int | None:
-    """Return how many tasks run at once; None with Spark Connect, where nobody knows."""
+    """Return the number of tasks that run at once; None with Spark Connect, where it is unknown."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except PySparkException:

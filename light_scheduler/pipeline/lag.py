@@ -1,4 +1,4 @@
-"""How far timestamps of records are from the instants that they tell of."""
+"""The difference between the timestamps of records and the instants of their events."""
 
 LAG_MS = 600_000
-"""How much later than an instant in history a record of it is written at most: more than a transaction may take."""
+"""Maximum delay of a history record after its event: more than a transaction may take."""

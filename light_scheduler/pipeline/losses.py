@@ -1,10 +1,10 @@
-"""Gaps of an archive: records that were deleted before it read them, if it was allowed to go on without them.
+"""Gaps of an archive: records that were deleted before it read them, if it was allowed to continue without them.
 
     PATH/_losses   Parquet: the `offset` from which on a partition of a topic is complete again; null: the topic was
-                   created again, and its offsets begin anew
+                   created again, and its offsets start over
 
-Missing offsets in an archive do not show a gap, because transaction markers take offsets too. So each run compares
-where logs begin with the position of the stream, at its beginning, every few seconds, and at its end.
+Missing offsets in an archive do not show a gap, because transaction markers take offsets too. So each run compares the
+beginnings of logs with the position of the stream: when it starts, every few seconds, and at its end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOSSES = "topic string, partition int, offset bigint"
 _FOLDER = "_losses"
 
 _ANSWER_S = 5.0
-"""How long a look waits for each of two answers: who looks now and then is also to see that it is to stop."""
+"""Time-out of each of the two requests of a look, so that regular looks do not delay a stop."""
 
 
 class Loss(NamedTuple):
@@ -51,7 +51,7 @@ class Loss(NamedTuple):
 
 
 class Logs(Protocol):
-    """What is known of the topics, within a time-out (s): `LogEnds`."""
+    """Queries about the topics, with a time-out (s); implemented by `LogEnds`."""
 
     def ids(self, timeout: float) -> Mapping[str, str]: ...
 
@@ -59,7 +59,8 @@ class Logs(Protocol):
 
 
 class LossWatch:
-    """Notes what goes of topics before a stream has read it. `at` is where it stands; None: it has not begun."""
+    """Records what is deleted from topics before a stream has read it. `at` is the stream's position; None: not
+    begun."""
 
     def __init__(self, logs: Logs, at: Position | None, note: Callable[[list[Loss]], None]) -> None:
         self._logs = logs
@@ -69,10 +70,11 @@ class LossWatch:
         self._noted_at: dict[TopicPart, int] = {}
 
     def look(self, reached: Position | None, timeout: float = TIMEOUT_S, *, is_last: bool = False) -> None:
-        """Note what has gone behind where the stream stood at the last look; `reached` is where it stands by now.
+        """Record what has been deleted beyond the stream's position at the last look; `reached` is its current
+        position.
 
-        The stream may have read some of that in between, but never lacks what is not noted. While it stands still,
-        what goes on going is noted once it has moved, or at the last look. Raises KafkaException.
+        The stream may have read some of that in between, but everything that it misses is recorded. While it makes no
+        progress, further deletions are recorded once it has moved, or at the last look. Raises KafkaException.
         """
         if self._at is not None:
             found = lost_behind(self._at, self._logs, timeout)
@@ -84,7 +86,7 @@ class LossWatch:
         self._at = self._at if reached is None else reached
 
     def _waits(self, loss: Loss, reached: Position | None) -> bool:
-        """Return whether a loss behind this place was noted already, and the stream still stands there."""
+        """Return whether a loss at this position is already recorded, and the stream has not moved."""
         assert self._at is not None, "a loss is behind a place"
         if loss.offset is None:
             return False
@@ -92,7 +94,8 @@ class LossWatch:
         return self._noted_at.get(loss.part) == at and (reached is None or reached.offsets.get(loss.part, at) <= at)
 
     def look_if_possible(self, reached: Position | None) -> None:
-        """Do as `look`; if a loss can be neither found nor noted, the next look is at what this one was at, too."""
+        """Same as `look`, but if a loss can neither be found nor recorded, the next look covers the same position
+        again."""
         try:
             self.look(reached, _ANSWER_S)
         except (KafkaException, PySparkException, Py4JError) as error:
@@ -107,7 +110,7 @@ class LossWatch:
 
 
 def lost_behind(at: Position, logs: Logs, timeout: float = TIMEOUT_S) -> list[Loss]:
-    """Return what is gone of topics behind a position. Raises KafkaException."""
+    """Return what has been deleted from topics beyond a position. Raises KafkaException."""
     replaced = at.replaced(logs.ids(timeout))
     begins = logs.earliest_of([part for part in at.offsets if part[0] not in replaced], timeout)
     return [
@@ -124,7 +127,7 @@ def lost_behind(at: Position, logs: Logs, timeout: float = TIMEOUT_S) -> list[Lo
 def noting_losses(
     spark: SparkSession, path: str, checkpoint: str, cluster: Cluster, topics: Sequence[str]
 ) -> Iterator[LossWatch]:
-    """Note in an archive what is gone of topics behind where its stream has stopped, and what goes within the block.
+    """Record in an archive what has been deleted from topics beyond its stream's position, before and within the block.
 
     Raises JobError if topics cannot be read.
     """
@@ -142,7 +145,7 @@ def noting_losses(
 
 
 def position_in(progress: Mapping[str, Any] | None) -> Position | None:
-    """Return up to where a stream has read, as the progress that Spark tells of it has it; None if it has not."""
+    """Return the position up to which a stream has read, from Spark's progress report; None if it has not read yet."""
     end = None if progress is None else progress["sources"][0]["endOffset"]
     decoded = json.loads(end) if isinstance(end, str) else end
     return Position.of(decoded) if decoded else None
@@ -151,7 +154,7 @@ def position_in(progress: Mapping[str, Any] | None) -> Position | None:
 def losses(spark: SparkSession, path: str, topics: Collection[str]) -> dict[TopicPart, int]:
     """Return, for partitions with a gap, the offset from which on the archive is complete.
 
-    Raises JobError if it holds two topics of one name.
+    Raises JobError if it contains two topics with the same name.
     """
     noted = if_there(lambda: spark.read.schema(_LOSSES).parquet(f"{path}/{_FOLDER}"))
     if noted is None:
@@ -167,7 +170,7 @@ def losses(spark: SparkSession, path: str, topics: Collection[str]) -> dict[Topi
 
 
 def position(spark: SparkSession, checkpoint: str) -> Position | None:
-    """Return up to where the last micro-batch has read that a stream has finished; None if it has none."""
+    """Return the position after the last completed micro-batch of a stream; None if there is none."""
     finished = if_there(lambda: spark.read.text(f"{checkpoint}/commits"))
     if finished is None:
         return None

@@ -1,7 +1,7 @@
-"""Metrics of a run of a job: a row of a table, and a text file for the textfile collector of Prometheus' node exporter.
+"""Metrics of a job's run: a row of a table, and a text file for the textfile collector of Prometheus' node exporter.
 
 A row has the columns of `COLUMNS`. The file has gauges about the last run, with the labels `command` and `app_id`. It
-is replaced at once, so a scrape never sees half of it; the instant of the last success outlives runs that fail.
+is replaced atomically, so a scrape never sees half of it. The instant of the last success survives failed runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLUMNS = (
     "command string, app_id string, started_at timestamp, seconds double, succeeded boolean, `rows` bigint, "
     "bytes bigint, cores int, core_seconds_per_million_rows double"
 )
-"""The schema of a table of metrics, in Spark's syntax. What is not known is null."""
+"""The schema of a table of metrics, in Spark's syntax. Unknown values are null."""
 
 PREFIX = "light_scheduler_pipeline_last_"
 _SUCCESS = f"{PREFIX}success_timestamp_seconds"
@@ -40,14 +40,14 @@ S = TypeVar("S", bound=Summary)
 
 
 class Volume(NamedTuple):
-    """How much a job has worked on; `bytes` is None if it does not count them."""
+    """The amount of data that a job has processed; `bytes` is None if it does not count them."""
 
     rows: int
     bytes: int | None
 
 
 class JobName(NamedTuple):
-    """Which job it is: the command's name, and the application."""
+    """The name of the command, and the application."""
 
     command: str
     app_id: str
@@ -55,7 +55,7 @@ class JobName(NamedTuple):
 
 @dataclass(frozen=True)
 class Places:
-    """Where metrics go: a table to which a row is added, in a format of Spark, and a file that is replaced."""
+    """Destinations of metrics: a table to which a row is added, in a format of Spark, and a file that is replaced."""
 
     table: str | None = None
     format: str = "parquet"
@@ -66,7 +66,7 @@ class Places:
 class JobRun:
     """A run of a job. `started_at` is UTC epoch ms; `cores` is the number of tasks that run at once, None if unknown.
 
-    `volume` is None if the job failed before it was done.
+    `volume` is None if the job failed.
     """
 
     name: JobName
@@ -78,7 +78,7 @@ class JobRun:
 
     @property
     def core_seconds_per_million_rows(self) -> float | None:
-        """What a million rows cost; None if that is not known."""
+        """The cost of a million rows; None if unknown."""
         if self.volume is None or not self.volume.rows or self.cores is None:
             return None
         return self.seconds * self.cores * 1_000_000 / self.volume.rows
@@ -86,7 +86,7 @@ class JobRun:
 
 @dataclass(frozen=True)
 class Measured(Generic[S]):
-    """What a job that is done has come to, and why its metrics could not be written; None: they are."""
+    """The summary of a completed job, and the error if its metrics could not be written."""
 
     summary: S
     failure: JobError | None = None
@@ -95,10 +95,10 @@ class Measured(Generic[S]):
 def measured(
     spark: SparkSession, name: JobName, places: Places, job: Callable[[], S], volume_of: Callable[[S], Volume]
 ) -> Measured[S]:
-    """Run a job and write its metrics, also if it fails.
+    """Run a job and write its metrics, even if it fails.
 
-    Raises what the job raises, and JobError before it begins if there is no such place for metrics. If they cannot be
-    written after it, the summary is returned all the same: some jobs tell what they found only once.
+    Raises the job's errors, and JobError before it begins if the destinations of metrics are not usable. If the metrics
+    cannot be written afterwards, the summary is still returned: some jobs report their findings only once.
     """
     require_place(spark, places.table)
     started_at, begun = SystemClock().now(), time.monotonic()
@@ -112,7 +112,7 @@ def measured(
     try:
         summary = job()
     except BaseException:
-        with suppress(Exception):  # the failure of the job is what counts
+        with suppress(Exception):  # the job's failure matters more
             write_metrics(spark, run(None), places)
         raise
     try:
@@ -124,7 +124,7 @@ def measured(
 
 
 def write_metrics(spark: SparkSession, run: JobRun, places: Places) -> None:
-    """Write the metrics of a run to where they go. Raises OSError, or what Spark raises."""
+    """Write the metrics of a run to their destinations. Raises OSError, or Spark's errors."""
     if places.file is not None:
         write_file(places.file, run)
     if places.table is not None:
@@ -155,12 +155,13 @@ def write_file(path: Path, run: JobRun) -> None:
 
 
 def _last_success(path: Path, name: JobName) -> float | None:
-    """Return when the job last succeeded, as its file says; None if it does not, or is damaged. Raises OSError."""
+    """Return when the job last succeeded, from its file; None if the file does not say or is damaged. Raises
+    OSError."""
     if not path.is_file():
         return None
     try:
         families = list(text_string_to_metric_families(path.read_text(encoding="utf-8")))
-    except ValueError:  # it is no such text, or not in UTF-8: a successful run replaces it without reading it
+    except ValueError:  # damaged or not UTF-8: a successful run replaces it without reading it
         return None
     labels = dict(zip(_LABELS, name, strict=True))
     samples = (sample for family in families for sample in family.samples)

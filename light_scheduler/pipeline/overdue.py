@@ -1,4 +1,4 @@
-"""Firings of a schedule that are overdue at an instant: which of them are delivered. Instants are UTC epoch ms."""
+"""Overdue firings of a schedule at an instant: decides which of them are delivered. Instants are UTC epoch ms."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ replace = msgspec.structs.replace
 
 
 def caught_up(entry: Entry, now: int) -> Entry:
-    """Return a schedule as it goes on at an instant: its misfire policy has decided on what it has missed, and a run of
-    a fixed delay that waits for its completion is completed. Nobody delivers what was due too long ago.
-    """
+    """Return a schedule as it continues at an instant: its misfire policy has decided on missed firings, and a run of a
+    fixed delay that waits for its completion is completed. Firings beyond their time to live are not delivered."""
     schedule, progress = entry.schedule, entry.progress
     if progress.paused:
         return entry
@@ -29,14 +28,15 @@ def caught_up(entry: Entry, now: int) -> Entry:
 
 
 def wanted_from(entry: Entry, now: int) -> int:
-    """Return since when firings must have been due to be delivered at an instant, or later, by their time to live."""
+    """Return the earliest due time of firings that can still be delivered at an instant or later, by their time to
+    live."""
     return 0 if entry.schedule.ttl is None else now - entry.schedule.ttl
 
 
 def past_expired(entry: Entry, now: int) -> Entry:
-    """Return a schedule after planned firings whose time to live has passed, without going from one to the next.
+    """Return a schedule after planned firings whose time to live has passed, without iterating over them.
 
-    Some may be left: those that jitter may have moved to where they are wanted.
+    Some may be left: jitter may have moved them into the time when they can be delivered.
     """
     schedule, progress = entry.schedule, entry.progress
     trigger, bounds, wanted_since = schedule.trigger, schedule.bounds or NO_BOUNDS, wanted_from(entry, now)
@@ -50,9 +50,8 @@ def past_expired(entry: Entry, now: int) -> Entry:
 
 
 def _passed(trigger: FixedRate | Cron, planned: int, following: int | None, most: int | None) -> int:
-    """Return how many firings are passed over from one as planned, which may be before a rate or beside the times of an
-    expression, to another. Those of an expression count only if a number of them is the most.
-    """
+    """Return the number of skipped firings between two planned times. `planned` may be before a rate's first firing or
+    between the times of an expression. Those of an expression are counted only if the number of firings is limited."""
     if isinstance(trigger, FixedRate):
         assert following is not None, "a rate has no end"
         return -(-(following - planned) // trigger.interval)

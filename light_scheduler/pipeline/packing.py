@@ -1,7 +1,8 @@
-"""What executors need, as one file: a PEX of this package and its dependencies, for the Python of this environment.
+"""Packs everything for executors into one file: a PEX of this package and its dependencies, for this environment's
+Python.
 
-A PEX is a zip that a Python interpreter runs, and that stands for one: `environment.pex -m pyspark.daemon`. Executors
-get Spark's own Python package from Spark, by PYTHONPATH, so the file does without its 400 MB.
+A PEX is a zip file that acts as a Python interpreter: `environment.pex -m pyspark.daemon`. Executors get Spark's own
+Python package from Spark, through PYTHONPATH, so the file does not need its 400 MB.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from light_scheduler.errors import JobError
 
 _REQUIREMENT = "light-scheduler[spark]"
 _LEFT_OUT = ("pyspark", "py4j", "pex")
-"""Packages that executors have from Spark, and the one that only packs."""
+"""Packages that executors get from Spark, and the packing tool itself."""
 
 
 class Packed(NamedTuple):
-    """A packed environment: its size in bytes, and the version of Python that has to be on executors."""
+    """A packed environment: its size in bytes, and the version of Python that executors need."""
 
     path: Path
     bytes: int
@@ -29,7 +30,7 @@ class Packed(NamedTuple):
 
 
 def pack(output: Path) -> Packed:
-    """Pack the environment that runs this into a file. Raises JobError if that fails."""
+    """Pack this environment into a file. Raises JobError if that fails."""
     if importlib.util.find_spec("pex") is None:
         raise JobError("PEX is not installed: pip install 'light-scheduler[spark]'")
     if sys.prefix == sys.base_prefix:
@@ -47,7 +48,7 @@ def packing(output: Path) -> Sequence[str]:
     return [
         *(sys.executable, "-m", "pex", "--venv-repository", sys.prefix, _REQUIREMENT),
         *(word for name in _LEFT_OUT for word in ("--exclude", name)),
-        # The file unpacks itself once, and runs as from a virtual environment that heeds PYTHONPATH.
+        # The file unpacks itself once, and runs like a virtual environment that respects PYTHONPATH.
         *("--venv", "prepend", "--non-hermetic-venv-scripts"),
         *("--python-shebang", f"/usr/bin/env {python_name()}"),
         *("--no-compress", "--output-file", str(output)),

@@ -1,4 +1,4 @@
-"""Reports as pages: one HTML file each, that needs nothing else and no network."""
+"""Reports as pages: a single self-contained HTML file each, which needs no network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK, FAINT, GOOD, BAD = "#1f2933", "#9aa5b1", "#2a78d6", "#c8372d"
-"""The colours of text, of lines, of what is as it should be, and of what is not."""
+"""Colours: text, lines, good, bad."""
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -54,9 +54,9 @@ def page(title: str, lead: str, sections: Iterable[Section]) -> str:
 
 
 def write_page(path: str, text: str) -> None:
-    """Write a page to a path of this machine, or to a URL of a file system of Arrow: `s3a://`, `gs://`, `hdfs://`, ...
+    """Write a page to a local path, or to a URL of a file system of Arrow: `s3a://`, `gs://`, `hdfs://`, ...
 
-    It makes the folders that it needs. Raises JobError if it cannot write there.
+    Creates missing folders. Raises JobError if it cannot write there.
     """
     if "://" not in path:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def write_page(path: str, text: str) -> None:
 
 
 def paragraph(text: str, mark: str = "") -> str:
-    """Return a paragraph; `mark` is `good`, `bad` or nothing."""
+    """Return a paragraph; `mark` is `good`, `bad` or empty."""
     return f'<p class="{escape(mark)}">{escape(text)}</p>'
 
 
@@ -92,8 +92,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def plot(draw: Callable[[Axes], None], description: str, size: tuple[float, float] = (10, 3.2)) -> str:
-    """Return a drawing as an image within the page; `description` is for those who do not see it, `size` in inches."""
-    from matplotlib.figure import Figure  # slow, and executors import what imports this module
+    """Return a drawing as an image within the page. `description` is its alternative text; `size` is in inches."""
+    from matplotlib.figure import Figure  # slow, and executors import modules that import this one
 
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
@@ -110,5 +110,5 @@ def plot(draw: Callable[[Axes], None], description: str, size: tuple[float, floa
 
 
 def utc(ms: int) -> datetime:
-    """Return an instant (UTC epoch ms) as axes take it."""
+    """Return an instant (UTC epoch ms) for axes."""
     return datetime.fromtimestamp(ms / 1_000, UTC)

@@ -1,4 +1,4 @@
-"""Percentiles of what was counted by value."""
+"""Percentiles of values with counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ LATENESS_LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1
 
 
 def percentiles(counted: Iterable[tuple[int, int]], levels: Mapping[str, float] = LATENESS_LEVELS) -> dict[str, int]:
-    """Return values by the names of levels (shares, of 0 to 1) from (value, how often) pairs; nothing from nothing."""
+    """Return values by the names of levels (shares, from 0 to 1), given (value, count) pairs; empty without any
+    pairs."""
     ordered = sorted(counted)
     total = sum(number for _, number in ordered)
     found: dict[str, int] = {}

@@ -1,6 +1,6 @@
-"""The steps in which a plot shows minutes, so that it has no more of them than pixels.
+"""Steps of time in plots, so that a plot has no more of them than pixels.
 
-Steps divide an hour, a day or a week, and begin where hours, days or weeks do. Otherwise a load that is the same every
+Steps divide an hour, a day or a week, and are aligned with hours, days or weeks. Otherwise a load that repeats every
 hour would have one peak in some steps and two in others: a pattern that does not exist.
 """
 
@@ -11,16 +11,16 @@ from itertools import count
 from typing import NamedTuple
 
 MOST_STEPS = 480
-"""A plot has about two pixels for each."""
+"""Maximum number of steps: a plot has about two pixels for each."""
 
 _DAY, _WEEK = 1_440, 10_080
 _DIVISORS = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, _DAY, _WEEK)
-"""Minutes: parts of an hour, of a day, a day, a week."""
+"""Possible widths in minutes: divisors of an hour or a day, a day, a week."""
 
 _NAMES = ((_WEEK, "a week", "weeks"), (_DAY, "a day", "days"), (60, "an hour", "hours"), (1, "a minute", "minutes"))
 
 _MONDAY = 4 * _DAY
-"""Weeks begin at the first Monday after 1970-01-01, a Thursday."""
+"""Weeks begin on the first Monday after 1970-01-01, a Thursday."""
 
 
 class Steps(NamedTuple):
@@ -32,9 +32,9 @@ class Steps(NamedTuple):
 
     @classmethod
     def of(cls, begin: int, end: int, most: int = MOST_STEPS) -> Steps:
-        """Return the narrowest steps, at most so many, from minute `begin` of the epoch to `end`, which is not in them.
+        """Return the narrowest steps, at most `most`, from minute `begin` of the epoch to `end` (exclusive).
 
-        The first and the last one may be in the range with a part only.
+        The first and the last step may be only partly in the range.
         """
         for width in _widths():
             offset = _MONDAY if width % _WEEK == 0 else 0
@@ -50,11 +50,11 @@ class Steps(NamedTuple):
         return [max(0, min(start + self.width, end) - max(start, begin)) for start in starts]
 
     def step(self, minute: int) -> int:
-        """Return the number of the step that a minute is in."""
+        """Return the number of the step that contains a minute."""
         return (minute - self.first) // self.width
 
     def words(self) -> str:
-        """Say how wide a step is."""
+        """Describe the width of a step."""
         for minutes, one, more in _NAMES:
             if self.width % minutes == 0:
                 number = self.width // minutes

@@ -1,7 +1,7 @@
-"""Tables that a job writes in the place of what is there: nothing else must be there.
+"""Checks that a table which a job replaces is the only thing at its path.
 
-Spark deletes a folder before it writes a table into it, with all that is in it: files of somebody else, and tables in
-folders of their own, such as yesterday's backup.
+Spark deletes a folder with everything in it before it writes a table there, including unrelated files and tables in
+subfolders, such as yesterday's backup.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .tables import WHOLE, catalog_name, if_there, located, require_place
 
 _PART = r"part-[0-9]{5,}-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*"
 _OF_TABLE = re.compile(_PART)
-"""Spark's names, with the UUID of the job that wrote them."""
+"""Spark's names of files, with the UUID of the job that wrote them."""
 _LEFT_BY_JOBS = re.compile(rf"{WHOLE}|\.(?:{WHOLE}|{_PART})\.crc")
 """Files that Spark writes beside those of a table."""
 _UNFINISHED = "_temporary"
-"""The folder in which Spark writes the files of a table until all are there."""
+"""The folder in which Spark writes the files of a table until all are complete."""
 
 
 def require_replaceable(spark: SparkSession, path: str | None, format: str = "parquet") -> None:
-    """Raise JobError if a table, written in the place of what is at a path, would replace other files than its own.
+    """Raise JobError if writing a table to a path would replace other files than the table's own.
 
-    Or as `require_place`. A Delta table, and a table by name, replace nothing but rows.
+    Also raises as `require_place`. A Delta table, and a table by name, only replace rows.
     """
     require_place(spark, path)
     if path is None or format == "delta" or catalog_name(path) is not None:
@@ -47,9 +47,10 @@ def require_replaceable(spark: SparkSession, path: str | None, format: str = "pa
 
 
 def foreign(folder: str, files: Iterable[str]) -> str | None:
-    """Return a file at a path or in it, of those that Spark names, which is none of a table that it has written there.
+    """Return a file at a path or in it, among those that Spark lists, that is not part of a table written there by
+    Spark.
 
-    Spark names none whose name, or folder, begins with `_` or `.`.
+    Spark does not list files whose name, or folder, begins with `_` or `.`.
     """
     names = _plain(folder)
     for file in sorted(files):
@@ -60,7 +61,7 @@ def foreign(folder: str, files: Iterable[str]) -> str | None:
 
 
 def _seen_on_this_machine(path: str, where: str) -> str | None:
-    """Return a file that is none of the table at a path of this machine; `path` is how it was given."""
+    """Return a file that is not part of the table at a local path; `path` is how it was given."""
     local = _local(where)
     if local is None:
         return None
@@ -76,17 +77,18 @@ def _seen_on_this_machine(path: str, where: str) -> str | None:
 
 
 def _seen_by_spark(spark: SparkSession, where: str) -> str | None:
-    """Return a file that is none of the table at a path, as far as Spark tells."""
+    """Return a file that is not part of the table at a path, as far as Spark tells."""
     log = f"{without_globs(where)}/_delta_log"
     if if_there(lambda: spark.read.text(log)) is not None:
         return f"{where}/_delta_log"
-    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")  # none of them is opened
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")  # no file is opened
     there = if_there(lambda: reader.load(without_globs(where)))
     return None if there is None else foreign(where, there.inputFiles())
 
 
 def _other_file(folder: Path) -> str | None:
-    """Return a file of a folder that is none of a table, hidden or not, or a link to another folder. Raises OSError."""
+    """Return a file in a folder that is not part of a table, hidden or not, or a link to another folder. Raises
+    OSError."""
 
     def fail(error: OSError) -> None:
         raise error
@@ -102,7 +104,7 @@ def _other_file(folder: Path) -> str | None:
 
 
 def _is_unfinished(folder: Path) -> bool:
-    """Return whether a folder has nothing but unfinished files of jobs: they are in folders with the job's number."""
+    """Return whether a folder only has unfinished files of jobs, which are in folders named after the job's number."""
     return folder.name == _UNFINISHED and all(each.name.isdigit() and each.is_dir() for each in folder.iterdir())
 
 
@@ -111,7 +113,7 @@ def _is_replaced(name: str) -> bool:
 
 
 def _local(where: str) -> Path | None:
-    """Return a whole path as one of this machine; None if it is not."""
+    """Return an absolute path as a local one; None if it is not local."""
     if not where.startswith(("/", "file:")):
         return None
     return Path(os.path.sep, *_plain(where))

@@ -1,4 +1,4 @@
-"""The job `report`: how punctual deliveries were, by hour, tenant and partition, as history tells."""
+"""The job `report`: how punctual deliveries were, by hour, tenant and partition, according to the history."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_ROWS = 30
-"""Tenants, partitions or topics that are told apart: those with the most firings."""
+"""Number of tenants, partitions or topics that are listed: those with the most firings."""
 
 _EVENT = (
     "event string, tenant string, due bigint, at bigint, attempt int, target_topic string, partition int, count bigint"
@@ -39,7 +39,7 @@ _PRECISION = 10_000
 class ReportOptions:
     """Options of a report on firings from `start` to `end` (UTC epoch ms; None: no bound).
 
-    With `archive` the history is read from that table instead of the topic. `page` is the file of the report.
+    With `archive`, the history is read from that table instead of the topic. `page` is the file of the report.
     """
 
     cluster: Cluster
@@ -52,7 +52,7 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class Punctuality:
-    """Firings of one hour, tenant, partition or topic, as `name` says, and their lateness in ms."""
+    """Firings of the hour, tenant, partition or topic `name`, and their lateness in ms."""
 
     name: str
     firings: int
@@ -61,10 +61,11 @@ class Punctuality:
 
 @dataclass(frozen=True)
 class ReportSummary:
-    """Firings delivered for the first time (later attempts count as events only), and all events of history by type.
+    """Firings delivered for the first time (later attempts only count as events), and all events of the history by
+    type.
 
-    Lateness is from when a firing was due to the transaction that delivered it, whatever the reason. `hours` begin at
-    the instants they are named by; `tenants`, `partitions` (of commands topics) and `topics` are those with the most
+    Lateness is the time from a firing's due time to the transaction that delivered it, whatever the reason. `hours` are
+    named by their first instant; `tenants`, `partitions` (of commands topics) and `topics` are those with the most
     firings. `bytes` is the size of the events.
     """
 
@@ -95,7 +96,7 @@ class ReportSummary:
 
 
 def main(spark: SparkSession, options: ReportOptions, progress: Progress = SILENT) -> ReportSummary:
-    """Report on history. Raises JobError if it cannot be read."""
+    """Report on the history. Raises JobError if it cannot be read."""
     events = _events(spark, options).persist(StorageLevel.DISK_ONLY)
     try:
         with progress.phase("Reading history"):

@@ -1,7 +1,7 @@
-"""Pending schedules as a table: what `export` writes and `import` reads.
+"""Pending schedules as a table, which `export` writes and `import` reads.
 
 Most columns are for people, and named like the headers of commands, with `_`; instants are timestamps, durations ms.
-`record` is all that the scheduler knows of a schedule, and with `partition` what a restore goes by.
+`record` is the complete state of a schedule; an import uses it and `partition`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from light_scheduler.wire.trigger_fields import trigger_fields
 
 
 class _View(NamedTuple):
-    """A pending schedule with its parts at hand; `trigger` is written as in commands."""
+    """A pending schedule with its parts; `trigger` has the notation of commands."""
 
     entry: Entry
     schedule: Schedule
@@ -29,7 +29,7 @@ class _View(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column: its type in Spark's words, and what it has of a schedule; instants are UTC epoch ms."""
+    """A column: its Spark type, and a function from a schedule to its value; instants are UTC epoch ms."""
 
     type: str
     of: Callable[[_View], Any]
@@ -84,11 +84,11 @@ COLUMNS = ", ".join(f"`{name}` {type}" for name, type in _SPARK_TYPES.items())
 """The table's schema, in Spark's syntax."""
 
 IN_PYTHON = {
-    # Schedules and their rows are in the memory of a Python process several times.
+    # Schedules and their rows are several times in the memory of a Python process.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
-"""Configuration of a session that makes schedules of rows, or rows of schedules."""
+"""Session configuration for converting rows to schedules, or schedules to rows."""
 
 _TYPES: dict[str, Any] = {
     "string": pa.string(),
@@ -103,7 +103,7 @@ _TYPES: dict[str, Any] = {
 
 
 def rows_of(entries: Sequence[Entry], commands_topic: str, partition: pa.Array[Any], partitions: int) -> pa.RecordBatch:
-    """Return pending schedules as rows; `partition` says for each of them where it is."""
+    """Return pending schedules as rows. `partition` has the partition of each."""
     views = [_view(entry) for entry in entries]
     columns = [
         pa.repeat(pa.scalar(commands_topic, pa.string()), len(views)),

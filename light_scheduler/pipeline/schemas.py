@@ -1,4 +1,4 @@
-"""Schemas of tables that Python makes: one text for Spark and for Arrow."""
+"""Schemas of tables that Python writes: one notation for Spark and Arrow."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _COLUMN = re.compile(r"(\w+) (array<.+>|\w+)(?:, |$)")
 
 
 def spark_types(schema: str) -> dict[str, str]:
-    """Return the types of `name type, ...` by name."""
+    """Return the types in `name type, ...` by name."""
     return dict(_COLUMN.findall(schema))
 
 
 def arrow_schema(schema: str) -> pa.Schema:
-    """Return `name type, ...` as Arrow has it."""
+    """Return the Arrow schema for `name type, ...`."""
     return pa.schema([(name, _ARROW[type]) for name, type in spark_types(schema).items()])

@@ -1,4 +1,4 @@
-"""Spark sessions for the jobs: the one of `spark-submit`, or one of a cluster that `--master` names, or a local one."""
+"""Spark sessions for the jobs: that of `spark-submit`, one on the cluster of `--master`, or a local one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from light_scheduler.errors import ConfigurationError
 from .delta_jars import delta_jars
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""`spark-submit` sets it: the JVM runs already, with a master and sizes of its own."""
+"""Set by `spark-submit`: the JVM already runs, with its own master and sizes."""
 
 _COMMON = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "true",
-    # A cluster's defaults may say otherwise: then rows of files that cannot be read would be left out without a word.
+    # A cluster's defaults may differ: then rows of unreadable files would be left out silently.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
@@ -36,9 +36,9 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "8",
-    # Delta reads its own log with Spark jobs of 50 tasks by default: too many for one machine.
+    # By default, Delta reads its log with Spark jobs of 50 tasks: too many for one machine.
     "spark.databricks.delta.snapshotPartitions": "2",
-    # And it lists what there is to vacuum with 10,000 tasks, however few files there are.
+    # And it lists files to vacuum with 10,000 tasks, however few files there are.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
 }
 _DELTA = {
@@ -49,7 +49,7 @@ _DELTA = {
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """Options of a Spark session. `memory` is the JVM's; Python workers and the page cache come on top.
+    """Options of a Spark session. `memory` is the JVM's; Python workers and the page cache need more.
 
     `master`, `memory` and `jars` have no effect under `spark-submit`, which has its own options for them.
     """
@@ -62,13 +62,13 @@ class SessionOptions:
 
     @property
     def is_local(self) -> bool:
-        """Whether Spark runs on this machine only: `local`, `local[4]`, `local-cluster[...]`."""
+        """Whether Spark runs only on this machine: `local`, `local[4]`, `local-cluster[...]`."""
         return self.master.startswith("local")
 
 
 @contextmanager
 def spark_session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
-    """Yield a session and stop it in the end. Raises ConfigurationError if there is no Java."""
+    """Yield a session, and stop it at the end. Raises ConfigurationError if there is no Java."""
     spark = start_session(name, options)
     try:
         yield spark
@@ -77,7 +77,7 @@ def spark_session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
 
 
 def start_session(name: str, options: SessionOptions) -> SparkSession:
-    """Start a session, or get the one that `spark-submit` made. Raises ConfigurationError if there is no Java."""
+    """Start a session, or return that of `spark-submit`. Raises ConfigurationError if there is no Java."""
     builder = SparkSession.builder.appName(name)
     jars: tuple[Path, ...] = ()
     if not is_submitted():
@@ -92,7 +92,8 @@ def start_session(name: str, options: SessionOptions) -> SparkSession:
 
 
 def configs_of(options: SessionOptions, jars: Sequence[Path], *, is_submitted: bool) -> dict[str, str]:
-    """Return the properties of a session. Only a local one is bound to this machine: executors elsewhere call back."""
+    """Return the properties of a session. Only a local one is bound to the loopback address: remote executors connect
+    back."""
     configs = {**_COMMON, **(_DELTA if options.delta else {})}
     if not is_submitted:
         configs |= {**_OF_THIS_PROCESS, **(_LOCAL if options.is_local else {}), "spark.driver.memory": options.memory}
@@ -102,9 +103,9 @@ def configs_of(options: SessionOptions, jars: Sequence[Path], *, is_submitted: b
 
 
 def environment_of(options: SessionOptions) -> dict[str, str]:
-    """Return the variables that a session needs, unless they are set.
+    """Return the environment variables for a session, without those that are already set.
 
-    On this machine Spark starts this Python, and binds nothing to an outer address; a cluster has its own.
+    On this machine, Spark runs this Python, and binds only to the loopback address; a cluster has its own settings.
     """
     return {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} if options.is_local else {}
 
@@ -115,7 +116,7 @@ def is_submitted() -> bool:
 
 
 def java_is_here() -> bool:
-    """Return whether Spark would find a Java."""
+    """Return whether Spark would find Java."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java") is not None or (home is not None and (Path(home) / "bin" / "java").exists())
 

@@ -1,4 +1,4 @@
-"""Changelogs beside workers: each partition as it was at one instant (see `catching_up`)."""
+"""Changelogs while workers run: each partition as of one instant (see `catching_up`)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from .topics import configurations, read_topics
 
 
 class RecordsLostError(JobError):
-    """Records were read that an executor has taken with it, and that are not in the log any more."""
+    """Records that were already read were lost with an executor, and are no longer in the log."""
 
 
 class _Range(NamedTuple):
-    """The last records in a range of offsets, kept on disk, and figures that change if any of them does."""
+    """The last records in a range of offsets, kept on disk, and figures that change if any record does."""
 
     latest: DataFrame
     figures: Row | None
@@ -45,10 +45,10 @@ class _Range(NamedTuple):
 
 @contextmanager
 def snapshot(spark: SparkSession, cluster: Cluster, changelog: str) -> Iterator[DataFrame]:
-    """Yield what `last_records` returns, with each partition as it was at one instant within this call.
+    """Yield the result of `last_records`, with each partition as of one instant within this call.
 
-    Raises JobError if the changelog cannot be read, or grows faster than it is read; and RecordsLostError at the end of
-    the block if what was read is lost with an executor, and the changelog did not have it any more when it was read
+    Raises JobError if the changelog cannot be read, or grows faster than it is read. Raises RecordsLostError at the end
+    of the block if read records were lost with an executor, and the changelog no longer had them when they were read
     again.
     """
     kept: list[_Range] = []
@@ -77,9 +77,9 @@ def snapshot(spark: SparkSession, cluster: Cluster, changelog: str) -> Iterator[
 
 @contextmanager
 def unmarked_if_lost(spark: SparkSession, table: str | None, format: str) -> Iterator[None]:
-    """Let a table that is written in the block look like that of a killed job if it lacks schedules (None: no table).
+    """If the block writes an incomplete table, make it look like that of a killed job (None: no table).
 
-    Raises RecordsLostError or JobError, as the block does.
+    Raises RecordsLostError or JobError like the block.
     """
     try:
         yield
@@ -97,10 +97,10 @@ def unmarked_if_lost(spark: SparkSession, table: str | None, format: str) -> Ite
 
 
 def _lag_s(cluster: Cluster, changelog: str) -> float:
-    """Return for how long compaction is sure to leave records alone; 0: for less than topics are made with.
+    """Return for how long compaction certainly leaves records alone (s); 0 if the setting is below that of new topics.
 
-    It is half of the setting. A transaction that is open at an end has records behind it that are older than the end;
-    it may be so by the other half, which is longer than transactions of workers last.
+    It is half of the setting. Records after the end of a range may be older than the end, if a transaction is open
+    there. The other half allows for that: it is longer than the transactions of workers last.
     """
     lag_ms = configurations(cluster, [changelog])[changelog].min_compaction_lag_ms
     return lag_ms / 1_000 / 2 if lag_ms >= CHANGELOG_LAG_MS else 0.0

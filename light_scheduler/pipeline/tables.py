@@ -1,6 +1,6 @@
 """Tables that jobs read and write: by path and format, or by name, as `table:NAME` of Spark's catalog.
 
-A relative path is one of the working directory, on this machine only.
+A relative path refers to the working directory, and is only allowed on this machine.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from light_scheduler.errors import JobError
 Format = Literal["parquet", "csv", "json", "delta"]
 
 _READING: dict[str, dict[str, str]] = {
-    # As RFC 4180 has it: quotes are doubled, and what is quoted may hold line breaks. Nothing at all is null, and "" is
-    # empty: Spark takes both for null, unless null is something that no cell holds. A row with more cells than the
-    # header is an error: text may have been cut off at a comma. Without all columns, nobody would count the cells.
+    # As in RFC 4180: quotes are doubled, and quoted cells may contain line breaks. An empty cell is null, and "" is an
+    # empty text: Spark takes both for null, unless null is set to a text that no cell has. A row with more cells than
+    # the header is an error, since text may have been cut off at a comma. Cells are only counted if all columns are
+    # read.
     "csv": {
         **{"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\0"},
         **{"mode": "FAILFAST", "columnPruning": "false"},
     },
-    # A line that is no JSON would be a row of nulls.
+    # A line that is not JSON would become a row of nulls.
     "json": {"mode": "FAILFAST"},
 }
 _WHOLE = re.compile(r"(?P<root>[^/:]+://[^/]*|[^/:]+:(?!//)|)(?P<path>/.*|)", re.DOTALL)
-"""A whole path: `/state`, `file:/state`, `s3a://bucket/state`."""
+"""An absolute path: `/state`, `file:/state`, `s3a://bucket/state`."""
 
 _WITHOUT_SCHEMA = ("csv", "json")
 _BY_NAME = "table:"
@@ -42,14 +43,14 @@ _NO_NANOSECONDS = (
 )
 
 _ADDING = {"mergeSchema": "true"}
-"""A Delta table gets the columns that it has not."""
+"""Missing columns are added to a Delta table."""
 WHOLE = "_SUCCESS"
-"""The file that Spark writes into a folder when all others are in their place."""
+"""The file that Spark writes to a folder when all others are complete."""
 
 _WRITING: dict[str, dict[str, str]] = {"csv": {"header": "true", "escape": '"'}}
 _TELLS_WHOLE = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "true"}
 _DOES_NOT_TELL = dict.fromkeys(_TELLS_WHOLE, "false")
-"""Spark writes WHOLE or does not, whatever the configuration of Hadoop says."""
+"""Spark writes or omits WHOLE, regardless of Hadoop's configuration."""
 
 
 def read_table(
@@ -59,10 +60,10 @@ def read_table(
     options: Mapping[str, str] | None = None,
     schema: str | StructType | None = None,
 ) -> DataFrame:
-    """Return a table; `options` are those of Spark's reader. Raises JobError if there is none, or as `located`.
+    """Return a table. `options` are those of Spark's reader. Raises JobError if it does not exist, or as `located`.
 
-    `schema` is for formats that do not know their own. The format of a table by name is the
-    catalog's, save that a Delta table has to be called so: a session is made for it.
+    `schema` is for formats without their own. The format of a table by name is the catalog's; only for a Delta table it
+    must be given, since the session is set up for it.
     """
     reader = spark.read.format(format)
     if schema is not None and format in _WITHOUT_SCHEMA:
@@ -86,22 +87,22 @@ def read_table(
 
 
 class CatalogTable(NamedTuple):
-    """What a catalog says of a table: its format, in lower case, and its folder. A view has none."""
+    """A catalog's description of a table: its format, in lower case, and its folder; None for a view."""
 
     provider: str
     location: str | None
 
 
 def catalog_name(path: str) -> str | None:
-    """Return the name of a table that is given as `table:NAME`, None if it is given by its path.
+    """Return the name of a table given as `table:NAME`; None if it is given by path.
 
-    Raises JobError if it cannot be a name.
+    Raises JobError if the name is invalid.
     """
     return valid_name(path.removeprefix(_BY_NAME)) if path.startswith(_BY_NAME) else None
 
 
 def valid_name(name: str) -> str:
-    """Return a name of the catalog. Raises JobError if it cannot be one."""
+    """Return a name of the catalog. Raises JobError if it is invalid."""
     if not _NAME.fullmatch(name):
         raise JobError(
             f"{name} is not a name in a catalog: write it like lake.archive, with special characters in backticks"
@@ -110,22 +111,22 @@ def valid_name(name: str) -> str:
 
 
 def described(spark: SparkSession, name: str) -> CatalogTable:
-    """Return what the session's catalog says of a table. Raises JobError if it has none of that name."""
+    """Return the session catalog's description of a table. Raises JobError if there is none with that name."""
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except AnalysisException as error:
         raise JobError(f"Spark's catalog has no table {name} that can be used: {_first_line(error)}") from error
     names = [row.col_name for row in rows]
-    # What comes before the headline are columns, which may have any name.
+    # Lines before the heading are columns, which may have any name.
     told = {row.col_name: row.data_type for row in rows[names.index("# Detailed Table Information") :]}
     return CatalogTable(told.get("Provider", "").lower(), told.get("Location") or None)
 
 
 def located(spark: SparkSession, path: str) -> str:
-    """Return a whole path, in one form however its slashes are written: locks of jobs are named after it.
+    """Return a path in absolute form, normalised, since jobs name locks after it.
 
-    That of a table by name is its folder. Raises JobError if it has none, and on a cluster, where nobody knows what a
-    path is relative to.
+    For a table by name, it is the table's folder. Raises JobError if it has none, and for a relative path on a cluster,
+    where the working directory is unknown.
     """
     if (name := catalog_name(path)) is not None:
         location = described(spark, name).location
@@ -143,13 +144,13 @@ def located(spark: SparkSession, path: str) -> str:
 
 
 def looked_up(table: DataFrame) -> DataFrame:
-    """Return a table whose path Spark has looked at: Spark Connect does so only when its schema is asked for."""
+    """Return a table whose path Spark has checked: Spark Connect only does so when its schema is requested."""
     _ = table.schema
     return table
 
 
 def if_there(read: Callable[[], DataFrame]) -> DataFrame | None:
-    """Return what reads files, None if their path is not there."""
+    """Return the result of reading files; None if their path does not exist."""
     try:
         return looked_up(read())
     except AnalysisException as error:
@@ -159,9 +160,9 @@ def if_there(read: Callable[[], DataFrame]) -> DataFrame | None:
 
 
 def require_place(spark: SparkSession, path: str | None) -> None:
-    """Raise JobError as `located` if no table can be written at a path; None, or a name of the catalog, is fine.
+    """Raise JobError as `located` if no table can be written to a path. None, or a name of the catalog, is fine.
 
-    A job asks before it begins: some have done what cannot be undone when they write their tables.
+    Jobs call it before they begin, since some have done irreversible work by the time they write their tables.
     """
     if path is not None and catalog_name(path) is None:
         located(spark, path)
@@ -173,9 +174,9 @@ def reading_options(format: str) -> dict[str, str]:
 
 
 def write_table(table: DataFrame, path: str, format: str, mode: str = "overwrite") -> None:
-    """Write a table in the place of what is there, or in another mode of Spark's writers. Raises as `located`.
+    """Write a table, replacing an existing one, or in another mode of Spark's writers. Raises as `located`.
 
-    A table by name that the catalog lacks is created.
+    A table by name is created if the catalog lacks it.
     """
     writer = table.write.format(format).mode(mode).options(**_ADDING if mode == "append" else {})
     for option, value in _WRITING.get(format, {}).items():
@@ -187,7 +188,7 @@ def write_table(table: DataFrame, path: str, format: str, mode: str = "overwrite
 
 
 def unmark(spark: SparkSession, path: str, format: str) -> None:
-    """Leave a folder of files as a job does that was killed: without WHOLE, and without rows."""
+    """Make a folder of files look like that of a killed job: without WHOLE, and without rows."""
     writer = spark.createDataFrame([], "nothing int").write.format(format).mode("overwrite")
     writer.options(**_DOES_NOT_TELL).save(located(spark, path))
 

@@ -1,4 +1,4 @@
-"""Topics as tables: through Spark's own Kafka connector where its jars are, else through ours."""
+"""Topics as tables: through Spark's own Kafka connector if its jars are present, otherwise through ours."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .kafka.silence import SILENT
 
 OFFICIAL_FORMAT = "kafka"
 FORMAT_CONFIG = "spark.lightScheduler.kafkaFormat"
-"""The property of a session that says through which format jobs read topics: one of FORMATS; AUTO if it is not set."""
+"""The session property that selects the Kafka format for reading topics: one of FORMATS; default: AUTO."""
 AUTO = "auto"
 FORMATS = (AUTO, OFFICIAL_FORMAT, FORMAT)
 
 
 def kafka_format(spark: SparkSession) -> str:
-    """Return the name of the Kafka format to use, registering ours if it is that.
+    """Return the name of the Kafka format to use, registering ours if necessary.
 
-    Raises JobError if Spark's own is asked for and is not there.
+    Raises JobError if Spark's own is requested but not present.
     """
     wanted = spark.conf.get(FORMAT_CONFIG, AUTO)
     if wanted != FORMAT and official_is_here(spark):
@@ -47,7 +47,7 @@ def kafka_format(spark: SparkSession) -> str:
 
 def official_is_here(spark: SparkSession) -> bool:
     """Return whether Spark's own connector is on the class path."""
-    # Planning a read asks no broker. Spark Connect has no other way to tell.
+    # Planning a read contacts no broker. With Spark Connect, there is no other way to find out.
     reader = spark.read.format(OFFICIAL_FORMAT).option("kafka.bootstrap.servers", "127.0.0.1:1")
     try:
         _ = reader.option("subscribe", "none").load().columns
@@ -59,19 +59,19 @@ def official_is_here(spark: SparkSession) -> bool:
 
 
 def register(spark: SparkSession) -> None:
-    """Make a session the active one of this thread, and our format known to it.
+    """Make a session the active one of this thread, and register our format in it.
 
-    Spark looks for the format of a write in the active session of the thread, whichever session the rows are of. A new
-    thread has none. If it is another one, Spark refuses to register there what that one has.
+    Spark looks up the format of a write in the thread's active session, whichever session the rows belong to. A new
+    thread has none. If it is another session, Spark refuses to register there what this session already has.
     """
-    spark.createDataFrame([], "nothing int")  # no other public call leaves its session active
+    spark.createDataFrame([], "nothing int")  # no other public call activates its session
     spark.dataSource.register(KafkaDataSource)
 
 
 def read_topics(spark: SparkSession, bootstrap_servers: str, topics: Sequence[str], **options: Any) -> DataFrame:
-    """Return what is committed in topics, with headers; `options` are those of the format.
+    """Return the committed records of topics, with headers. `options` are those of the format.
 
-    Logs are cut so that all cores have something to read.
+    Logs are split so that all cores have work.
     """
     return read_format(spark, kafka_format(spark), bootstrap_servers, topics, **options)
 
@@ -79,7 +79,7 @@ def read_topics(spark: SparkSession, bootstrap_servers: str, topics: Sequence[st
 def read_format(
     spark: SparkSession, kind: str, bootstrap_servers: str, topics: Sequence[str], **options: Any
 ) -> DataFrame:
-    """Return what a format, which takes the options of a Kafka format, makes of what is committed in topics."""
+    """Return the committed records of topics through a format with the options of a Kafka format."""
     reader = spark.read.format(kind)
     for name, value in _options(kind, bootstrap_servers, topics, {**_pieces(spark), **options}).items():
         reader = reader.option(name, value)
@@ -87,9 +87,9 @@ def read_format(
 
 
 def stream_topics(spark: SparkSession, bootstrap_servers: str, topics: Sequence[str], **options: Any) -> DataFrame:
-    """Return a stream of what is committed in topics, with headers; `options` are those of the format.
+    """Return a stream of the committed records of topics, with headers. `options` are those of the format.
 
-    Micro-batches are cut so that all cores have something to read.
+    Micro-batches are split so that all cores have work.
     """
     kind = kafka_format(spark)
     reader: DataStreamReader = spark.readStream.format(kind)
@@ -99,7 +99,7 @@ def stream_topics(spark: SparkSession, bootstrap_servers: str, topics: Sequence[
 
 
 def _pieces(spark: SparkSession) -> dict[str, int]:
-    """Return the option that cuts logs into a piece for each task that runs at once, if their number is known."""
+    """Return the option that splits logs into one piece per concurrent task, if their number is known."""
     cores = parallelism(spark)
     return {} if cores is None else {"minPartitions": cores}
 
@@ -112,7 +112,8 @@ def _options(kind: str, bootstrap_servers: str, topics: Sequence[str], more: Map
             client = {f"{CLIENT_PREFIX}{name}": value for name, value in for_official(own).items()}
         except ValueError as error:
             raise JobError(str(error)) from None
-        # A partition without a record since then is read from its end, as by ours; by default it is an error.
+        # A partition without a record since then is read from its end, as with our format; by default it would be an
+        # error.
         more = {"startingOffsetsByTimestampStrategy": "latest", **more}
     return {
         "kafka.bootstrap.servers": bootstrap_servers,
@@ -125,11 +126,11 @@ def _options(kind: str, bootstrap_servers: str, topics: Sequence[str], more: Map
 
 
 def configurations(cluster: Cluster, topics: Sequence[str]) -> dict[str, TopicConfiguration]:
-    """Return the configurations of topics that are in force. Raises JobError."""
+    """Return the effective configurations of topics. Raises JobError."""
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     if not resources:
         return {}
-    admin = AdminClient(cluster.configuration(), logger=SILENT)  # a name keeps it until the answers are there
+    admin = AdminClient(cluster.configuration(), logger=SILENT)  # the variable keeps it alive until the answers arrive
     asked = admin.describe_configs(resources, request_timeout=TIMEOUT_S)
     try:
         return {
@@ -144,7 +145,7 @@ def configurations(cluster: Cluster, topics: Sequence[str]) -> dict[str, TopicCo
 
 
 def require_topic(cluster: Cluster, topic: str) -> int:
-    """Return how many partitions a topic has. Raises JobError if there is none, or no broker."""
+    """Return the number of partitions of a topic. Raises JobError if it does not exist, or there is no broker."""
     try:
         found = AdminClient(cluster.configuration(), logger=SILENT).list_topics(topic, timeout=TIMEOUT_S).topics[topic]
     except KafkaException as error:
@@ -155,10 +156,10 @@ def require_topic(cluster: Cluster, topic: str) -> int:
 
 
 def cluster_id(cluster: Cluster) -> str:
-    """Return the id of a cluster, which it has whatever its addresses are. Raises JobError if there is no broker."""
+    """Return the id of a cluster, which is independent of its addresses. Raises JobError if there is no broker."""
     admin = AdminClient(cluster.configuration(), logger=SILENT)
     try:
-        # The id that comes with a list of topics is the one that the client knows by then: it may be none.
+        # The id in a list of topics is the one that the client knows at that moment, which may be none.
         return str(admin.describe_cluster(request_timeout=TIMEOUT_S).result().cluster_id)
     except KafkaException as error:
         raise _unreachable(cluster, error) from error

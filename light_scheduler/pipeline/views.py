@@ -1,7 +1,7 @@
-"""SQL views over an archive, as statements of Spark SQL: what the job `views` prints or creates.
+"""SQL views over an archive, as statements of Spark SQL, which the job `views` prints or creates.
 
-They read the history in the archive. Columns by which the archive is partitioned stay columns of the views, so that a
-filter on `date` (and on `tenant`, if the archive is partitioned by it) leaves out files.
+They read the history in the archive. Columns by which the archive is partitioned are also columns of the views, so that
+a filter on `date` (and on `tenant`, if the archive is partitioned by it) skips files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EVENT = (
 
 
 class View(NamedTuple):
-    """A view: what it has, its columns with a description of each, and its query of `events` or `delivered`."""
+    """A view: its description, its columns with descriptions, and its query of `events` or `delivered`."""
 
     comment: str
     columns: Mapping[str, str]
@@ -120,10 +120,10 @@ FROM (
 
 
 class ViewsOptions(NamedTuple):
-    """Options of views over the archive at a path, or of a name (`table:NAME`).
+    """Options of views over the archive at a path, or with a name (`table:NAME`).
 
-    `history` is the history's topic. The views are made in a `schema` of the catalog, or in the current one. An archive
-    that is partitioned `by_tenant` has a column for it.
+    `history` is the history's topic. The views are created in a `schema` of the catalog, or in the current one. If the
+    archive is partitioned `by_tenant`, it has a column for it.
     """
 
     archive: str
@@ -134,7 +134,7 @@ class ViewsOptions(NamedTuple):
 
 @dataclass(frozen=True)
 class ViewsSummary:
-    """The names of the views that were created, and whether they end with the session, whose catalog is in memory."""
+    """The names of the created views, and whether they end with the session, whose catalog is in memory."""
 
     views: tuple[str, ...]
     temporary: bool
@@ -154,20 +154,20 @@ class ViewsSummary:
 
 
 def main(spark: SparkSession, options: ViewsOptions, progress: Progress = SILENT) -> ViewsSummary:
-    """Create the views, in the place of those that are there. Raises JobError if there is no such archive."""
+    """Create the views, replacing existing ones. Raises JobError if there is no such archive."""
     archive = options.archive if catalog_name(options.archive) else located(spark, options.archive)
     made = list(statements(options._replace(archive=archive)))
     with progress.phase("Creating views"):
         for statement in made:
             spark.sql(statement)
-    # With a default of ours, Spark would not tell its own.
+    # With a default given here, Spark would not return its own.
     in_memory = spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
     return ViewsSummary(tuple(_named(name, options.schema) for name in VIEWS), in_memory)
 
 
 def statements(options: ViewsOptions) -> Iterator[str]:
-    """Yield a statement for each view. Raises JobError if a name is none."""
-    # Which of two columns of one name is meant would not be clear.
+    """Yield a statement for each view. Raises JobError if a name is invalid."""
+    # Otherwise two columns with the same name would be ambiguous.
     schema, partitioned, fields = (
         (_EVENT, ", tenant", "tenant, event.*") if options.by_tenant else (f"tenant string, {_EVENT}", "", "event.*")
     )

@@ -1,7 +1,7 @@
-"""Reading one range of offsets to its end.
+"""Reads one range of offsets to its end.
 
-The end is a position, not a record: markers of transactions, what aborted transactions left, and what compaction took
-away are offsets without a record. A range ends with the first record past it, or where the log is said to end.
+The end is a position, not a record: markers of transactions, records of aborted transactions, and compacted records are
+offsets without a record. A range ends at the first record after it, or when the end of the log is reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .ranges import OffsetRange
 from .silence import SILENT
 
 Message = Any
-"""confluent_kafka's: its types allow for None everywhere."""
+"""confluent_kafka's Message, whose type hints allow None everywhere."""
 
 _CHUNK = 10_000
 _POLL_S = 0.05
@@ -32,18 +32,18 @@ WHAT_TO_DO = (
     "To go on with what is left: run a batch job again; for a stream, set the option failOnDataLoss to false "
     "(`light-scheduler pipeline archive --allow-data-loss`)."
 )
-"""The advice of `DataLossError`."""
+"""The advice in a `DataLossError`."""
 
 
 class DataLossError(RuntimeError):
-    """Offsets that were to be read are no longer in the log."""
+    """Offsets to be read are no longer in the log."""
 
 
 def read_range(options: ReadOptions, wanted: OffsetRange) -> Generator[list[Message], None, None]:
     """Yield the records of a range, in order and in chunks.
 
-    Raises DataLossError (unless `failOnDataLoss` is false), TimeoutError if nothing comes for the poll time-out, and
-    KafkaException.
+    Raises DataLossError (unless `failOnDataLoss` is false), TimeoutError if nothing arrives within the poll time-out,
+    and KafkaException.
     """
     if len(wanted) <= 0:
         return
@@ -84,18 +84,18 @@ def _chunks(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> Ge
             elif not passes(error):
                 raise KafkaException(error)
         if inside:
-            # Most ranges end in a record: no need to wait until the log is said to end.
+            # Most ranges end with a record: then there is no need to wait for the end of the log.
             ended = ended or inside[-1].offset() + 1 >= wanted.end
             yield inside
 
 
 def passes(error: KafkaError) -> bool:
-    """Return whether an error is of a broker that may answer later."""
+    """Return whether an error may be temporary."""
     return error.code() in _PASSING or error.retriable()
 
 
 def _skip_lost(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> bool:
-    """Go on with what is left of a range; return whether anything is."""
+    """Skip to the remaining part of a range. Return whether there is any."""
     part = TopicPartition(wanted.topic, wanted.partition)
     low, high = consumer.get_watermark_offsets(part, timeout=_TIMEOUT_S, cached=False)
     if options.fail_on_data_loss:

@@ -1,7 +1,8 @@
-"""Clients that a task has left to the next one of its process: connecting anew for each would cost as much as a batch.
+"""Idle clients that a task leaves to the next one in its process: connecting again for each task would cost as much as
+a micro-batch.
 
-librdkafka reads certificates when a client is made. A client is used no more when the files that it was made with have
-changed.
+librdkafka reads certificates when a client is created. So a client is discarded if the files that it was created with
+have changed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ T = TypeVar("T")
 
 
 class Held(NamedTuple, Generic[T]):
-    """A client, and what it was made of; it `is_current` unless files have changed since."""
+    """A client, its configuration and its files. It `is_current` unless the files have changed since."""
 
     client: T
     configuration: Mapping[str, Any]
@@ -31,7 +32,7 @@ class Held(NamedTuple, Generic[T]):
 
 
 class IdleClients(Generic[T]):
-    """One idle client for each configuration; `make` makes one, `close` ends one that is out of date."""
+    """One idle client for each configuration. `make` creates a client, `close` ends an outdated one."""
 
     def __init__(self, make: Callable[[Mapping[str, Any]], T], close: Callable[[T], object]) -> None:
         self._make = make
@@ -39,22 +40,22 @@ class IdleClients(Generic[T]):
         self._idle: dict[tuple[int, str], Held[T]] = {}
 
     def take(self, configuration: Mapping[str, Any]) -> Held[T]:
-        """Return the idle client of a configuration, or a new one."""
+        """Return the idle client for a configuration, or a new one."""
         held = self._idle.pop(_place(configuration), None)
         if held is not None and held.is_current:
             return held
         if held is not None:
             self._close(held.client)
-        found = files_of(configuration)  # before they are read: they may change meanwhile
+        found = files_of(configuration)  # before they are read, since they may change meanwhile
         return Held(self._make(configuration), configuration, found)
 
     def leave(self, held: Held[T]) -> None:
-        """Leave a client to the next task."""
+        """Keep a client for the next task."""
         self._idle[_place(held.configuration)] = held
 
 
 def files_of(configuration: Mapping[str, Any]) -> tuple[Stamp | None, ...]:
-    """Return the stamps of the files that a client of a configuration reads when it is made."""
+    """Return the stamps of the files that a new client with a configuration would read."""
     return stamps(tuple(Path(configuration[name]) for name in _FILES if name in configuration))
 
 

@@ -1,7 +1,7 @@
-"""Questions about partitions that have another leader than the client knows of, or none yet.
+"""Queries about partitions without a leader, or with another leader than the client knows.
 
-So it is right after a topic was created, and while a broker is replaced. After such an answer the client looks for the
-leader again, so the same question is answered soon.
+This happens right after a topic is created, and while a broker is replaced. After such an answer the client looks up
+the leader again, so a repeated query soon succeeds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RETRY_S = 0.1
 
 
 def answered(ask: Callable[[], T], deadline: float) -> T:
-    """Return what a question is answered with, asked again for lack of a leader until a deadline (monotonic, s).
+    """Return the result of a query, repeating it until a deadline (monotonic, s) if there is no leader.
 
     Raises KafkaException for any other error, and for this one after the deadline.
     """
@@ -33,7 +33,7 @@ def answered(ask: Callable[[], T], deadline: float) -> T:
 
 
 def without_errors(places: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
-    """Return places that a client has answered with. Raises KafkaException if one of them bears an error instead."""
+    """Return partitions in a client's answer. Raises KafkaException if one of them has an error."""
     for place in places:
         if place.error is not None:
             raise KafkaException(place.error)

@@ -1,7 +1,6 @@
-"""Looking up where logs begin and end, under the isolation level that they will be read with.
+"""Looks up the beginnings and ends of logs, with the isolation level for reading them.
 
-For a reader of committed records a log ends at its last stable offset: a range beyond it would wait for whoever has a
-transaction open.
+For a read_committed consumer, a log ends at its last stable offset: a range beyond it would wait for open transactions.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Offsets = dict[TopicPart, int]
 
 
 class LogEnds:
-    """Asks a cluster about the logs that options choose. A context manager."""
+    """Queries a cluster about the logs that options select. A context manager."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -42,7 +41,7 @@ class LogEnds:
 
     @property
     def is_current(self) -> bool:
-        """Whether the certificates that it was made with are still those in the files."""
+        """Whether the certificate files are still the ones that it was created with."""
         return self._files == files_of(self._options.client)
 
     def earliest(self) -> Offsets:
@@ -50,7 +49,7 @@ class LogEnds:
         return {part: low for part, (low, _) in self._marks().items()}
 
     def earliest_of(self, parts: Collection[TopicPart], timeout: float = TIMEOUT_S) -> Offsets:
-        """Return the first offset of those of these logs that are there, all asked for at once."""
+        """Return the first offset of each of these logs that exists, with a single request."""
         if not parts:
             return {}
         places = {TopicPartition(*part): _EARLIEST for part in parts}
@@ -64,19 +63,19 @@ class LogEnds:
         return found
 
     def latest(self) -> Offsets:
-        """Return the offset past the last one that a reader of each log gets."""
+        """Return the offset after the last readable record of each log."""
         return {part: high for part, (_, high) in self._marks().items()}
 
     def starts(self) -> Offsets:
-        """Return where the options begin. Raises ValueError if they do not say it for every partition."""
+        """Return the start offsets of the options. Raises ValueError if they do not cover every partition."""
         return self._resolved(self._options.starting, "starting")
 
     def ends(self) -> Offsets:
-        """Return where the options end. Raises ValueError if they do not say it for every partition."""
+        """Return the end offsets of the options. Raises ValueError if they do not cover every partition."""
         return self._resolved(self._options.ending, "ending")
 
     def ids(self, timeout: float = TIMEOUT_S) -> dict[str, str]:
-        """Return the id of each topic. Raises KafkaException if one is not there."""
+        """Return the id of each topic. Raises KafkaException if a topic does not exist."""
         topics = sorted({topic for topic, _ in self._options.partitions}) or self._topics()
         if not topics:
             return {}
@@ -112,7 +111,8 @@ class LogEnds:
 
         places = answered(ask, time.monotonic() + TIMEOUT_S)
         found = {(one.topic, one.partition): one.offset for one in places}
-        # No record as late as that: the end. Records of open transactions count as found, but are not read.
+        # If no record is that late, use the end. The look-up also finds records of open transactions, which are not
+        # read.
         return {part: min(high, found[part]) if found[part] >= 0 else high for part, (_, high) in marks.items()}
 
     def _marks(self) -> dict[TopicPart, tuple[int, int]]:

@@ -1,8 +1,8 @@
-"""Transactions that remember: each moves a mark on together with its records, so that nothing is written twice.
+"""Transactions that move a mark together with their records, so that nothing is written twice.
 
-A mark is a position and a note, kept as the committed offset, and its metadata, of a consumer group that has no
-members, for partition 0 of the topic that is written to. It commits with the records or not at all. The broker forgets
-it `offsets.retention.minutes` (a week by default) after it last moved.
+A mark is a position and a note, stored as the committed offset and its metadata of a consumer group without members,
+for partition 0 of the topic that is written. It commits together with the records. The broker forgets it
+`offsets.retention.minutes` (a week by default) after its last change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CONNECTION = ("bootstrap.servers", "security.", "sasl.", "ssl.")
 
 
 class Mark(NamedTuple):
-    """How far a writer has come. No position (-1): nothing has been written."""
+    """The progress of a writer. Position -1: nothing has been written."""
 
     position: int
     note: str
@@ -32,9 +32,9 @@ NOTHING_WRITTEN = Mark(-1, "")
 
 
 class MarkedProducer:
-    """A transactional producer and its mark, which both bear one name. A context manager.
+    """A transactional producer and its mark, with the same name. A context manager.
 
-    Making one ends what an earlier producer of the name had open, and fences that producer.
+    Creating one aborts an open transaction of an earlier producer with this name, and fences that producer.
     """
 
     def __init__(self, client: Mapping[str, Any], name: str, topic: str) -> None:
@@ -44,7 +44,7 @@ class MarkedProducer:
             {
                 **{key: value for key, value in client.items() if key.startswith(_CONNECTION)},
                 "group.id": name,
-                "isolation.level": "read_committed",  # asks for marks of decided transactions only
+                "isolation.level": "read_committed",  # only returns marks of decided transactions
                 "enable.auto.commit": False,
             },
             logger=SILENT,
@@ -58,7 +58,7 @@ class MarkedProducer:
 
     @contextmanager
     def transaction(self, mark: Mark) -> Iterator[Producer]:
-        """Commit what is produced inside together with a mark, or abort both if an error leaves the block."""
+        """Commit the records produced in the block together with a mark. Abort both if the block raises."""
         self.producer.begin_transaction()
         try:
             yield self.producer

@@ -1,4 +1,4 @@
-"""The options of the source and the sink: those of Spark's own Kafka connector, checked by name."""
+"""The options of source and sink: those of Spark's own Kafka connector, checked by name."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from light_scheduler.settings import SECURITY_SETTINGS
 from .security import for_librdkafka, of_settings
 
 CLIENT_PREFIX = "kafka."
-"""Options that begin so are the Kafka client's own, without it."""
+"""Prefix of the Kafka client's own options."""
 
 TopicPart = tuple[str, int]
 """(topic, partition)."""
 
 TOPIC_IDS = "#ids"
-"""Where a JSON of offsets has the ids of its topics."""
+"""Key for the ids of topics in a JSON of offsets."""
 
 EARLIEST = -2
 LATEST = -1
-"""Offsets that stand for an end of the log, as in Spark's JSON of offsets."""
+"""Special offsets for the ends of the log, as in Spark's JSON of offsets."""
 
 CONNECTION = frozenset({"broker", *SECURITY_SETTINGS})
-"""Options that are settings, by their names: how to reach Kafka."""
+"""Options that are settings of the connection, with the settings' names."""
 
 _SHARED = CONNECTION | {"includeheaders", "path", "checkpointlocation", "queryname"}
 _READ = _SHARED | {
@@ -40,7 +40,7 @@ _SELECTIONS = ("subscribe", "subscribePattern", "assign")
 
 @dataclass(frozen=True)
 class Bound:
-    """Where a range begins or ends: EARLIEST, LATEST, an offset for each partition, or an instant (UTC epoch ms)."""
+    """The begin or end of a range: EARLIEST, LATEST, an offset for each partition, or an instant (UTC epoch ms)."""
 
     everywhere: int | None = None
     offsets: Mapping[TopicPart, int] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Bound:
 class ReadOptions:
     """Options of a read. `client` is librdkafka's configuration."""
 
-    client: dict[str, Any] = field(repr=False)  # it may hold secrets
+    client: dict[str, Any] = field(repr=False)  # may contain secrets
     topics: tuple[str, ...]
     pattern: str | None
     partitions: frozenset[TopicPart]
@@ -66,20 +66,20 @@ class ReadOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
-        """Read the options of a source. Raises ValueError naming the option at fault."""
+        """Parse the options of a source. Raises ValueError naming the invalid option."""
         given = _lowered(options)
         _refuse_unknown(given, _READ)
         chosen = [name for name in _SELECTIONS if name.lower() in given]
         if len(chosen) != 1:
             raise ValueError(f"give exactly one of the options {', '.join(_SELECTIONS)}; got {chosen or 'none'}")
         client = {
-            "group.id": given.get("groupidprefix", "light-scheduler-pipeline"),  # librdkafka wants one
-            # The connector in Java reads uncommitted records by default. What an aborted transaction left behind never
-            # happened, and whoever reads a scheduler's topics wants what did.
+            "group.id": given.get("groupidprefix", "light-scheduler-pipeline"),  # librdkafka requires one
+            # Java's connector reads uncommitted records by default. But records of aborted transactions never happened,
+            # and readers of a scheduler's topics want real events.
             "isolation.level": "read_committed",
-            # The end of a quiet log is told only after this wait.
+            # The end of a quiet log is reported only after this wait.
             "fetch.wait.max.ms": 20,
-            # The client's own second, each time its queue was full, would stall a scan.
+            # The client's default, a pause of one second whenever its queue was full, would stall a scan.
             "fetch.queue.backoff.ms": 5,
             "queued.max.messages.kbytes": 32_768,
             "queued.min.messages": 50_000,
@@ -107,19 +107,19 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """Where rows go. `client` is librdkafka's configuration.
+    """Destination of rows. `client` is librdkafka's configuration.
 
-    With a `transactional_id`, each task's rows are one transaction, which also notes that they are written.
+    With a `transactional_id`, each task's rows are one transaction, which also records that they are written.
     """
 
-    client: dict[str, Any] = field(repr=False)  # it may hold secrets
+    client: dict[str, Any] = field(repr=False)  # may contain secrets
     topic: str | None
     transactional_id: str | None
     write_id: str | None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
-        """Read the options of a sink. Raises ValueError naming the option at fault."""
+        """Parse the options of a sink. Raises ValueError naming the invalid option."""
         given = _lowered(options)
         _refuse_unknown(given, _WRITE)
         transactional_id = given.get("transactionalid")
@@ -128,11 +128,11 @@ class WriteOptions:
         if given.get("writeid") and not transactional_id:
             raise ValueError("option writeId needs the option transactionalId")
         client = {
-            "partitioner": "murmur2_random",  # Kafka's own; librdkafka's default is another
+            "partitioner": "murmur2_random",  # Kafka's own; librdkafka has another default
             "enable.idempotence": True,
             "linger.ms": 20,
             "batch.size": 524_288,
-            "message.max.bytes": 104_857_600,  # how large a record may be is for the topic to say
+            "message.max.bytes": 104_857_600,  # the topic decides how large a record may be
             "compression.type": "lz4",
             "queue.buffering.max.messages": 200_000,
             "queue.buffering.max.kbytes": 131_072,
@@ -210,7 +210,7 @@ def _count(given: Mapping[str, str], name: str) -> int | None:
 
 
 def nested(offsets: Mapping[TopicPart, int]) -> dict[str, dict[str, int]]:
-    """Return offsets as Spark's checkpoints and options have them: `{topic: {partition: offset}}`."""
+    """Return offsets in the form of Spark's checkpoints and options: `{topic: {partition: offset}}`."""
     by_topic: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         by_topic.setdefault(topic, {})[str(partition)] = offset
@@ -218,7 +218,7 @@ def nested(offsets: Mapping[TopicPart, int]) -> dict[str, dict[str, int]]:
 
 
 def flat(by_topic: Mapping[str, Mapping[str, Any]]) -> dict[TopicPart, int]:
-    """Return offsets of `{topic: {partition: offset}}` by (topic, partition), without the ids beside them."""
+    """Return offsets in `{topic: {partition: offset}}` by (topic, partition), without the ids."""
     return {
         (topic, int(partition)): int(offset)
         for topic, partitions in by_topic.items()

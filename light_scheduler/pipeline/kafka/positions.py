@@ -1,9 +1,9 @@
-"""Where a stream is: an offset for each log, and which topics these are offsets of.
+"""The position of a stream: an offset for each log, and the ids of the topics.
 
     {"topic": {"0": 12, "1": 7}, "#ids": {"topic": "cSV6..."}}
 
-A name alone does not tell a topic from a later one of the same name, whose offsets begin anew. Its id does. Without
-`#ids`, which no topic can be called, it is what Spark's own connector writes.
+A topic can be deleted and created again with the same name, and its offsets then start over; only its id changes.
+Without `#ids`, which is not a valid topic name, this is the format of Spark's own connector.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from .options import TOPIC_IDS, TopicPart, flat, nested
 
 @dataclass(frozen=True)
 class Position:
-    """Offsets by (topic, partition), and the id of each topic; ids may be missing in what an older version wrote."""
+    """Offsets by (topic, partition), and the id of each topic. Ids may be missing in positions of older versions."""
 
     offsets: Mapping[TopicPart, int]
     ids: Mapping[str, str]
 
     @classmethod
     def of(cls, json: Mapping[str, Any]) -> Position:
-        """Read a position as Spark keeps it."""
+        """Parse a position from Spark's checkpoint."""
         return cls(flat(json), json.get(TOPIC_IDS, {}))
 
     def json(self) -> dict[str, Any]:
-        """Return the position as Spark keeps it."""
+        """Return the position for Spark's checkpoint."""
         return {**nested(self.offsets), TOPIC_IDS: dict(sorted(self.ids.items()))}
 
     def replaced(self, ids: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-        """Return the topics that have another id by now: the one that they had and the one that they have."""
+        """Return the topics whose id has changed: the former id and the current one."""
         return {
             topic: (before, ids[topic])
             for topic, before in sorted(self.ids.items())

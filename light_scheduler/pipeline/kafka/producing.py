@@ -1,4 +1,4 @@
-"""Rows to records."""
+"""Converts rows to records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = ("key", "value", "topic", "partition", "headers")
 
 
 def check_columns(schema: StructType, topic: str | None) -> None:
-    """Raise ValueError if rows of a schema cannot be records, or there is no telling which topic they go to."""
+    """Raise ValueError if rows of a schema cannot be records, or their topic is unknown."""
     names = set(schema.fieldNames())
     if "value" not in names:
         raise ValueError("a column value (binary or string) is required")
@@ -32,13 +32,13 @@ def check_columns(schema: StructType, topic: str | None) -> None:
 
 
 class Sender:
-    """Hands records to a producer and learns which of them failed."""
+    """Passes records to a producer and tracks which of them failed."""
 
     def __init__(self, producer: Producer) -> None:
         self.producer = producer
         self._failure: Any = None
         self.count = 0
-        """Records handed over."""
+        """Number of records passed on."""
 
     def send(
         self,
@@ -48,13 +48,13 @@ class Sender:
         headers: Headers | None = None,
         partition: int | None = None,
     ) -> None:
-        """Hand a record over, waiting while the queue is full. Raises KafkaException for an earlier one that failed."""
+        """Pass on a record, waiting while the queue is full. Raises KafkaException if an earlier record failed."""
         to: dict[str, Any] = {} if partition is None else {"partition": partition}
         while True:
             try:
                 self.producer.produce(topic, value, key, headers=headers, on_delivery=self._on_delivery, **to)
                 break
-            except BufferError:  # until some of it is acknowledged
+            except BufferError:  # until some records are acknowledged
                 self.producer.poll(_WAIT_S)
         self.count += 1
         if self.count % _SERVE_EVERY == 0:
@@ -78,7 +78,8 @@ class Sender:
 
 
 def send_batches(delivery: Sender, batches: Iterable[pa.RecordBatch], topic: str | None) -> None:
-    """Send the rows of batches; the option `topic` beats the column. Raises ValueError for a row without a topic."""
+    """Send the rows of batches. The option `topic` overrides the column. Raises ValueError for a row without a
+    topic."""
     for batch in batches:
         count = batch.num_rows
         for key, value, own_topic, partition, headers in zip(

@@ -11,7 +11,7 @@ from .options import TopicPart
 
 
 class OffsetRange(InputPartition):
-    """The offsets from `start` up to, without, `end` of one log."""
+    """The offsets of one log from `start` up to, but not including, `end`."""
 
     def __init__(self, topic: str, partition: int, start: int, end: int) -> None:
         super().__init__(None)
@@ -27,7 +27,7 @@ class OffsetRange(InputPartition):
         return self.end - self.start
 
     def cut(self, pieces: int) -> list[OffsetRange]:
-        """Return this range as `pieces` ranges of about the same length."""
+        """Split this range into `pieces` ranges of about the same length."""
         at = [self.start + len(self) * piece // pieces for piece in range(pieces + 1)]
         return [OffsetRange(self.topic, self.partition, start, end) for start, end in pairwise(at) if end > start]
 
@@ -35,7 +35,7 @@ class OffsetRange(InputPartition):
 def planned(
     ranges: Iterable[OffsetRange], *, at_least: int | None = None, longest: int | None = None
 ) -> list[OffsetRange]:
-    """Cut ranges so that none holds more than `longest` offsets and there are about `at_least`; drop empty ones."""
+    """Split ranges so that none has more than `longest` offsets and there are about `at_least`; drop empty ones."""
     whole = [one for one in ranges if len(one) > 0]
     if longest is not None:
         whole = [piece for one in whole for piece in one.cut(-(-len(one) // longest))]
@@ -46,7 +46,8 @@ def planned(
 
 
 def limited(starts: Mapping[TopicPart, int], ends: Mapping[TopicPart, int], most: int) -> dict[TopicPart, int]:
-    """Return ends that hold about `most` offsets in all, shared by how much each log has; none stands still."""
+    """Return ends for about `most` offsets in total, distributed in proportion to what each log has. Every log makes
+    progress."""
     total = sum(ends[part] - starts[part] for part in ends)
     if total <= most:
         return dict(ends)

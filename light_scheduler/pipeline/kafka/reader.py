@@ -1,4 +1,4 @@
-"""The readers: which ranges there are (in the driver's process) and what is in one (in a worker's)."""
+"""The readers: they plan ranges (in the driver's process) and read them (in a worker's)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from .ranges import OffsetRange, limited, planned
 from .rows import record_batch
 
 SparkOffsets = dict[str, Any]
-"""A position as checkpoints store it in JSON: see `positions`."""
+"""A position in JSON as in checkpoints; see `positions`."""
 
 
 class _Ranges:
-    """Reads the rows of a range: the common part of both readers."""
+    """Reads the rows of a range. Common base of both readers."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self._options = ReadOptions.parse(options, streaming=streaming)
         self._schema = to_arrow_schema(schema, timezone="UTC")
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, OffsetRange):  # what Spark makes up when there are no ranges
+        if not isinstance(partition, OffsetRange):  # Spark passes another one if there are no ranges
             return
         for chunk in read_range(self._options, partition):
             yield record_batch(chunk, partition.topic, partition.partition, self._schema)
@@ -49,7 +49,7 @@ class _Ranges:
 
 
 class KafkaBatchReader(_Ranges, DataSourceReader):
-    """Reads what the logs hold when the query is planned."""
+    """Reads what the logs contain when the query is planned."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(options, schema, streaming=False)
@@ -61,10 +61,11 @@ class KafkaBatchReader(_Ranges, DataSourceReader):
 
 
 class KafkaStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads on from the position in the checkpoint. Partitions that a topic gets later are read from their beginning.
+    """Continues at the position in the checkpoint. Partitions that are added to a topic later are read from their
+    beginning.
 
-    A topic that was deleted and created again is a DataLossError, and so is a log that ends before what was read of it.
-    With `failOnDataLoss` false the new topic is read from its beginning.
+    A topic that was deleted and created again is a DataLossError, and so is a log that ends before the position. With
+    `failOnDataLoss` false, the new topic is read from its beginning.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
@@ -73,10 +74,10 @@ class KafkaStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailabl
         self._last: Position | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_logs": None}  # the reader goes to workers too; connections do not
+        return self.__dict__ | {"_logs": None}  # the reader is also sent to workers; connections are not
 
     def initialOffset(self) -> SparkOffsets:  # noqa: N802 (Spark's name)
-        ids = self._connected().ids()  # before the offsets: a topic that is replaced in between is found out
+        ids = self._connected().ids()  # before the offsets, so that a topic replaced in between is detected
         return Position(self._connected().starts(), ids).json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -114,18 +115,18 @@ class KafkaStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailabl
         return Position(self._connected().latest(), ids)
 
     def _starts(self, at: Position, to: Position) -> Offsets:
-        """Return where to begin with what lies between two positions, partitions that are new included."""
+        """Return where to begin between two positions, including new partitions."""
         replaced = self._check_for_loss(at, to.ids)
         starts = {part: offset for part, offset in at.offsets.items() if part[0] not in replaced}
         if to.offsets.keys() <= starts.keys():
             return starts
         earliest, known = self._connected().earliest(), {topic for topic, _ in starts}
-        # The log of a partition that was added begins at 0: what is gone of it was never read.
+        # An added partition begins at 0: deleted records of it were never read.
         new = {part: 0 if part[0] in known else earliest.get(part, 0) for part in to.offsets if part not in starts}
         return starts | new
 
     def _check_for_loss(self, at: Position, ids: Mapping[str, str]) -> set[str]:
-        """Return the topics that were replaced since a position. Raises DataLossError if that must not be."""
+        """Return the topics that were replaced since a position. Raises DataLossError if that is not allowed."""
         replaced = at.replaced(ids)
         for topic, (before, after) in replaced.items():
             if self._options.fail_on_data_loss:
@@ -136,7 +137,7 @@ class KafkaStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailabl
         return set(replaced)
 
     def _end(self, part: TopicPart, start: int, latest: Position) -> int:
-        end = latest.offsets.get(part, start)  # a topic that is not read any more stays where it is
+        end = latest.offsets.get(part, start)  # a topic that is no longer read keeps its position
         if end < start and self._options.fail_on_data_loss:
             log = f"{part[0]}-{part[1]}"
             raise DataLossError(f"{log} ends at offset {end} and was read up to {start}: it was cut off. {WHAT_TO_DO}")

@@ -15,11 +15,11 @@ HEADERS = "headers array<struct<key:string,value:binary>>"
 
 
 UNREADABLE: list[tuple[str, bytes]] = [("schedule-unreadable", b"the name of a header is not UTF-8")]
-"""Stands for the headers of a record if the name of one is not text, as in workers. Its key and value are there."""
+"""Headers of a record whose header names are not text, as in workers. Its key and value are kept."""
 
 
 def record_batch(messages: Sequence[Message], topic: str, partition: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Return records of one log as a batch; `schema` is that of COLUMNS, with or without HEADERS."""
+    """Return records of one log as a batch. `schema` is that of COLUMNS, with or without HEADERS."""
     columns = [
         pa.array([message.key() for message in messages], pa.binary()),
         pa.array([message.value() for message in messages], pa.binary()),
@@ -51,15 +51,15 @@ def _headers(messages: Sequence[Message], type: pa.ListType) -> pa.Array[Any]:
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pairs, type=type, mask=pa.array(absent))
 
 
-# The client returns a list and an error at once. Only a call through C finds that out: Python's own, once it is
-# optimised, goes on with a list that has a hole, and crashes.
+# The client may return a list and an error at once. Only a call through C detects that: Python's optimised call
+# continues with the incomplete list, and crashes.
 _ask_for_headers = methodcaller("headers")
 
 
 def _headers_of(message: Message) -> list[tuple[str, bytes | None]] | None:
     try:
         return _ask_for_headers(message)  # type: ignore[no-any-return]
-    except SystemError as error:  # what the client makes of it
+    except SystemError as error:  # how the client's failure appears
         if not isinstance(error.__cause__, UnicodeDecodeError):
             raise
         return UNREADABLE  # type: ignore[return-value]

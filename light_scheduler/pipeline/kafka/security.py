@@ -1,4 +1,4 @@
-"""Security options by either name: those of Java's clients, as the official connector takes them, and librdkafka's.
+"""Security options by either name: those of Java's clients, which the official connector uses, and librdkafka's.
 
     Java                                             librdkafka
     security.protocol, sasl.mechanism                the same
@@ -12,7 +12,7 @@
     ssl.keystore.certificate.chain, ssl.keystore.key ssl.certificate.pem, ssl.key.pem
     ssl.endpoint.identification.algorithm (empty)    none
 
-Values of secrets are in no error.
+Errors never contain the values of secrets.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _RENAMED = {
 }
 _HANDLERS = ("sasl.login.callback.handler.class", "sasl.client.callback.handler.class")
 _CREDENTIALS = "sasl.oauthbearer.client.credentials."
-"""Kafka's names for what a client logs in with, from 4.1 on; before, it was in `sasl.jaas.config`."""
+"""Kafka's names for the client's credentials from 4.1 on; before, they were in `sasl.jaas.config`."""
 _ENCODED = "sasl.oauthbearer.header.urlencode"
-"""Whether a client in Java encodes id and secret before it sends them, as RFC 6749 has it; librdkafka never does."""
+"""Whether a Java client encodes id and secret as RFC 6749 requires; librdkafka never does."""
 _STORE_TYPES = {"ssl.truststore": ("PEM",), "ssl.keystore": ("PEM", "PKCS12")}
 _WITHOUT_COUNTERPART = re.compile(
     r"ssl\.(protocol|enabled\.protocols|provider|truststore\.password|(key|trust)manager\.algorithm|engine\.factory\.class|"
     r"secure\.random\.implementation)|security\.providers|sasl\.(login|client)\.class|sasl\.jaas\.config\..*"
 )
-"""Options without a counterpart in librdkafka. Dropping some of them silently would make a connection less safe."""
+"""Options without a counterpart in librdkafka. Silently dropping some of them would make a connection less secure."""
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -63,7 +63,8 @@ _TOKEN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginC
 
 
 def for_librdkafka(client: Mapping[str, str]) -> dict[str, str]:
-    """Return a client's configuration by librdkafka's names. Raises ValueError naming the option that cannot be."""
+    """Return a client's configuration with librdkafka's names. Raises ValueError naming an option that cannot be
+    converted."""
     found = dict(client)
     for name in found:
         if _WITHOUT_COUNTERPART.fullmatch(name):
@@ -94,9 +95,9 @@ def for_librdkafka(client: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_settings(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a connection, by their names, as librdkafka's configuration; secrets' files are read.
+    """Return the settings of a connection as librdkafka's configuration. Reads the files of secrets.
 
-    Raises ValueError naming the setting at fault.
+    Raises ValueError naming the invalid setting.
     """
     declared = {setting.name: setting.metadata["parse"] for setting in fields(Settings)}
     values = {}
@@ -114,9 +115,9 @@ def of_settings(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_official(client: Mapping[str, str]) -> dict[str, str]:
-    """Return a client's configuration, by librdkafka's names, as the official connector takes it.
+    """Return a configuration with librdkafka's names in the form for the official connector.
 
-    Raises ValueError for what clients in Java cannot be told: a certificate and its key in two files.
+    Raises ValueError for what Java clients do not support: a certificate and its key in two files.
     """
     found = dict(client)
     jaas = {name: found.pop(ours) for name, ours in _JAAS.items() if ours in found}
@@ -143,7 +144,7 @@ def for_official(client: Mapping[str, str]) -> dict[str, str]:
 
 
 def _store_type(found: dict[str, str], store: str, types: tuple[str, ...]) -> str:
-    """Take the type of a store out of a configuration. Raises ValueError for one that librdkafka does not read."""
+    """Remove the type of a store from a configuration. Raises ValueError if librdkafka cannot read it."""
     kind = found.pop(f"{store}.type", "PEM" if f"{store}.location" not in found else "JKS").upper()
     if kind not in types:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""librdkafka logs each failed connection by itself; the error that is raised says it once."""
+"""Silences librdkafka's log of each failed connection: the raised error already reports it."""
 
 from __future__ import annotations
 

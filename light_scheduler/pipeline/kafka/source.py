@@ -1,4 +1,4 @@
-"""The format itself, as Spark asks for it."""
+"""The data source that Spark calls."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The writers: a task's rows, without a transaction or as one.
+"""The writers: each writes a task's rows, with or without a transaction.
 
-Without the option `transactionalId` rows are written by an idempotent producer: at least once, as a task that is tried
-again writes again. With it, a task's rows and a mark that they are written are one transaction, and a task whose mark
-is there already writes nothing. A job is not atomic over its tasks: readers see them one by one.
+Without the option `transactionalId`, rows are written by an idempotent producer: at least once, since a retried task
+writes again. With it, a task's rows and a mark that they are written are one transaction, and a task whose mark exists
+writes nothing. A job is not atomic over its tasks: readers see them one by one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .producing import Sender, check_columns, send_batches
 from .silence import SILENT
 
 BATCH_ID = "streaming.sql.batchId"
-"""The local property with the micro-batch that a task belongs to."""
+"""The local property with the number of a task's micro-batch."""
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """A task's report: the number of records it wrote, and whether they had been written before."""
+    """A task's report: the number of records, and whether they had been written before."""
 
     task: int
     records: int
@@ -39,8 +39,8 @@ class Written(WriterCommitMessage):
 class KafkaBatchWriter(DataSourceArrowWriter):
     """Writes a table once.
 
-    Its mark is the option `writeId`, or one made up for this write. A later write with the same id, partitioned in the
-    same way, adds only what the first one did not come to.
+    Its mark is the option `writeId`, or one generated for this write. A later write with the same id and the same
+    partitioning only adds rows of tasks that the first one did not complete.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:

@@ -1,8 +1,8 @@
-"""`load`: tables of schedules to commands, exactly once.
+"""`load`: sends tables of schedules as commands, exactly once.
 
-Rows are read, held to the rules that workers have, and written, in one pass; what is refused goes to a table with the
-column and the reason. A load that was interrupted is simply run again: it goes on where it was, and one that is done
-adds nothing (see `task`).
+Rows are read, checked by the rules of workers, and written in one pass. Refused rows go to a table with the column and
+the reason. If a load is interrupted, run it again: it continues where it stopped. Repeating a completed load adds
+nothing (see `task`).
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ from .versions import TableMark, TableVersion
 __all__ = ["LoadOptions", "LoadSummary", "main"]
 
 _MERGED = {"parquet": {"mergeSchema": "true"}}
-"""A table has the columns of all its files, not only of the one that Spark looks at, as with other formats."""
+"""A table has the columns of all its files, as with other formats, not only those of the one that Spark looks at."""
 
 _CONFIGS = {
-    # Pieces of files that are the same on every machine, whatever its number of cores.
+    # Pieces of files are the same on every machine, whatever its number of cores.
     "spark.sql.files.maxPartitionBytes": str(PIECE_BYTES),
     "spark.sql.files.minPartitionNum": "1",
-    # A task for each piece: small files, which many rows fit into, are loaded side by side like large ones.
+    # A task for each piece: small files with many rows are loaded in parallel like large ones.
     "spark.sql.files.openCostInBytes": str(PIECE_BYTES),
-    # A batch is a transaction, and is in the memory of a Python process several times.
+    # A batch is a transaction, and is several times in the memory of a Python process.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
-    # Columns that are in the names of folders are text: 007 of `tenant=007` is no number.
+    # Columns in the names of folders are text: 007 in `tenant=007` is not a number.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 
@@ -91,7 +91,8 @@ def main(spark: SparkSession, options: LoadOptions, progress: Progress = SILENT)
 
 
 def _require_apart(spark: SparkSession, options: LoadOptions, place: str) -> None:
-    """Raise JobError if the load writes where it reads, or nobody can tell; `place` says where its checkpoint is."""
+    """Raise JobError if the load writes where it reads, or if that cannot be determined. `place` names its
+    checkpoint."""
     is_literal = options.format == "delta" or catalog_name(options.table) is not None
     if not is_literal:
         require_pattern(options.table)
@@ -114,11 +115,11 @@ def _load(spark: SparkSession, options: LoadOptions, marks: Marks | None) -> Loa
         goes_on |= headers
         table = read_table(spark, options.table, options.format, {**options.reading, **goes_on})
     schema, why = without_text(table.schema), None
-    is_refused = tuple(table.columns) == REFUSED  # by an earlier load: nothing of it was sent
+    is_refused = tuple(table.columns) == REFUSED  # written by an earlier load: none of its rows was sent
     if is_refused:
         if options.every_s is not None:
             raise JobError(f"{options.table} is a table of refused rows: load it without --continuous")
-        schema = table.select("content.*").schema  # its files have the columns of the loads that added them
+        schema = table.select("content.*").schema  # the files have the columns of the loads that added them
         table = table.select("content.*", "_metadata", why_in_refused().alias(WHY))
         why = F.col(WHY)
     columns = _columns(spark, options, schema)
@@ -143,14 +144,15 @@ def _load(spark: SparkSession, options: LoadOptions, marks: Marks | None) -> Loa
     if options.format != "delta" or _names_version(options.reading):
         files = table.inputFiles()
         guard = Guard.of(task.scope, located(spark, options.table), files, marks)
-        of_files = () if options.format == "delta" else files  # equal rows of a version are sent each
+        of_files = () if options.format == "delta" else files  # equal rows of a version are all sent
         return _load_rows(options, task.guarding(guard), schema, [table], of_files)
     delta = TableVersion.at(spark, located(spark, options.table), options.reading)
     return _load_versions(delta, options, task, schema, marks)
 
 
 def _columns(spark: SparkSession, options: LoadOptions, schema: StructType) -> tuple[Meaning, ...]:
-    """Tell what columns mean. Raises JobError, of an open header of CSV if that is why one has no meaning."""
+    """Return the meaning of each column. Raises JobError; for an unclosed CSV header if that caused an unknown
+    column."""
     try:
         return columns_of(schema, options.constants, options.ignored)
     except JobError:
@@ -160,7 +162,7 @@ def _columns(spark: SparkSession, options: LoadOptions, schema: StructType) -> t
 
 
 def _require_rows_apart(spark: SparkSession, options: LoadOptions, columns: int) -> None:
-    """Raise JobError if a reader would lose rows of text: more values on a line, or what follows an open quote."""
+    """Raise JobError if a reader would lose rows of text: further values on a line, or text after an open quote."""
     if is_checked(options.format, options.reading):
         require_one_value(spark, options.table, options.reading)
     if has_quotes(options.format, options.reading):
@@ -174,12 +176,13 @@ def _load_versions(
     schema: StructType,
     marks: Marks,
 ) -> LoadSummary:
-    """Load what is new in a Delta table since the version that is marked as loaded, and mark this one."""
+    """Load the rows of a Delta table that are new since the version that is marked as loaded, and mark the current
+    version."""
     key = key_of("delta", *task.scope, delta.id)
     mark = marks.get(key, TableMark) or _mark_before(delta, marks, task) or TableMark()
     delta.require_loaded(mark)
     summary = LoadSummary(0, 0, 0, 0, options.refused)
-    # What a run has begun with is what the next one ends: between other versions, rows are cut into other batches.
+    # A run first completes what the last one began: between other versions, rows would be split into other batches.
     while mark.begun is not None or mark.loaded != delta.version:
         if mark.begun is None:
             mark = TableMark(mark.loaded, delta.version, mark.commit, delta.id)
@@ -189,11 +192,11 @@ def _load_versions(
         guard = Guard.of(task.scope, delta.path, [file for part in parts for file in part.inputFiles()], marks)
         if mark.loaded is not None:
             guard = guard.between(mark.scope, restores=delta.log.restores(mark.loaded, mark.begun))
-        # No later load refuses these rows again: those of earlier ones stay in the table, too.
+        # Later loads do not refuse these rows again, so those of earlier loads stay in the table, too.
         to_add = mark.loaded is not None or summary.refused > 0
         loaded = _load_rows(options, task.guarding(guard).between(mark.scope), schema, parts, to_add=to_add)
         summary = summary.plus(loaded)
-        if loaded.refused and options.refused is None:  # to be looked at by a run with a table for them
+        if loaded.refused and options.refused is None:  # for a run with a table for refused rows
             break
         if options.cancels_deleted and mark.loaded is not None:
             cancelled = _cancel_deleted(delta, mark, task)
@@ -204,7 +207,7 @@ def _load_versions(
 
 
 def _cancel_deleted(delta: TableVersion, mark: TableMark, task: LoadTask) -> int:
-    """Cancel the schedules of rows that were deleted between the versions of a mark, and return how many."""
+    """Cancel the schedules of rows that were deleted between the versions of a mark. Return their number."""
     assert mark.loaded is not None, "a table that is loaded whole has lost no rows"
     assert mark.begun is not None, "its load is at work"
     found = delta.gone(mark.loaded, mark.begun)
@@ -215,7 +218,7 @@ def _cancel_deleted(delta: TableVersion, mark: TableMark, task: LoadTask) -> int
 
 
 def _mark_before(delta: TableVersion, marks: Marks, task: LoadTask) -> TableMark | None:
-    """Return how far a table was loaded before it was replaced."""
+    """Return the mark of the table that this one replaced."""
     found = (marks.get(key_of("delta", *task.scope, id), TableMark) for id in delta.earlier_ids())
     return next((mark for mark in found if mark is not None), None)
 
@@ -230,10 +233,10 @@ def _load_rows(
     why: Column | None = None,
     to_add: bool = False,
 ) -> LoadSummary:
-    """Load parts of a table that has a schema; earlier versions of it may have had fewer columns.
+    """Load parts of a table with a schema; earlier versions of it may have had fewer columns.
 
-    `files` are as in `PlacedRows`. `why` says for which reason malformed rows are refused.
-    The table of refused rows is written anew, unless those of these parts are `to_add` to it.
+    `files` are as in `PlacedRows`. `why` is the column with the reason why a row is malformed. The table of refused
+    rows is replaced, or extended if `to_add`.
     """
     if not parts:
         return LoadSummary(0, 0, 0, 0, options.refused)
@@ -243,5 +246,5 @@ def _load_rows(
 
 
 def _names_version(reading: Mapping[str, str]) -> bool:
-    """Return whether a version of the table is asked for, so that there is no question what is new."""
+    """Return whether the options name a version of the table, so that there is no search for new rows."""
     return not {"versionasof", "timestampasof"}.isdisjoint(name.lower() for name in reading)

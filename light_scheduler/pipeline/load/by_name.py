@@ -1,7 +1,7 @@
 """Tables of Spark's catalog that a load can read by name.
 
-Columns of Parquet have types and ends. Lines of JSON and CSV have neither: a load checks them by the options with which
-it reads them, and a catalog has options of its own.
+Columns of Parquet have types and lengths; lines of JSON and CSV do not. A load checks those using its own reader
+options, but a catalog has options of its own.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _LINES = ("csv", "json")
 
 
 def format_of(spark: SparkSession, path: str, format: str) -> str:
-    """Return the format of a table, which is the catalog's if it is given by its name.
+    """Return the format of a table; for a table given by name, the catalog's.
 
-    Raises JobError if it cannot be loaded by its name. That of a Delta table has to be called so all the same.
+    Raises JobError if the table cannot be loaded by name. The format of a Delta table must still be given.
     """
     if format == "delta" or (name := catalog_name(path)) is None:
         return format

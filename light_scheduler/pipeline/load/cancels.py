@@ -1,7 +1,7 @@
-"""Cancels for schedules whose rows were deleted from a Delta table since its last load.
+"""Cancels the schedules of rows that were deleted from a Delta table since its last load.
 
-A row that was changed is gone too, in its old form. So a schedule is cancelled only if no row of the table has its
-tenant and id any more.
+The old form of a changed row is deleted, too. So a schedule is cancelled only if no row of the table has its tenant and
+id any more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DEFAULT_TENANT = DEFAULT_TENANT.encode()
 
 @dataclass(frozen=True)
 class CancelTask:
-    """The work of each Spark task, sent to it as a pickle: sends a cancel for each row of owners, exactly once.
+    """The work of each Spark task, sent to it as a pickle: sends a cancel for each owner, exactly once.
 
     `scope` is that of the marks. `run` identifies this run of the load.
     """
@@ -49,7 +49,7 @@ class CancelTask:
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield how many cancels this run has sent, for each batch."""
+        """Yield the number of cancels that this run has sent, for each batch."""
         task = TaskContext.get()
         assert task is not None, "Spark calls it"
         client = WriteOptions.parse({**self.connection, "topic": self.topic}).client
@@ -73,9 +73,9 @@ class CancelTask:
 
 
 def cancel(gone: DataFrame, after: DataFrame, maker: RecordMaker, task: CancelTask) -> int:
-    """Cancel the schedules of rows that are gone, unless the table as it is after that has their ids; return how many.
+    """Cancel the schedules of deleted rows, unless the table still has their ids. Return their number.
 
-    The same rows make the same batches, whoever cuts them.
+    The same rows always make the same batches, regardless of how they were partitioned.
     """
     were, there = _owners(gone, maker, only_valid=True), _owners(after, maker)
     owners = were.groupBy(*_WHOSE).agg(F.min("key").alias("key")).join(there, _WHOSE, "left_anti")
@@ -90,7 +90,7 @@ def cancel(gone: DataFrame, after: DataFrame, maker: RecordMaker, task: CancelTa
 
 
 def _owners(rows: DataFrame, maker: RecordMaker, *, only_valid: bool = False) -> DataFrame:
-    """Return whose schedules rows are, and the keys of their records; `only_valid` leaves out what no schedule has."""
+    """Return tenant, id and record key of the rows' schedules. `only_valid` omits ids that no schedule can have."""
     there = set(rows.columns)  # an earlier version may have had fewer
     reader = replace(maker, columns=tuple(column for column in maker.columns if column.name in there))
 
@@ -106,7 +106,7 @@ def _owners(rows: DataFrame, maker: RecordMaker, *, only_valid: bool = False) ->
 
 
 def is_valid(tenant: bytes, id: bytes, key: bytes, limits: Limits) -> bool:
-    """Return whether a schedule can have this tenant and id: a cancel of another one would be a dead letter."""
+    """Return whether a schedule can have this tenant and id: otherwise its cancel would become a dead letter."""
     try:
         limits.check_id(NATIVE.decode(Record(key, None, _headers(tenant, id, key), 0, 0, 0)).id)
     except InvalidCommand:

@@ -1,7 +1,7 @@
-"""Where a load that goes on keeps its position in a stream of files if it is not told.
+"""The default place of the checkpoint of a continuous load of files.
 
-Spark can be configured with a folder for the checkpoints of all streams. A load has one of its own there: it stands for
-what decides which files are read and which rows are sent, so another load does not take them for read.
+Spark can be configured with a folder for the checkpoints of all streams. A load has its own subfolder there. Its name
+depends on everything that decides which files are read and which rows are sent, so another load does not skip files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONFIG = "spark.sql.streaming.checkpointLocation"
 
 
 def configured_checkpoint(spark: SparkSession, options: LoadOptions) -> str | None:
-    """Return the checkpoint of a load by Spark's configuration; None if that names no folder.
+    """Return the checkpoint of a load in Spark's configured folder; None if no folder is configured.
 
     Raises JobError as `located`, and if there is no broker.
     """
@@ -34,7 +34,8 @@ def configured_checkpoint(spark: SparkSession, options: LoadOptions) -> str | No
 
 
 def place_in(folder: str, options: LoadOptions, table: str, cluster: str) -> str:
-    """Return the path of a load's checkpoint in a folder; `table` is the whole path of its files, `cluster` an id."""
+    """Return the path of a load's checkpoint in a folder. `table` is the absolute path of its files, `cluster` an
+    id."""
     read = sorted((name.lower(), value) for name, value in options.reading.items())
     sent = *options.scope, options.marks_topic, cluster, *(["sends past"] if options.sends_past else [])
     key = key_of(*sent, path_digest(table), options.format, read, sorted(options.ignored))

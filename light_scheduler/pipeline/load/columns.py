@@ -1,13 +1,13 @@
 """A table's columns as the parts of command records.
 
-Columns are named like control headers less their prefix (`at`, `target-topic` or `target_topic`, ...), and besides:
+Columns are named like control headers without their prefix (`at`, `target-topic` or `target_topic`, ...). Others are:
 
     key  key-base64            the entity key; default: the id
     payload  payload-base64    the message's value: text, bytes, or base64; null is a tombstone
     headers                    the message's headers: a map, structs of key and value, or text that is a JSON object
 
-Whatever type a column has, each value becomes the text that its header would have: what that means, and whether it is
-right, is for the codecs and the engine to say.
+Whatever type a column has, each value is converted to the text of its header. The codecs and the engine interpret and
+check that text.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ T = TypeVar("T")
 
 
 class Column(NamedTuple):
-    """A column of the table (`name`) and what it means: one of COLUMNS."""
+    """A column of the table (`name`) and its meaning: one of COLUMNS."""
 
     name: str
     meaning: str
 
 
 def columns_of(schema: StructType, constants: Collection[str], ignored: Collection[str]) -> tuple[Column, ...]:
-    """Tell what a table's columns mean. Raises JobError for one without a meaning, or of a wrong type."""
+    """Return the meaning of a table's columns. Raises JobError for an unknown column, or one of a wrong type."""
     columns: dict[str, Column] = {}
     if missing := sorted(set(ignored) - set(schema.fieldNames())):
         raise JobError(f"there is no column {missing[0]} to ignore; there are {', '.join(schema.fieldNames())}")
@@ -87,14 +87,14 @@ def columns_of(schema: StructType, constants: Collection[str], ignored: Collecti
 
 
 def check_constants(constants: Mapping[str, str]) -> None:
-    """Raise JobError if what is set for all rows has no meaning."""
+    """Raise JobError if a value for all rows has an unknown name."""
     for name in constants:
         if name not in FIELDS:
             raise JobError(f"{name} {_why_unknown(name, FIELDS)}")
 
 
 class Rows(NamedTuple):
-    """Rows, column by column. `fields` has the cells of each control header, by the header's name."""
+    """Rows, column by column. `fields` has the cells of each control header, by its name."""
 
     keys: Sequence[Cell]
     payloads: Sequence[Cell]
@@ -103,7 +103,7 @@ class Rows(NamedTuple):
 
 
 def good(cell: T | InvalidCommand) -> T:
-    """Return what a cell is. Raises the InvalidCommand that stands in its place if it could not be read."""
+    """Return the value of a cell. Raises the InvalidCommand in its place if the cell could not be read."""
     if isinstance(cell, InvalidCommand):
         raise cell
     return cell
@@ -130,11 +130,11 @@ def _read(meaning: str, array: pa.Array[Any]) -> Any:
         return list(_each(_labels, meaning, array))
     if pa.types.is_timestamp(array.type):
         us = array.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        # Rounded up, as text with a finer fraction is: nothing happens before the instant asked for.
+        # Rounded up like text with a finer fraction: nothing happens before the requested instant.
         array = pc.divide(pc.add(us, _US_PER_MS - 1), _US_PER_MS)
     if not pa.types.is_binary(array.type):
         text = array.cast(pa.string())
-        # Flags as programs write them: pandas writes True.
+        # Accept flags as programs write them: pandas writes True.
         array = (pc.utf8_lower(text) if meaning == "paused" else text).cast(pa.binary())
     return array.to_pylist()
 
@@ -157,7 +157,7 @@ def _headers(cell: Any) -> Headers:
         if not isinstance(cell, dict):
             raise ValueError("is not a JSON object")
     elif isinstance(cell, dict):
-        # JSON files have one struct for all rows, with a null for each header that a row has not.
+        # JSON files have one struct type for all rows, with a null for each header that a row lacks.
         cell = {name: value for name, value in cell.items() if value is not None}
     pairs = cell.items() if isinstance(cell, dict) else [_pair(pair) for pair in cell]
     return [(_header(name), _value(name, value)) for name, value in pairs]

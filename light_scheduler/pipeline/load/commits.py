@@ -1,6 +1,6 @@
-"""The log of a Delta table: which files a commit added and removed, and which commit it is.
+"""The log of a Delta table: the files that each commit added and removed, and the identity of a commit.
 
-A copy of a table keeps the table's id, and so does a backup: both can get another commit of the same version.
+A copy or backup of a table keeps the table's id, and can get a different commit with the same version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMMIT = (
 _REMOVED = "remove.path", "remove.dataChange", "remove.deletionVector"
 _METADATA = "metaData struct<id:string>"
 _COMMIT_FILE = r"^([0-9]{20})\.json$"
-"""Other files of the log belong to checkpoints, or have several commits once more."""
+"""Names of commits. Other files of the log belong to checkpoints, or contain several commits again."""
 _WHOLE = re.compile("[a-z][a-z0-9+.-]*:/|/")
 _DIGEST_DIGITS = 32
 _UUID_DIGITS = 20
@@ -42,8 +42,8 @@ _TO_B85 = str.maketrans(_Z85, _B85)
 class Commit(NamedTuple):
     """The paths of the files by which a commit changed the data.
 
-    `vectors` has the paths of the deletion vectors that files had which the commit removed or replaced, by the paths of
-    these files, whether or not the data changed. It is empty for a file that had none, or has it in the log.
+    `vectors` maps removed or replaced files to the paths of their deletion vectors, whether or not the data changed.
+    The path is empty if a file had none, or has it in the log.
     """
 
     added: set[str]
@@ -54,8 +54,8 @@ class Commit(NamedTuple):
 class CommitLog(NamedTuple):
     """The log of the table at a path.
 
-    `root` is the path as Spark writes those of the table's files. These are whole paths here, nothing in them quoted:
-    of tables that were converted, folders have files of the same names.
+    `root` is the path as Spark writes those of the table's files. These are absolute and unquoted here: converted
+    tables can have files of the same name in different folders.
     """
 
     spark: SparkSession
@@ -63,7 +63,7 @@ class CommitLog(NamedTuple):
     root: str
 
     def commits(self, since: int, until: int) -> dict[int, Commit]:
-        """Return the commits after a version, up to another one, in order. Raises JobError if one is gone."""
+        """Return the commits after one version, up to another, in order. Raises JobError if one is gone."""
         if since == until:
             return {}
         file = F.struct(F.col("add.path").alias("added"), *_REMOVED)
@@ -79,11 +79,12 @@ class CommitLog(NamedTuple):
         return {version: self._commit(files[version]) for version in wanted}
 
     def restores(self, since: int, until: int) -> bool:
-        """Return whether a commit after a version, up to another one, brought back an earlier version of the table."""
+        """Return whether a commit after one version, up to another, restored an earlier version of the table."""
         return self._between(since, until).where("commitInfo.operation = 'RESTORE'").first() is not None
 
     def digest(self, version: int) -> str:
-        """Return what tells the commit of a version from another one of the same version; nothing if it is gone."""
+        """Return a digest that distinguishes a version's commit from other commits with the same version; empty if it
+        is gone."""
         try:
             log = self.spark.read.text(self._file(version), wholetext=True)
             found = log.select(F.sha2("value", 256).alias("digest")).first()
@@ -92,10 +93,10 @@ class CommitLog(NamedTuple):
         return "" if found is None else str(found["digest"])[:_DIGEST_DIGITS]
 
     def ids(self) -> list[str]:
-        """Return the ids that the table has had, the last one first.
+        """Return all ids of the table, the latest first.
 
-        A table that was replaced goes on with the log and the versions of its predecessor; one that was dropped and
-        created again begins anew.
+        A table that was replaced continues its predecessor's log and versions; one that was dropped and created again
+        starts over.
         """
         changes = in_few_tasks(self._log(_METADATA).where("metaData.id is not null"))
         rows = changes.select("metaData.id", "version").collect()
@@ -105,7 +106,7 @@ class CommitLog(NamedTuple):
         return in_few_tasks(self._log(_COMMIT).where(F.col("version").between(since + 1, until)))
 
     def _log(self, schema: str) -> DataFrame:
-        """Return what a schema has of the commits in the log, and the `version` that each line is of.
+        """Return the fields of a schema from all commits in the log, and the `version` of each line.
 
         Spark opens only files whose names pass a filter by `version`.
         """
@@ -120,7 +121,7 @@ class CommitLog(NamedTuple):
         )
 
     def _commit(self, files: Sequence[Row]) -> Commit:
-        """Return a commit of the files in it: of each, the path of one that was added, or one that was removed."""
+        """Return a commit, given its lines: each has the path of an added or a removed file."""
         return Commit(
             {self._whole_path(added) for added, *_ in files if added},
             {self._whole_path(removed) for _, removed, is_change, _ in files if removed and is_change},
@@ -131,7 +132,7 @@ class CommitLog(NamedTuple):
         return f"{self._folder}/{version:020}.json"
 
     def _vector(self, vector: Row | None) -> str:
-        """Return the path of a deletion vector, nothing if it is none or has no file of its own."""
+        """Return the path of a deletion vector; empty if there is none or it has no file of its own."""
         if vector is None or vector.storageType == "i":
             return ""
         return self._whole_path(vector_path(vector.storageType, vector.pathOrInlineDv))
@@ -141,15 +142,14 @@ class CommitLog(NamedTuple):
         return f"{without_globs(self.path.rstrip('/'))}/_delta_log"
 
     def _whole_path(self, logged: str) -> str:
-        """Return the path of a file that the log has relative to the table, or whole if it is elsewhere."""
+        """Return the absolute path of a file, which the log has relative to the table unless the file is elsewhere."""
         path = unquote(logged)
         return path if _WHOLE.match(path) else f"{self.root}/{path}"
 
 
 def vector_path(storage: str, place: str) -> str:
-    """Return the path of a deletion vector's file, of what the log has for it: with "u" the name of a folder of the
-    table, if any, and the file's UUID in Z85; with "p" the path.
-    """
+    """Return the path of a deletion vector's file, decoded from the log: with "u" an optional folder of the table and
+    the file's UUID in Z85; with "p" the path."""
     if storage == "p":
         return place
     folder, digits = place[:-_UUID_DIGITS], place[-_UUID_DIGITS:]

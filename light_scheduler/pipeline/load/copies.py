@@ -1,8 +1,8 @@
-"""Files that have the rows of another file of the same load, under another name.
+"""Copies: files with the rows of another file of the same load, under another name.
 
-Tasks that run side by side do not see each other's marks before they have sent their rows. So copies are loaded after
-the other files: then the marks of their rows are there. Only files of one size are compared, row by row, by the sum of
-the hashes of their rows. A file that only seems to be a copy is loaded later than others, and that is all.
+Concurrent tasks do not see each other's marks before they have sent their rows. So copies are loaded after the other
+files, when the marks of their rows exist. Only files of the same size are compared, by the sum of the hashes of their
+rows. A file that is wrongly taken for a copy is merely loaded later.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _SAID = "_said"
 
 
 def copies(rows: DataFrame, said: Sequence[str], files: Sequence[str]) -> list[str]:
-    """Return those of some files of which an earlier one has the same rows, in columns `said`.
+    """Return the files that have the same rows as an earlier one, in the columns `said`.
 
-    Rows have the column `_file`: its values and `files` are paths as `_metadata.file_path` has them.
+    Rows have the column `_file`: its values and `files` are paths as in `_metadata.file_path`.
     """
     by_size = _by_size(rows.sparkSession, files)
     alike = [each for same in by_size.values() for each in same]
@@ -39,7 +39,8 @@ def copies(rows: DataFrame, said: Sequence[str], files: Sequence[str]) -> list[s
 
 
 def later_ones(files: Iterable[tuple[str, object]]) -> list[str]:
-    """Return the files whose content an earlier one has, by their names; of each, a file and its content are given."""
+    """Return the names of the files whose content an earlier file already has. `files` are pairs of name and
+    content."""
     by_content = defaultdict[object, list[str]](list)
     for file, content in files:
         by_content[content].append(file)
@@ -47,11 +48,11 @@ def later_ones(files: Iterable[tuple[str, object]]) -> list[str]:
 
 
 def _by_size(spark: SparkSession, files: Sequence[str]) -> dict[int, list[str]]:
-    """Return the files of each size (bytes) that several of them have."""
+    """Return the files by size (bytes), for sizes that several of them have."""
     if len(files) < 2:
         return {}
     paths = [without_globs(unquote(file)) for file in files]
-    # Nothing of them is read but their sizes.
+    # Only their sizes are read.
     with listing_in_few_tasks(spark):
         sizes = spark.read.format("binaryFile").load(paths).select("_metadata.file_path", "_metadata.file_size")
         found = in_few_tasks(sizes).collect()

@@ -1,7 +1,7 @@
-"""Headers of CSV files: Spark takes columns by position, whatever the header of another file says.
+"""Headers of CSV files. Spark assigns columns by position, even if another file has a different header.
 
-So each file's header is compared with the columns. Names that Spark has made up are in no header: with them, nothing is
-compared.
+So each file's header is compared with the columns. Nothing is compared if Spark has generated column names, since these
+are not in any header.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 _OPTION = "enforceSchema"
 _MADE_UP = re.compile(r"_c\d+")
-"""What Spark calls a column without a name, and each if there is no header."""
+"""Spark's name for a column without a name, and for all columns if there is no header."""
 
 
 def comparing_headers(format: str, reading: Mapping[str, str], columns: Sequence[str]) -> dict[str, str]:
-    """Return what makes a reader refuse a file with another header, unless `reading` says whether it does."""
+    """Return reader options that refuse a file with a different header, unless `reading` already decides about that."""
     if format != "csv" or _OPTION.lower() in map(str.lower, reading):
         return {}
     numbered = Counter(
@@ -27,5 +27,5 @@ def comparing_headers(format: str, reading: Mapping[str, str], columns: Sequence
 
 
 def _is_numbered(name: str, number: int) -> bool:
-    """Return whether a name ends like those that Spark makes up for columns of one name, by its number."""
+    """Return whether a name ends with its column's number, like those that Spark generates for duplicate names."""
     return name.endswith(str(number)) and name != str(number)

@@ -1,16 +1,16 @@
-"""Cells of CSV whose quote is not closed, or whose line ends otherwise than the first: what follows would be taken for
-their text, up to the end of the file.
+"""CSV cells with an unclosed quote, or with other line ends than the first line: the text after them, up to the end of
+the file, would be taken for their content.
 
-The row may have as many cells as the header all the same, so Spark's reader tells nobody. So the text of each row is
-looked at, cut as the reader cuts it: a cell that begins with a quote has to end with one. The reader passes on the text
-of malformed rows only. It is told of one column more than there are, so that all are malformed, and of no header, so
-that the header is a row like all others.
+The row may still have the right number of cells, so Spark's reader does not report it. So the text of each row, as
+split by the reader, is checked: a cell that begins with a quote must end with one. The reader only provides the text of
+malformed rows. So it is told that there is one more column than there is, which makes all rows malformed, and that
+there is no header, so that the header is a row like all others.
 
-The reader takes for the end of a row what ends the first line of a file. Where lines end otherwise, it takes the next
-row for the text of a cell as well, or a carriage return at the end of its text.
+The reader takes the end of a file's first line as its row separator. If other lines end differently, it takes the next
+row as part of a cell, or a carriage return as the end of its text.
 
-Where such a row ends is not known, nor which rows are in it. A load that ends stops before it sends anything. One that
-goes on refuses the file.
+The end of such a row is unknown, and so are the rows in it. A load that runs once stops before it sends anything. A
+continuous load refuses the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .few_tasks import listing_in_few_tasks
 from .malformed import FIELD
 
 _HANDLING = "unescapedquotehandling"
-"""The option that says what a cell is in which text follows the closing quote: who gives it wants no check."""
+"""The option for cells with text after the closing quote. If it is given, the user wants no check."""
 
 _MOST_SHOWN = 500
 _CELL = "_light_scheduler_cell_"
@@ -50,15 +50,15 @@ _TO_DO[_EITHER] = f"{_TO_DO[_OPEN]}. Or let all lines end alike"
 
 
 def is_checked(format: str, reading: Mapping[str, str]) -> bool:
-    """Return whether the quotes of files of this format, read with these options, are looked at."""
+    """Return whether the quotes in files of this format, read with these options, are checked."""
     options = lowered(reading)
-    # Without multiLine, each line is a row: no other one is taken for its text.
+    # Without multiLine, each line is a row, so no cell can contain another row.
     holds_lines = options.get("multiline", "true").lower() == "true"
     return format == "csv" and holds_lines and options.get("quote", QUOTE) not in NONE and _HANDLING not in options
 
 
 def require_closed(spark: SparkSession, path: str, reading: Mapping[str, str], columns: int) -> None:
-    """Raise JobError if a row of CSV files, which have so many columns or fewer, has a cell without its end."""
+    """Raise JobError if a row of CSV files, with up to `columns` columns, has an unclosed cell."""
     found = _unclosed(spark, [located(spark, path)], reading, columns).first()
     if found is None:
         return
@@ -73,7 +73,7 @@ def require_closed(spark: SparkSession, path: str, reading: Mapping[str, str], c
 
 
 def require_closed_headers(spark: SparkSession, path: str, reading: Mapping[str, str], columns: int) -> None:
-    """Raise JobError if the header of a CSV file has a cell without its end: its columns are not those of the file."""
+    """Raise JobError if the header of a CSV file has an unclosed cell: then its columns are not those of the file."""
     if not _has_header(reading):
         return
     rows = _rows(spark, [located(spark, path)], reading, columns).withColumn("number", F.monotonically_increasing_id())
@@ -84,7 +84,7 @@ def require_closed_headers(spark: SparkSession, path: str, reading: Mapping[str,
 
 
 def unclosed(spark: SparkSession, files: Sequence[str], reading: Mapping[str, str], columns: int) -> dict[str, str]:
-    """Return those of some files that have such a row, with what is wrong with it and its first characters."""
+    """Return the files with such a row, with the problem and the row's first characters."""
     if not files:
         return {}
     with listing_in_few_tasks(spark):
@@ -95,7 +95,7 @@ def unclosed(spark: SparkSession, files: Sequence[str], reading: Mapping[str, st
 
 
 def refused_files(spark: SparkSession, found: Mapping[str, str]) -> DataFrame:
-    """Return (file, block, field, reason) of files of which no row is sent, given what `unclosed` has found."""
+    """Return (file, block, field, reason) of the files of which no row is sent, given the result of `unclosed`."""
     return spark.createDataFrame([(file, 0, FIELD, said) for file, said in found.items()], _REFUSED)
 
 
@@ -107,12 +107,12 @@ def _open_header(found: Row) -> JobError:
 
 
 def _unclosed(spark: SparkSession, paths: list[str], reading: Mapping[str, str], columns: int) -> DataFrame:
-    """Return (file, shown, why) of rows that may hold others."""
+    """Return (file, shown, why) of rows that may contain other rows."""
     return _rows(spark, paths, reading, columns).where("why is not null")
 
 
 def _rows(spark: SparkSession, paths: list[str], reading: Mapping[str, str], columns: int) -> DataFrame:
-    """Return (file, shown, why) of rows, the headers among them, and what is wrong with them; null: nothing."""
+    """Return (file, shown, why) of rows, including headers, with the problem of each; null if it has none."""
     ours = {
         **{"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _TEXT, "header": "false"},
         **{"enforceSchema": "true", "columnPruning": "false"},
@@ -121,7 +121,7 @@ def _rows(spark: SparkSession, paths: list[str], reading: Mapping[str, str], col
     cells = [f"{_CELL}{number}" for number in range(columns + 1)]
     schema = ", ".join(f"{name} string" for name in (*cells, _TEXT))
     reader = spark.read.format("csv").schema(schema).options(**{**reading_options("csv"), **kept, **ours})
-    # The reader gives no text if nothing but the text is asked for.
+    # The reader provides no text if only the text is selected.
     is_read = F.coalesce(F.length(cells[0]), F.lit(0)) >= 0
     file = F.col("_metadata.file_path").alias("file")
     shown = F.substring(F.coalesce(F.col(_TEXT), F.concat_ws(",", *cells)), 1, _MOST_SHOWN).alias("shown")
@@ -129,12 +129,12 @@ def _rows(spark: SparkSession, paths: list[str], reading: Mapping[str, str], col
 
 
 def _why(reading: Mapping[str, str], cells: Sequence[str]) -> Column:
-    """Return what is wrong with a row of these cells and its text; null: nothing."""
+    """Return the problem of a row, given its cells and its text; null if it has none."""
     text, quote = F.col(_TEXT), re.escape(lowered(reading).get("quote", QUOTE))
-    # The reader gives no text of a row with that one cell more, which may hold other rows if it has a line break, or
-    # begins with a quote.
+    # The reader provides no text for a row with exactly the additional cell. It may contain other rows if it has a line
+    # break or begins with a quote.
     may_hold_rows = F.exists(F.array(*cells), lambda cell: cell.rlike(f"[\r\n]|^{quote}"))
-    # The text ends before the line break, and before the carriage return in front of it, which is in a cell.
+    # The text ends before the line break, and before a preceding carriage return that is part of a cell.
     is_cut = _returns_in(F.concat_ws("", *cells)) > _returns_in(text)
     is_whole = text.rlike(row_pattern(reading)) & ~is_cut
     of_text = F.when(is_whole, None).when(text.rlike(row_pattern(reading, has_breaks=True)), _ENDS).otherwise(_OPEN)
@@ -142,7 +142,7 @@ def _why(reading: Mapping[str, str], cells: Sequence[str]) -> Column:
 
 
 def _returns_in(text: Column) -> Column:
-    """Return how many carriage returns are in a text."""
+    """Return the number of carriage returns in a text."""
     return F.length(F.regexp_replace(text, "[^\r]+", ""))
 
 

@@ -1,7 +1,7 @@
-"""Looking at files with few tasks, however many files there are.
+"""Examines files with few tasks, however many files there are.
 
-A load has a task for each file, because it sends what is in them. To look something up in a thousand small files, a
-thousand tasks would take longer than the look.
+A load has a task for each file, because it sends its content. For a look-up in a thousand small files, a thousand tasks
+would take longer than the look-up itself.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from pyspark.sql import DataFrame, SparkSession
 from light_scheduler.pipeline.job import configured, parallelism
 
 _PER_CORE = 4
-"""Files differ in size: with a task for each core, all would wait for the one that has the largest."""
+"""Tasks per core. Files differ in size: with one task per core, all would wait for the one with the largest file."""
 
 _CORES = 8
-"""With Spark Connect, where nobody knows how many there are."""
+"""Assumed number of cores with Spark Connect, where it is unknown."""
 
 _TASK_BYTES = 128 << 20
-"""What one task reads of large files: as much as Spark gives it unless it is told otherwise."""
+"""Bytes of large files per task: Spark's default."""
 
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
 def in_few_tasks(files: DataFrame, size: int = 0) -> DataFrame:
-    """Return a table of files that a few tasks for each core read, or more if so many bytes of them are read."""
+    """Return a table of files that is read by a few tasks per core, or by more if `size` bytes of them are read."""
     return files.coalesce(max(most_tasks(files.sparkSession), size // _TASK_BYTES))
 
 
 def listing_in_few_tasks(spark: SparkSession) -> AbstractContextManager[None]:
-    """Have a few tasks for each core look up the paths that are read within a block."""
+    """Within the block, use a few tasks per core to list paths."""
     return configured(spark, {_LISTING: str(most_tasks(spark))})
 
 
 def most_tasks(spark: SparkSession) -> int:
-    """Return how many tasks a look has at most."""
+    """Return the maximum number of tasks for a look-up."""
     return _PER_CORE * (parallelism(spark) or _CORES)

@@ -1,6 +1,6 @@
-"""Files by the names that Spark has for them in rows."""
+"""Names of files as Spark writes them in rows."""
 
 from __future__ import annotations
 
 HERE = "^file:/+"
-"""How Spark begins the paths of files of this machine, as a regular expression: with one slash, or with three."""
+"""Regular expression for the beginning of local paths in Spark, which have one slash or three."""

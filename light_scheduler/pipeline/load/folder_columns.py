@@ -1,7 +1,7 @@
-"""Columns in the names of folders (`tenant=007`) that files have as well.
+"""Columns in the names of folders (`tenant=007`) that files contain as well.
 
-Spark takes the value of the folder, and leaves out what is in the file without a word. Nothing is lost where both are
-the same: Kafka Connect, for one, writes files with the columns of their folders.
+Spark uses the value of the folder, and silently ignores the one in the file. That is harmless if both are the same:
+Kafka Connect, for example, writes files with the columns of their folders.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .malformed import leaving_out
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(//[^/]*)?")
 _FORMATS = ("csv", "json", "parquet", "orc")
 FLAT = "recursiveFileLookup"
-"""The option with which a reader takes no columns from the names of folders."""
+"""The reader option that ignores columns in the names of folders."""
 _BASE = "basepath"
-"""The option, in lower case, that names the folder below which a reader takes them."""
+"""The reader option, in lower case, that names the folder below which folder names are columns."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 Folders = Mapping[str, Mapping[str, str | None]]
-"""By the folder of files, without the scheme of this machine, the values of columns in its name."""
+"""Folder of files, without the local scheme -> values of the columns in its name."""
 
 
 def require_same_in_table(
@@ -61,23 +61,23 @@ def require_same_in_files(
 
 
 def takes_columns(reading: Mapping[str, str]) -> bool:
-    """Return whether a reader with these options takes columns from the names of folders."""
+    """Return whether a reader with these options uses columns in the names of folders."""
     return {name.lower(): value.lower() for name, value in reading.items()}.get(FLAT.lower()) != "true"
 
 
 def root_of(spark: SparkSession, table: str, reading: Mapping[str, str]) -> str:
-    """Return the folder, or the pattern of folders, below which a reader takes them."""
+    """Return the folder, or the pattern of folders, below which folder names are columns."""
     return {name.lower(): value for name, value in reading.items()}.get(_BASE) or located(spark, table)
 
 
 def without_folders(reading: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a reader with which it takes no columns from the names of folders."""
+    """Return reader options that ignore columns in the names of folders."""
     kept = {name: value for name, value in reading.items() if name.lower() not in (FLAT.lower(), _BASE)}
     return {**kept, FLAT: "true"}
 
 
 def require_same(rows: DataFrame, folders: Folders, ignored: Collection[str]) -> None:
-    """Raise JobError if a row of files, read without their folders, has another value than the name of its folder."""
+    """Raise JobError if a row of files, read without their folders, has a different value than its folder's name."""
     there = {name.lower(): name for name in rows.columns}
     names = {name for values in folders.values() for name in values} - set(ignored)
     if not (twice := sorted(name for name in names if name.lower() in there)):
@@ -103,9 +103,10 @@ def require_same(rows: DataFrame, folders: Folders, ignored: Collection[str]) ->
 
 
 def values_between(root: str, file: str) -> dict[str, str | None]:
-    """Return the columns that Spark takes from the folders between a root, which may be a pattern, and a file in it.
+    """Return the columns that Spark finds in the folders between a root, which may be a pattern, and a file in it.
 
-    Spark goes up from the file, over folders without a column, and ends above the first ones that have some.
+    Spark goes up from the file, skips folders without a column, and stops above the first consecutive ones that have
+    some.
     """
     above = parts_of(unquote(file))[len(parts_of(root)) : -1][::-1]
     run = takewhile(_is_column, dropwhile(lambda folder: not _is_column(folder), above))
@@ -116,7 +117,7 @@ def values_between(root: str, file: str) -> dict[str, str | None]:
 def _folders(
     spark: SparkSession, table: str, format: str, reading: Mapping[str, str], files: Callable[[], Iterable[str]]
 ) -> Folders:
-    """Return the folders of files if the reader of their table takes columns from their names."""
+    """Return the folders of files, if the reader of their table uses columns in their names."""
     if format not in _FORMATS or catalog_name(table) is not None or not takes_columns(reading):
         return {}
     root = root_of(spark, table, reading)
@@ -138,5 +139,5 @@ def _quoted(name: str) -> str:
 
 
 def parts_of(path: str) -> list[str]:
-    """Return the names in a path, without its scheme and host."""
+    """Return the names in a path, without scheme and host."""
     return [part for part in posixpath.normpath(_SCHEME.sub("", path, count=1)).split("/") if part]

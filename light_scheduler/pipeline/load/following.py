@@ -1,8 +1,8 @@
-"""A load that goes on: new versions of a Delta table, or new files of a folder, until it is to stop.
+"""A continuous load: of new versions of a Delta table, or of new files in a folder, until it is stopped.
 
-Files come through a stream of Spark, which tells new files from those that it has seen; each micro-batch is loaded like
-a table. A Delta table is loaded again and again, because Delta's own stream fails of changed rows or passes over them,
-while a load finds what differs between two versions. In both cases the marks decide what is sent.
+Files come through a stream of Spark, which recognises new files; each micro-batch is loaded like a table. A Delta table
+is loaded again and again, because Delta's own stream fails on changed rows or skips them, while a load finds the
+differences between two versions. In both cases the marks decide what is sent.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 1
 _ANY_AGE = "36500d"
-"""Spark passes over files that are a week older than the newest one it has seen: `mv` and `rsync` keep the time."""
+"""Spark skips files that are a week older than the newest one it has seen, but `mv` and `rsync` keep the time."""
 _FILES_AT_ONCE = "100"
-"""Files of a micro-batch, unless the reader's option `maxFilesPerTrigger` says otherwise: a stop waits for one."""
+"""Number of files in a micro-batch, unless the reader's option `maxFilesPerTrigger` is set. A stop waits for one
+micro-batch."""
 
 
 class _StoppedError(Exception):
-    """A micro-batch is not loaded any more: Spark must not take note that it was."""
+    """A micro-batch is not loaded any more, and Spark must not record it as done."""
 
 
 def repeat(load: Callable[[], None], every_s: float, stop: threading.Event) -> None:
-    """Load, and load again after each pause, until it is to stop.
+    """Load, and load again after each pause, until `stop` is set.
 
-    While Kafka is away, later loads are tried again: nothing of them has begun. The first one fails of it.
+    While Kafka is unavailable, later loads are retried, since they have not begun. The first load fails.
     """
     load()
     while not stop.wait(every_s):
@@ -60,14 +61,14 @@ def follow_files(
     checkpoint: str | None,
     stop: threading.Event,
 ) -> None:
-    """Load each micro-batch of a stream of files, given its rows and its files, until it is to stop.
+    """Load each micro-batch of a stream of files, given its rows and files, until `stop` is set.
 
-    The last one is finished.
+    The last one is completed.
     """
 
     at_work = threading.Lock()
     is_cut_short = False
-    refusal: JobError | None = None  # which Spark has in the text of its own
+    refusal: JobError | None = None  # Spark only has it in the text of its own error
 
     def batch(rows: DataFrame, number: int) -> None:
         nonlocal is_cut_short, refusal
@@ -94,7 +95,7 @@ def follow_files(
                 raise
         finally:
             stop.set()
-            with at_work:  # it would go on by itself, and nobody would count what it has done
+            with at_work:  # otherwise it would continue in the background, and its result would be lost
                 pass
             query.stop()
         if refusal is not None:
@@ -105,9 +106,9 @@ def follow_files(
 
 @contextmanager
 def _checkpoint(spark: SparkSession, path: str | None) -> Iterator[tuple[str, Checkpoint]]:
-    """Yield the place of a stream's checkpoint and what reads it: at a path, or on this machine until the block ends.
+    """Yield the path of a stream's checkpoint and its reader: at `path`, or a temporary one on this machine.
 
-    Only the driver writes one and reads it, since the stream has no state.
+    Only the driver reads and writes it, since the stream has no state.
     """
     if path is not None:
         place = located(spark, path)
@@ -120,16 +121,16 @@ def _checkpoint(spark: SparkSession, path: str | None) -> Iterator[tuple[str, Ch
 def table_of(
     spark: SparkSession, path: str, files: Sequence[str], format: str, options: Mapping[str, Any], schema: StructType
 ) -> DataFrame:
-    """Return some files of a folder, whose schema is known, as a stream of the folder reads them."""
+    """Return files of a folder with a known schema, in the way the folder's stream reads them."""
     reader = spark.read.format(format).schema(schema).options(**{**reading_options(format), **options})
     root = located(spark, path)
     if not is_pattern(root) and "basepath" not in map(str.lower, options):
-        reader = reader.option("basePath", root)  # below which names of folders have columns
+        reader = reader.option("basePath", root)  # below it, names of folders have columns
     return reader.load([without_globs(unquote(file)) for file in files])
 
 
 def stream_of(spark: SparkSession, path: str, format: str, options: Mapping[str, Any], schema: StructType) -> DataFrame:
-    """Return the files of a folder as a stream, those that are there first."""
+    """Return the files of a folder as a stream, existing ones first."""
     reader = spark.readStream.format(format).schema(schema).option("maxFilesPerTrigger", _FILES_AT_ONCE)
     reader = reader.option("maxFileAge", _ANY_AGE)
     return reader.options(**{**reading_options(format), **options}).load(located(spark, path))

@@ -1,4 +1,4 @@
-"""The marks as a job reads and writes them by itself, outside of Spark's tasks: what fails says so in a line."""
+"""Marks for use by a job itself, outside of Spark's tasks, with errors in one line."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from .marks import Marks
 
 
 class MarksAwayError(JobError):
-    """Kafka does not answer for the topic of marks: the same load may succeed later."""
+    """Kafka does not answer for the topic of marks. The same load may succeed later."""
 
     retriable = True
 
 
 class JobMarks(Marks):
-    """Marks whose errors are those of a job."""
+    """Marks whose errors are JobErrors."""
 
     def read_on(self) -> None:
-        """Do as `Marks`. Raises MarksAwayError, after which they can be read on, and JobError for another failure."""
+        """Read on as `Marks` does. Raises MarksAwayError, after which reading can be retried, or JobError for another
+        failure."""
         try:
             super().read_on()
         except TimeoutError as error:
@@ -32,7 +33,7 @@ class JobMarks(Marks):
             raise failure(f"topic {self.topic} cannot be read: {_reason(error.args[0])}") from error
 
     def write(self, key: bytes, mark: msgspec.Struct) -> None:
-        """Do as `Marks`. Raises JobError: then the mark may have been written, or be written later."""
+        """Write as `Marks` does. Raises JobError; then the mark may have been written, or may be written later."""
         try:
             super().write(key, mark)
         except TimeoutError as error:

@@ -1,8 +1,8 @@
-"""Files that come while a load goes on, and have what no file had when it began.
+"""Files that arrive during a continuous load, with columns that no file had when it began.
 
-A stream has the columns of its beginning. Spark reads no others, and says nothing of them: a payload, or a header,
-would be left out. So the load stops, before it sends a row of these files, and has the new columns when it is started
-again. Files of CSV are read by position: their headers are checked as they are read (see `csv_headers`).
+A stream keeps its initial columns. Spark silently ignores others, so a payload or a header would be left out. So the
+load stops before it sends a row of these files, and has the new columns when it is started again. CSV files are read by
+position: their headers are checked when they are read (see `csv_headers`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from .malformed import without_text
 _CHECKED = ("parquet", "orc", "json")
 _CASE_SENSITIVE = "spark.sql.caseSensitive"
 _CORRUPT = "columnNameOfCorruptRecord", "_corrupt_record"
-"""The option that names a reader's column of malformed rows, and its default."""
+"""The reader option for the column of malformed rows, and its default."""
 
 
 def can_be_checked(table: str, format: str, reading: Mapping[str, str]) -> bool:
-    """Return whether the columns of files are those of the table: a catalog, or one of its files, may say others."""
+    """Return whether the files alone determine the table's columns: a catalog, or a file of the table, may say
+    otherwise."""
     given = {name.lower(): value.lower() for name, value in reading.items()}
     return format in _CHECKED and catalog_name(table) is None and given.get("mergeschema") != "false"
 
@@ -49,7 +50,7 @@ def require_known(
     given = {name.lower(): value for name, value in reading.items()}
     left_out = {*ignored, given.get(_CORRUPT[0].lower(), _CORRUPT[1])}
     found = StructType([field for field in found.fields if field.name not in left_out])
-    # A reader of JSON tells names by case, whatever Spark does.
+    # A JSON reader distinguishes case, whatever Spark does.
     folds = format != "json" and spark.conf.get(_CASE_SENSITIVE) != "true"
     if new := new_names(known, found, folds=folds):
         raise JobError(
@@ -59,9 +60,9 @@ def require_known(
 
 
 def new_names(known: DataType, found: DataType, *, folds: bool) -> list[str]:
-    """Return the names of columns, and of fields in them, that one type has and a known one has not.
+    """Return the names of columns, and of fields in them, that the found type has but the known one lacks.
 
-    What is known as text holds whatever is found. `folds`: names that differ in case only are the same.
+    A column known as text accepts any type. `folds`: names that differ only in case are the same.
     """
     if isinstance(known, ArrayType) and isinstance(found, ArrayType):
         return new_names(known.elementType, found.elementType, folds=folds)

@@ -4,7 +4,7 @@
     value  JSON; of a batch of rows {"at": 1767225600000, "rows": 9, "held": false, "by": "5f...", "sent": 8,
            "refused": "IAA="}, see `BatchMark`; of a file see `files`; of a Delta table see `versions`
 
-A compacted topic keeps the last record of a key for ever. It has one partition.
+A compacted topic keeps the last record of each key forever. It has one partition.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _KEY_BYTES = 16
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-# A worker process of Spark takes many tasks, each of which needs all marks: it reads on from where the last one was.
+# A worker process of Spark runs many tasks, each of which needs all marks. It continues reading where the last one
+# stopped.
 _known: dict[tuple[int, str, str], Marks] = {}
 
 
@@ -44,9 +45,9 @@ class BatchMark(msgspec.Struct, frozen=True):
     """A batch of rows that was sent. `at` (UTC epoch ms) is the instant at which its rows were checked.
 
     `held`: rows whose time had passed by then were not sent. `by` is a digest of the run that wrote the mark and of the
-    batch's place in it; `sent` is the number of rows it sent: a task that Spark runs again counts them again.
-    `refused` has a bit for each row, the first one in the highest bit, which is set if no run has sent it; it is empty
-    if all were sent, and older versions did without it.
+    batch's place in it. `sent` is the number of rows that it sent: a task that Spark runs again reports them again.
+    `refused` has a bit for each row, the first one in the highest bit, which is set if no run has sent the row. It is
+    empty if all were sent, and older versions did not write it.
     """
 
     at: int
@@ -57,20 +58,20 @@ class BatchMark(msgspec.Struct, frozen=True):
     refused: bytes | None = None
 
     def refusing(self, rows: Collection[int]) -> BatchMark:
-        """Return the mark with which rows, counted from 0, are refused."""
+        """Return the mark with these rows, counted from 0, as refused."""
         bits = np.zeros(self.rows, bool)
         bits[list(rows)] = True
         return msgspec.structs.replace(self, refused=np.packbits(bits).tobytes() if rows else b"")
 
     def unsent(self) -> frozenset[int] | None:
-        """Return which rows no run has sent, counted from 0; None: the mark does not say."""
+        """Return the rows that no run has sent, counted from 0; None: the mark does not tell."""
         if self.refused is None:
             return None
         return frozenset(np.flatnonzero(np.unpackbits(np.frombuffer(self.refused, np.uint8))).tolist())
 
 
 class Marks:
-    """The marks of a topic; `connection` has the address of the cluster as options of the Kafka format."""
+    """The marks in a topic. `connection` has the cluster's address as options of the Kafka format."""
 
     def __init__(self, connection: Mapping[str, str], topic: str) -> None:
         self.topic = topic
@@ -80,7 +81,7 @@ class Marks:
         self._client = WriteOptions.parse(connection).client
         self._sender: Sender | None = None
         self._values: dict[bytes, bytes] = {}
-        self._topic_id = ""  # of the topic that they are of
+        self._topic_id = ""  # id of the topic that they come from
         self._end = 0
 
     @classmethod
@@ -92,9 +93,9 @@ class Marks:
         return _known[place]
 
     def read_on(self) -> None:
-        """Read to where the log ends when this is called, waiting for transactions that are not decided.
+        """Read to the current end of the log, waiting for undecided transactions.
 
-        Nothing is known any more of a topic that was deleted and made again.
+        If the topic was deleted and created again, all marks are forgotten.
         """
         with LogEnds(self._everything) as log:
             (topic_id,), starts, ends = log.ids().values(), log.earliest(), log.latest()
@@ -107,36 +108,36 @@ class Marks:
         self._end = max(self._end, end)
 
     def get(self, key: bytes, type: type[T]) -> T | None:
-        """Return what is known by a key."""
+        """Return the mark of a key."""
         value = self._values.get(key)
         return None if value is None else msgspec.json.decode(value, type=type)
 
     def all_of(self, type: type[T]) -> Iterator[T]:
-        """Yield all marks of a type, which has fields that others lack."""
+        """Yield all marks of a type, which is recognised by its fields."""
         for value in self._values.values():
             with suppress(msgspec.ValidationError):
                 yield msgspec.json.decode(value, type=type)
 
     def note(self, key: bytes, value: bytes) -> None:
-        """Know a mark that was written here."""
+        """Remember a mark that was written by this process."""
         self._values[key] = value
 
     def write(self, key: bytes, mark: msgspec.Struct) -> None:
-        """Write a mark by itself. Raises KafkaException or TimeoutError."""
+        """Write a single mark. Raises KafkaException or TimeoutError."""
         value = msgspec.json.encode(mark)
-        # Kept for the next one: a producer takes half a second to begin.
+        # Reused for the next mark: a producer takes half a second to start.
         sender, self._sender = self._sender or Sender(Producer(dict(self._client), logger=SILENT)), None
         sender.send(self.topic, key, value, partition=0)
         sender.finish()
-        self._sender = sender  # it is of no more use after a failure
+        self._sender = sender  # not reused after a failure
         self.note(key, value)
 
 
 class MarkingProducer:
-    """A transactional producer whose transactions leave marks.
+    """A transactional producer whose transactions write marks.
 
-    Making one ends what an earlier producer of the name had open, and fences that producer. So the marks that are read
-    then are all that it will ever have written.
+    Creating one aborts an open transaction of an earlier producer with this name, and fences that producer. So the
+    marks read afterwards are all that it will ever have written.
     """
 
     def __init__(self, client: Mapping[str, Any], name: str, connection: Mapping[str, str], topic: str) -> None:
@@ -148,14 +149,14 @@ class MarkingProducer:
 
     @contextmanager
     def transaction(self, marks: Mapping[bytes, msgspec.Struct]) -> Iterator[Sender]:
-        """Commit what is delivered inside together with marks, or abort both if an error leaves the block."""
+        """Commit the records sent in the block together with marks. Abort both if the block raises."""
         values = {key: msgspec.json.encode(mark) for key, mark in marks.items()}
         self._producer.begin_transaction()
         try:
             delivery = Sender(self._producer)
             yield delivery
             delivery.finish()
-            # Last, since whoever reads marks waits for each that is not decided.
+            # Last, since readers of marks wait for undecided ones.
             for key, value in values.items():
                 delivery.send(self._topic, key, value, partition=0)
             delivery.finish()

@@ -1,9 +1,11 @@
-"""JSON lines that have more than one value: Spark's reader takes the first, and passes over the rest without a word.
+"""JSON lines with more than one value. Spark's reader uses the first, and silently skips the rest.
 
-So the text of the files is looked at beside the rows. A line of which a list of it and a mark has two items, the mark
-for the last one, is one value. Most lines need no such parse: one object without brackets in it is one value.
+So the text of the files is checked in addition to the rows. A line is put into a list together with a mark: if the list
+has two items, and the mark is the last one, the line is one value. Most lines need no such parse: a single object
+without brackets in it is one value.
 
-A load that ends stops before it sends anything. One that goes on sends the row that was read, and refuses the rest.
+A load that runs once stops before it sends anything. A continuous load sends the row that was read, and refuses the
+rest.
 """
 
 from __future__ import annotations
@@ -22,29 +24,30 @@ from light_scheduler.pipeline.tables import located
 from .malformed import FIELD, malformed_texts
 
 _ONE_OBJECT = r"^\s*(\{[^{}\[\]]*\}\s*)?$"
-"""An object without brackets in it, or nothing at all."""
+"""A single object without brackets in it, or nothing at all."""
 
 _MOST_SHOWN = 500
 _PASSED_OVER = r"[,\s\x00\x1a\u00a0]+$"
-"""What may follow a value: the reader passes over it, and nothing is lost."""
+"""Characters after a value that the reader may skip without losing data."""
 
 _MOST_BYTES = 16 << 20
-"""Of a file that is read as one text, with `multiLine`: a larger one may not fit into memory beside its items."""
+"""Maximum size of a file that is read as one text, with `multiLine`: a larger one may not fit into memory together with
+its items."""
 
 _LINE = "_line_of_text"
-"""The text's column, by a name that no folder `name=value` has."""
+"""Name of the text's column, which no folder `name=value` has."""
 
 _OF_OTHER_BYTES = frozenset({"encoding", "charset"})
-"""Options of a reader of JSON that one of text has not: only UTF-8 can be looked at."""
+"""JSON reader options that a text reader lacks: only UTF-8 can be checked."""
 
 
 def is_checked(format: str, reading: Mapping[str, str]) -> bool:
-    """Return whether the text of files of this format, read with these options, can be looked at."""
+    """Return whether the text of files of this format, read with these options, can be checked."""
     return format == "json" and _OF_OTHER_BYTES.isdisjoint(map(str.lower, reading))
 
 
 def require_one_value(spark: SparkSession, path: str, reading: Mapping[str, str]) -> None:
-    """Raise JobError if a line of JSON files (a file, with `multiLine`) has more than the value that is read."""
+    """Raise JobError if a line of JSON files (a whole file, with `multiLine`) has more than the value that is read."""
     shown = F.substring("text", 1, _MOST_SHOWN).alias("shown")
     found = _with_more(_text(spark, [located(spark, path)], reading), reading).select("file", shown).first()
     if found is not None:
@@ -57,7 +60,7 @@ def require_one_value(spark: SparkSession, path: str, reading: Mapping[str, str]
 def rests_of_lines(spark: SparkSession, reading: Mapping[str, str], files: Sequence[str]) -> DataFrame:
     """Return (file, block, text, field, reason) of the lines of these files that have more than the value that is read.
 
-    Of some of them, nothing is read: see `malformed_lines`.
+    Some of these lines are not read at all; see `malformed_lines`.
     """
     paths = [without_globs(unquote(file)) for file in files]
     lines = _with_more(_text(spark, paths, reading), reading)
@@ -66,12 +69,13 @@ def rests_of_lines(spark: SparkSession, reading: Mapping[str, str], files: Seque
 
 
 def malformed_lines(report: DataFrame) -> DataFrame:
-    """Return (file, text) of the lines that tasks have refused as malformed, which are refused as a whole."""
+    """Return (file, text) of the lines that tasks refused as malformed, which are refused as a whole."""
     return malformed_texts(report).withColumn("text", _bare("text"))
 
 
 def _text(spark: SparkSession, paths: list[str], reading: Mapping[str, str]) -> DataFrame:
-    """Return (file, block, text) of the lines of files, or of whole files with `multiLine` if they are not large."""
+    """Return (file, block, text) of the lines of files, or of whole files with `multiLine` unless they are too
+    large."""
     options = {name.lower(): value for name, value in reading.items()}
     is_whole = options.get("multiline", "false").lower() == "true"
     reader = spark.read.schema(f"{_LINE} string").format("text").options(**reading, wholetext=is_whole)
@@ -83,12 +87,12 @@ def _text(spark: SparkSession, paths: list[str], reading: Mapping[str, str]) -> 
 
 
 def _bare(text: str) -> Column:
-    """Return a text without what may come before and after a value, with U+FFFD for what is no UTF-8."""
+    """Return a text without ignored characters before and after a value, and with U+FFFD for invalid UTF-8."""
     return F.regexp_replace(F.regexp_replace(F.make_valid_utf8(text), "^\ufeff", ""), _PASSED_OVER, "")
 
 
 def _with_more(lines: DataFrame, reading: Mapping[str, str]) -> DataFrame:
-    """Return those lines that a reader takes one value of, and which have more."""
+    """Return the lines from which a reader takes one value, but which have more."""
     syntax = {name: value for name, value in reading.items() if name.lower().startswith("allow")}
     mark = uuid.uuid4().hex
 

@@ -15,15 +15,15 @@ from light_scheduler.pipeline.job import Cluster
 class LoadOptions:
     """Options of a load.
 
-    `refused` is the path of a Parquet table for rows that are refused; those of new versions of a Delta table are added
-    to it. `constants` are fields with the same value for all rows, `ignored` columns that are skipped. Marks are kept
-    in `marks_topic` under `name`: under another name the same rows are loaded again. With `sends_past` one-shots whose
-    time has passed are sent even if they may have been sent before. With `cancels_deleted` schedules are cancelled
-    whose rows were deleted from a Delta table since its last load. With `dry_run` rows are only validated.
+    `refused` is the path of a Parquet table for refused rows; those of new versions of a Delta table are added to it.
+    `constants` are fields with the same value for all rows, `ignored` are columns to skip. Marks are stored in
+    `marks_topic` under `name`: under another name the same rows are loaded again. With `sends_past`, one-shots whose
+    time has passed are sent even if they may have been sent before. With `cancels_deleted`, schedules are cancelled if
+    their rows were deleted from a Delta table since its last load. With `dry_run`, rows are only validated.
 
-    A load with `every_s` goes on until `stop` is set: it looks for new versions or files each time so many seconds have
-    passed, and adds to the table of refused rows. A stream of files keeps its place in `checkpoint`, or else where
-    Spark is configured to keep checkpoints; without either, the next load reads all files again.
+    With `every_s`, the load is continuous: until `stop` is set, it looks for new versions or files at this interval
+    (s), and adds to the table of refused rows. A stream of files stores its position in `checkpoint`, or else in
+    Spark's configured folder for checkpoints; without either, the next load reads all files again.
     """
 
     table: str
@@ -46,10 +46,10 @@ class LoadOptions:
 
     @property
     def follows_files(self) -> bool:
-        """Whether the load goes on with a stream of files."""
+        """Whether the load is continuous, with a stream of files."""
         return self.every_s is not None and self.format != "delta"
 
     @property
     def scope(self) -> tuple[Any, ...]:
-        """What marks hold for, as of `LoadTask`."""
+        """The scope of marks, as in `LoadTask`."""
         return self.name, self.commands_topic, sorted(self.constants.items())

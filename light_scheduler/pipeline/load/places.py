@@ -1,8 +1,8 @@
-"""Folders that a load writes must not be in the folder that it reads: their files would be loaded, too.
+"""Checks that a load does not write into the folder that it reads, since it would load those files, too.
 
-A load that goes on would refuse what it has just refused, and so on. Names that begin with `.`, or
-with `_` without a `=`, are not read. Nor may what is read be in the table of refused rows, in whose place
-the load writes another: it would be deleted.
+A continuous load would refuse what it has just refused, and so on. Names that begin with `.`, or with `_` without a
+`=`, are not read. Conversely, the table that is read must not be inside the table of refused rows, which the load
+replaces: it would be deleted.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from light_scheduler.pipeline.globs import expanded, name_pattern
 
 _WHOLE = re.compile(r"(?:(?P<scheme>[a-z][a-z0-9+.-]*):(?://(?P<host>[^/]*))?)?(?P<path>.*)", re.DOTALL | re.IGNORECASE)
 _ALIKE = {"s3": "s3a", "s3n": "s3a", "abfs": "abfss", "wasb": "wasbs"}
-"""Schemes by which the same files have other names."""
+"""Schemes that are other names for the same files."""
 _DEFAULT = ("", "file", "hdfs", "viewfs")
-"""Schemes of which a path without one may be: that is for Hadoop's configuration to say."""
+"""Possible meanings of a path without a scheme, depending on Hadoop's configuration."""
 
 
 def require_apart(table: str, written: Mapping[str, str], replaced: str | None = None) -> None:
-    """Raise JobError if a whole path that is written, by its option or setting, is read with the table, or if the
-    table is in a folder that is `replaced`, which is one of those options.
-    """
+    """Raise JobError if an absolute path in `written`, by option or setting, would be read with the table, or if the
+    table is inside the folder that is `replaced`, which is one of those options."""
     for option, path in written.items():
         if is_read_with(_resolved(path), _resolved(table)):
             raise JobError(
@@ -41,19 +40,19 @@ def require_apart(table: str, written: Mapping[str, str], replaced: str | None =
 
 
 def is_read_with(path: str, folder: str) -> bool:
-    """Return whether a reader of a folder, or of a pattern of folders, reads what is at a path."""
+    """Return whether a reader of a folder, or of a pattern of folders, reads files at a path."""
     inner = _Place.of(path)
     return any(map(inner.is_read_with, map(_Place.of, expanded(folder))))
 
 
 def holds(path: str, folder: str) -> bool:
-    """Return whether a folder, or one that a pattern names, is below a path."""
+    """Return whether a folder, or one that matches a pattern, is below a path."""
     outer = _Place.of(path)
     return any(outer.holds(_Place.of(each)) for each in expanded(folder))
 
 
 class _Place(NamedTuple):
-    """A path: its scheme and host, as those of the same files are written alike, and its names."""
+    """A path: its scheme and host, normalised so that the same files are written alike, and its names."""
 
     scheme: str
     host: str
@@ -76,18 +75,18 @@ class _Place(NamedTuple):
         return len(self.names) < len(folder.names) and self._meets(folder)
 
     def _meets(self, folder: _Place) -> bool:
-        """Return whether one of two paths, of which the other is a pattern, may be below the other one."""
+        """Return whether one of the two paths may be below the other one; `folder` is a pattern."""
         same = all(name_pattern(wanted).fullmatch(name) for wanted, name in zip(folder.names, self.names, strict=False))
         return same and self._may_be_beside(folder)
 
     def _may_be_beside(self, other: _Place) -> bool:
-        """Return whether two paths may be on one file system."""
+        """Return whether two paths may be in the same file system."""
         if self.scheme != other.scheme:
             return "" in (self.scheme, other.scheme) and {self.scheme, other.scheme} <= {*_DEFAULT}
-        if "" in (self.host, other.host):  # the default one of its scheme, which may be the other
+        if "" in (self.host, other.host):  # the default host of its scheme, which may be the other one
             return True
         (one, colon, _), (another, also, _) = self.host.rpartition(":"), other.host.rpartition(":")
-        # A port may be left out.
+        # A port may be omitted.
         return self.host == other.host or (not (colon and also) and (one or self.host) == (another or other.host))
 
 
@@ -96,7 +95,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _resolved(path: str) -> str:
-    """Return a path of this machine without symbolic links in it."""
+    """Return a local path without symbolic links."""
     whole = _WHOLE.fullmatch(path)
     if whole is None or (whole["scheme"] or "file").lower() != "file":
         return path

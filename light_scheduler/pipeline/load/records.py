@@ -1,4 +1,4 @@
-"""Rows to command records, each held to the rules that a worker will hold it to."""
+"""Converts rows to command records, checked with the rules of workers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNKNOWN_DEFAULT = "is required: a load does not know the default targets of ten
 
 
 class Record(NamedTuple):
-    """A command record before it has a place in a log; `timestamp` is UTC epoch ms."""
+    """A command record that has not been written yet; `timestamp` is UTC epoch ms."""
 
     key: bytes
     value: bytes | None
@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a row is not sent: the column at fault, and what is wrong with it. `held`: it may have been sent before."""
+    """Why a row is not sent: the invalid column, and the reason. `held`: it may have been sent before."""
 
     field: str
     reason: str
@@ -67,13 +67,13 @@ class RecordMaker:
     limits: Limits
 
     def read(self, batch: pa.RecordBatch) -> Rows:
-        """Return the rows of a batch, to make records of."""
+        """Return the rows of a batch, as input for `make`."""
         return read_rows(batch, self.columns)
 
     def make(self, rows: Rows, now: int, *, holds_past: bool = False) -> Iterator[Record | Refusal]:
-        """Yield what each row comes to, were it decided at an instant (UTC epoch ms).
+        """Yield the outcome of each row, as decided at an instant (UTC epoch ms).
 
-        With `holds_past` one-shots are refused that are due by then, or so long after it.
+        With `holds_past`, one-shots that are due by then are refused, and so are all with a relative time.
         """
         timeless = self._refusal_without_time
         for key, payload, user, control in self._parts(rows):
@@ -91,7 +91,7 @@ class RecordMaker:
     def owners(self, rows: Rows) -> Iterator[tuple[bytes | None, bytes, bytes]]:
         """Yield the tenant (None: the default), the id and the key of each row's schedule.
 
-        What else is in a row matters only if it has neither id nor key: then it names the schedule. Rows that name none
+        The rest of a row matters only if it has neither id nor key: then it determines the id. Rows without valid names
         are left out.
         """
         for key, payload, user, control in self._parts(rows):
@@ -110,7 +110,7 @@ class RecordMaker:
             yield key, payload, user, common + [pair for pair in zip(names, fields, strict=True) if pair[1] is not None]
 
     def _decided(self, record: Record, now: int) -> tuple[Record, int | None]:
-        """Return a record as it is sent, and when it is due if it is a one-shot. Raises InvalidCommand."""
+        """Return a record in the form that is sent, and its due time if it is a one-shot. Raises InvalidCommand."""
         short = _without_id(record)
         plain = NATIVE.plain(short)
         if plain is not None and plain_id(short, plain, self.limits) is not None:
@@ -125,7 +125,8 @@ class RecordMaker:
 
     @cached_property
     def _refusal_without_time(self) -> Refusal | None:
-        """Why a row without a time is refused: the table has columns for it. None: all rows are for now."""
+        """The refusal of a row without a time, if the table has columns for it; None: rows without a time are for
+        now."""
         times = [column.meaning for column in self.columns if column.meaning in TRIGGERS]
         if not times or not TRIGGERS.isdisjoint(self.constants):
             return None
@@ -134,7 +135,7 @@ class RecordMaker:
 
 
 def _passed(control: list[tuple[str, Cell]], due: int | None, now: int) -> str | None:
-    """Return the column for which a one-shot that was sent before may have been delivered; None: it was not."""
+    """Return the time column of a one-shot that may have been delivered if it was sent before; None: it was not."""
     if due is None:
         return None
     if any(name == _AFTER for name, _ in control):
@@ -143,7 +144,7 @@ def _passed(control: list[tuple[str, Cell]], due: int | None, now: int) -> str |
 
 
 def identity_digest(record: Record) -> int:
-    """Return 8 bytes, as a number, that stand for the tenant and id of a record."""
+    """Return an 8-byte number that identifies the tenant and id of a record."""
     headers = dict(record.headers)
     tenant = headers.get(_TENANT) or DEFAULT_TENANT.encode()
     whose = tenant + b"\0" + (headers.get(_ID) or record.key)
@@ -153,7 +154,7 @@ def identity_digest(record: Record) -> int:
 def _record(
     key: Cell, payload: Cell, user: Headers | InvalidCommand, control: list[tuple[str, Cell]], now: int
 ) -> Record:
-    """Put a record together. Raises InvalidCommand if one of its parts could not be read."""
+    """Build a record. Raises InvalidCommand if one of its parts could not be read."""
     headers: Headers = [(name, good(cell)) for name, cell in control]
     own, value, key = good(user), good(payload), good(key)
     if value is None and _TRIGGERS.isdisjoint(name for name, _ in headers):
@@ -164,7 +165,7 @@ def _record(
 
 
 def _without_id(record: Record) -> Record:
-    """Leave out an id that the key stands for anyway: workers are twice as fast with what is plain."""
+    """Remove an id that equals the key: workers are twice as fast with plain commands."""
     spoken_for = _ID, record.key
     if spoken_for not in record.headers:
         return record
@@ -172,6 +173,6 @@ def _without_id(record: Record) -> Record:
 
 
 def _id_of(payload: bytes | None, headers: Headers, user: Headers) -> bytes:
-    """Return what names a row that has neither id nor key: the same for the same content."""
+    """Return the id of a row with neither id nor key: the same for the same content."""
     content = msgspec.msgpack.encode([payload, sorted(headers), user])
     return derived_id(content).encode()

@@ -1,4 +1,4 @@
-"""Refused rows by kind, and the first of each: what a dry run shows."""
+"""Refused rows by kind, with the first of each, for the summary of a dry run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 MOST_SHOWN = 10
-"""Rows of a kind that are shown."""
+"""Number of rows that are shown of a kind."""
 
 MOST_KINDS = 20
-"""Kinds that are shown: those with the most rows."""
+"""Number of kinds that are shown: those with the most rows."""
 
 _VALUES = "'[^']*'|\"[^\"]*\"|[0-9]+"
 
 
 @dataclass(frozen=True)
 class RefusedRow:
-    """Where a refused row is, as in the table of refused rows, and why it is refused."""
+    """The place of a refused row, as in the table of refused rows, and the reason."""
 
     file: str
     block: int
@@ -35,7 +35,7 @@ class RefusedRow:
 
 @dataclass(frozen=True)
 class RefusedKind:
-    """Rows whose field is refused for the same reason, values aside, and the first of them."""
+    """Rows whose field is refused for the same reason, ignoring values, and the first of them."""
 
     field: str
     rows: int
@@ -48,7 +48,7 @@ class RefusedKind:
 
 
 def refused_kinds(report: DataFrame) -> list[RefusedKind]:
-    """Return the kinds of refusals in what tasks report, those with the most rows first."""
+    """Return the kinds of refusals in the tasks' reports, those with the most rows first."""
     kind = ["field", "kind"]
     of_kind = F.regexp_replace("reason", _VALUES, "*").alias("kind")
     refused = report.where("reason is not null").select("file", "block", "row", "field", "reason", of_kind)

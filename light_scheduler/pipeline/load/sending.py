@@ -1,4 +1,4 @@
-"""Rows of tables through the tasks of a load, and what these report of them."""
+"""Passes rows of tables through the tasks of a load, and evaluates the reports."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .task import COUNTS, REFUSED, LoadTask, report_schema
 
 @dataclass(frozen=True)
 class PlacedRows:
-    """Rows that are loaded at once, with the columns of `placed`, which are `fields` and those that say where from.
+    """Rows to load at once, with the columns of `placed`: `fields`, and columns for the rows' place.
 
-    `files` are those that the rows are from; of those that have the same rows, one is sent. None are given for versions
-    of a table, in which equal rows are sent each. `rests` returns lines of the files that were not read whole, given
-    what tasks have reported (see `one_value`).
+    `files` contain the rows; of files with the same rows, one is sent. It is empty for versions of a table, in which
+    equal rows are all sent. `rests` returns the lines of the files that were not read completely, given the tasks'
+    reports (see `one_value`).
     """
 
     rows: DataFrame
@@ -37,7 +37,7 @@ class PlacedRows:
 
 
 def placed(table: DataFrame, fields: list[StructField], why: Column | None = None) -> DataFrame:
-    """Return the columns of a table, those that say which piece of which file a row is from, and WHY if it is given."""
+    """Return the columns of a table, with columns for each row's file and piece, and WHY if it is given."""
     there = set(table.columns)
     return table.select(
         *(F.col(f"`{one.name}`") if one.name in there else _nothing(one) for one in fields),
@@ -50,7 +50,7 @@ def placed(table: DataFrame, fields: list[StructField], why: Column | None = Non
 
 
 def send(placed: PlacedRows, task: LoadTask, refused: str | None, *, to_add: bool) -> LoadSummary:
-    """Load rows. Those that are refused are written to a table, in the place of what it has or `to_add` to it."""
+    """Load rows. Refused rows are written to a table: they replace its content, or are added if `to_add`."""
     with ExitStack() as stack:
         report = _reported(placed, task, stack)
         if placed.rests is not None:
@@ -71,7 +71,7 @@ def send(placed: PlacedRows, task: LoadTask, refused: str | None, *, to_add: boo
 
 
 def _reported(placed: PlacedRows, task: LoadTask, stack: ExitStack) -> DataFrame:
-    """Return what tasks report of rows; copies of files wait until the others are sent."""
+    """Return the tasks' reports about rows. Copies of files wait until the others are sent."""
     later = [] if task.connection is None else copies(placed.rows, _said(placed), placed.files)
     is_later = F.col("_file").isin(later)
     reports = []
@@ -83,7 +83,7 @@ def _reported(placed: PlacedRows, task: LoadTask, stack: ExitStack) -> DataFrame
 
 
 def _said(placed: PlacedRows) -> list[str]:
-    """Return the columns that say what a row is, wherever it is."""
+    """Return the columns that determine a row's content, regardless of its place."""
     return [*(field.name for field in placed.fields), *({WHY} & set(placed.rows.columns))]
 
 
@@ -95,7 +95,7 @@ def _kept(stack: ExitStack, table: DataFrame) -> DataFrame:
 
 
 def _repeated(report: DataFrame) -> int:
-    """Return how many rows have the id of another one, not counting one row of each id."""
+    """Return the number of rows with the id of another row, not counting one row for each id."""
     ids = report.select(F.explode("ids").alias("id")).groupBy("id").agg((F.count("*") - 1).alias("more"))
     found = ids.agg(F.coalesce(F.sum("more"), F.lit(0)).alias("repeated")).first()
     assert found is not None, "an aggregate has a row"

@@ -1,13 +1,14 @@
-"""The files of a micro-batch of a stream, as the stream's checkpoint has them.
+"""The files of a stream's micro-batch, from the stream's checkpoint.
 
-Rows say where they are from, but a file can be without a row. Spark notes the files of each look at the folder, and up
-to which look a micro-batch goes:
+Rows name their files, but a file can be without rows. Spark records the files of each look at the folder, and up to
+which look a micro-batch goes:
 
     offsets/7             its last line is {"logOffset":9}
     sources/0/9           a line for each file of look 9: {"path":"file:///in/a%20b","timestamp":1767225600000,"batchId":9}
-    sources/0/9.compact   instead of it in every tenth look: the files of all looks so far
+    sources/0/9.compact   replaces it in every tenth look: the files of all looks so far
 
-The files of all looks can be many: they are read where the checkpoint is, and only those of one look are kept.
+There can be many files in all looks together: they are read where the checkpoint is, and only those of one look are
+kept.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from light_scheduler.pipeline.tables import if_there
 
 
 class Checkpoint(Protocol):
-    """A checkpoint of a stream, whose files are named by their path in it."""
+    """A checkpoint of a stream. Its files are named by their relative path."""
 
     def last_line(self, name: str) -> str | None:
-        """Return the last line of a small file; None if it is not there."""
+        """Return the last line of a small file; None if it does not exist."""
         ...
 
     def noted(self, name: str, look: int) -> list[str]:
-        """Return the paths that a file notes of a look; none if it is not there."""
+        """Return the paths that a file records for a look; empty if the file does not exist."""
         ...
 
 
 @dataclass(frozen=True)
 class SparkCheckpoint:
-    """A checkpoint on any file system of Spark."""
+    """A checkpoint on any of Spark's file systems."""
 
     spark: SparkSession
     path: str
@@ -50,7 +51,7 @@ class SparkCheckpoint:
         return str(rows[-1].value) if rows else None
 
     def noted(self, name: str, look: int) -> list[str]:
-        # The first line is the version of the log, and no JSON: a row of nulls.
+        # The first line is the version of the log, which is not JSON, so it becomes a row of nulls.
         found = if_there(lambda: self.spark.read.schema("path string, batchId bigint").json(self._file(name)))
         return [] if found is None else [row.path for row in found.where(F.col("batchId") == look).collect()]
 
@@ -79,7 +80,7 @@ class LocalCheckpoint:
 
 
 def files_of(checkpoint: Checkpoint, batch: int) -> list[str]:
-    """Return the files of a micro-batch, as `_metadata.file_path` has them. Raises JobError if they are not known."""
+    """Return the files of a micro-batch, as in `_metadata.file_path`. Raises JobError if they are unknown."""
     looks = range(_last_look(checkpoint, batch - 1) + 1, _last_look(checkpoint, batch) + 1)
     return [file for look in looks for file in _files_of_look(checkpoint, look)]
 
@@ -96,7 +97,7 @@ def _last_look(checkpoint: Checkpoint, batch: int) -> int:
 def _files_of_look(checkpoint: Checkpoint, look: int) -> list[str]:
     name = f"sources/0/{look}"
     if not (files := checkpoint.noted(name, look) or checkpoint.noted(f"{name}.compact", look)):
-        raise _unknown(look)  # a look that finds nothing is not noted
+        raise _unknown(look)  # a look without new files is not recorded
     return files
 
 

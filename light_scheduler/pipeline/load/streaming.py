@@ -1,4 +1,4 @@
-"""A load of a stream of files: each micro-batch is checked for what Spark would leave out, and then sent."""
+"""A load of a stream of files: checks each micro-batch for what Spark would leave out, then sends it."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def load_stream(
     goes_on: Mapping[str, str],
     folders: Sequence[str],
 ) -> LoadSummary:
-    """Load what is in the files of a folder, and what comes, until the load is to stop.
+    """Load the files of a folder, and later ones, until the load is stopped.
 
-    `goes_on` are more options of the reader: that it passes on malformed rows, and compares headers. `folders` are the
+    `goes_on` are additional reader options: to pass on malformed rows, and to compare headers. `folders` are the
     columns in the names of folders.
     """
     assert options.every_s is not None, "who does not go on reads a table"
@@ -54,7 +54,7 @@ def load_stream(
 
     def load(rows: DataFrame, files: list[str]) -> None:
         there = files_below(spark, options.table, options.reading)
-        files = present(files, there)  # what is gone is for Spark's reader to say
+        files = present(files, there)  # Spark's reader reports missing ones
         if may_leave_out(options.table, options.format, options.reading):
             require_new_ones_read(files, there, root, folders)
         if can_be_checked(options.table, options.format, options.reading):
@@ -72,7 +72,7 @@ def load_stream(
 
         whole = absent(files, refused)
         if refused:
-            # Not to be opened: Spark would fail of their headers.
+            # Do not open them: Spark would fail on their headers.
             rows = table(whole) if whole else rows.where(F.lit(False))
         batch = PlacedRows(rows, fields, whole, rests if (is_json and files) or refused else None)
         loaded.append(send(batch, task.guarding(guard), options.refused, to_add=True))

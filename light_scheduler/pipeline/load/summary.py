@@ -1,4 +1,4 @@
-"""What a load says of its rows."""
+"""The summary of a load."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from .refusals import RefusedKind
 
 @dataclass(frozen=True)
 class LoadSummary:
-    """How many rows there are, how many were written by this run, by earlier ones, and refused.
+    """The number of rows, of those written by this run and by earlier ones, and of refused rows.
 
-    `repeated_ids` counts rows that have the id of another row of this load: of those with one id, one is scheduled.
-    `kinds` are the refusals that a dry run shows. `bytes` is the size of the keys and values of the rows that were not
-    refused. `cancelled` counts the schedules that this run cancelled because their rows were deleted.
+    `repeated_ids` is the number of rows with the id of another row of this load: of the rows with one id, one is
+    scheduled. `kinds` are the refusals that a dry run shows. `bytes` is the size of the keys and values of the rows
+    that were not refused. `cancelled` is the number of schedules that this run cancelled because their rows were
+    deleted.
     """
 
     rows: int
@@ -32,7 +33,7 @@ class LoadSummary:
         return self.refused > 0
 
     def plus(self, other: LoadSummary) -> LoadSummary:
-        """Return the counts of both, of the same load."""
+        """Return the sum of two summaries of the same load."""
         return LoadSummary(
             self.rows + other.rows,
             self.sent + other.sent,

@@ -1,14 +1,14 @@
-"""Loading in a task of Spark: rows in batches, validated and written, exactly once.
+"""Loading in a task of Spark: rows are validated and written in batches, exactly once.
 
-A batch is known by its content: a digest of its rows, of what is the same for all rows, and of the load's name and
-topic. It is written in one transaction with a mark that bears the digest, and is passed over if there is one. So a file
-may be copied, moved or touched. What has to stay is how rows are cut into batches: by the file and PIECE_BYTES.
+A batch is identified by its content: a digest of its rows, of the values for all rows, and of the load's name and
+topic. It is written in one transaction with a mark that has the digest, and is skipped if that mark exists. So files
+may be copied, moved or touched. What must not change is how rows are split into batches: by file and PIECE_BYTES.
 
-Between two versions of a Delta table, rows can come back that were sent before. There a batch is known by its content
-and the versions. A mark of the content alone is written too, for loads of whole tables.
+Between two versions of a Delta table, rows that were sent before can come back. There a batch is identified by its
+content and the versions. A mark of the content alone is written too, for loads of whole tables.
 
-A piece is what Spark reads of a file in one go. Each has a transactional id of its own, by which a run also ends what a
-killed one left open, and fences one that is still about.
+A piece is the part of a file that Spark reads at once. Each piece has its own transactional id, by which a run also
+aborts an open transaction of a killed run, and fences one that is still running.
 """
 
 from __future__ import annotations
@@ -35,27 +35,25 @@ from .marks import BatchMark, MarkingProducer, T, key_of
 from .records import Record, RecordMaker, Refusal, identity_digest
 
 PIECE_BYTES = 32 << 20
-"""Another size makes other batches, whose marks nobody has: a load that was begun would begin again."""
+"""Changing it would change the batches, whose marks would not be found: every load would start over."""
 
 PLACE = ("_file", "_block", "_size", "_modified")
-"""Columns that say which piece a row is from: the file's path, where in it the piece begins, and the file's size and
-time of modification (UTC epoch ms).
-"""
+"""Columns for the piece of a row: the file's path, the start of the piece in the file, and the file's size and
+modification time (UTC epoch ms)."""
 
 REFUSED = ("file", "block", "row", "field", "reason", "content")
-"""Columns of the table of refused rows. `row` counts from 1 within its piece; `content` is the row, with its types, and
-null if the row is malformed.
-"""
+"""Columns of the table of refused rows. `row` counts from 1 within its piece; `content` is the typed row, or null if
+the row is malformed."""
 
 
 COUNTS = ("rows", "sent", "refused", "bytes")
 
 
 def report_schema(fields: list[StructField]) -> StructType:
-    """Return what a task reports, of rows with these columns.
+    """Return the schema of a task's report about rows with these columns.
 
-    There is a row for each one that was refused (REFUSED), and one for each batch, which has no reason: with its
-    counts, and for each of its rows a number that stands for the id.
+    There is a row for each refused row (REFUSED), and one for each batch, without a reason: its counts, and for each of
+    its rows a number that identifies the id.
     """
     report = StructType()
     for name in ("file", "field", "reason"):
@@ -66,7 +64,7 @@ def report_schema(fields: list[StructField]) -> StructType:
 
 
 class Piece(NamedTuple):
-    """A block of a file that is read in one go."""
+    """A block of a file that is read at once."""
 
     file: str
     block: int
@@ -80,12 +78,12 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadTask:
-    """The work of each Spark task, sent to it as a pickle. Without `connection` rows are only validated.
+    """The work of each Spark task, sent to it as a pickle. Without `connection`, rows are only validated.
 
-    Batches have the columns PLACE besides those of the rows, and WHY if some may be malformed. Marks are kept under
+    Batches have the columns PLACE besides those of the rows, and WHY if some may be malformed. Marks are stored under
     `name` in `marks_topic`. `connection` has the cluster as options of a Kafka format. `guard` knows the files that
-    were sent before (None: none); with `sends_past` it is not used. `run` identifies this run of the load.
-    `versions` stands for the versions of a Delta table between which the rows are new.
+    were sent before (None: none); it is not used with `sends_past`. `run` identifies this run of the load. `versions`
+    identifies the versions of a Delta table between which the rows are new.
     """
 
     maker: RecordMaker
@@ -108,11 +106,11 @@ class LoadTask:
 
     @property
     def scope(self) -> tuple[Any, ...]:
-        """The scope of a mark: with another load, topic or constant the same rows make other commands."""
+        """The scope of a mark: with another load, topic or constant, the same rows make other commands."""
         return self.name, self.topic, sorted(self.maker.constants.items())
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Load batches of rows; yields rows of `report_schema`."""
+        """Load batches of rows. Yield rows of `report_schema`."""
         at: Piece | None = None
         for batch in batches:
             for piece, rows in _pieces(batch):
@@ -125,14 +123,14 @@ class LoadTask:
 def batch_key(task: LoadTask, rows: Rows, whys: Sequence[str | None] = ()) -> bytes:
     """Return the key of a batch: equal for rows with the same content, wherever and however they are stored.
 
-    `whys` are those of malformed rows, of which the cells that could be read may be those of a row that is whole.
+    `whys` are the reasons of malformed rows, whose readable cells may equal those of a complete row.
     """
     said = [(name, cells) for name, cells in rows.fields if any(cell is not None for cell in cells)]
     return key_of(*task.scope, rows._replace(fields=said), *([list(whys)] if whys else []))
 
 
 def mark_key(task: LoadTask, content: bytes) -> bytes:
-    """Return the key of a batch's mark, of that of its content: rows that come back in a later version are new."""
+    """Return the key of a batch's mark, given that of its content: rows that come back in a later version are new."""
     return key_of(content, *task.versions) if task.versions else content
 
 
@@ -154,7 +152,7 @@ class _Loader:
         self._now = SystemClock().now()
 
     def load(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Write the next rows of the piece unless they are written, and report."""
+        """Write the next rows of the piece unless they are already written, and return the report."""
         start, self._row = self._row, self._row + batch.num_rows
         rows, reasons = self._task.maker.read(batch), whys(batch)
         content = batch_key(self._task, rows, reasons)
@@ -172,12 +170,12 @@ class _Loader:
         if mark is None or new:
             marks[key] = marks[content] = self._mark_of(made, mark, by, len(new))
         self._write(new, marks)
-        # A task that is run again, as after the loss of an executor, finds what it wrote the first time.
+        # A task that is run again, for example after the loss of an executor, finds what it wrote the first time.
         sent = mark.sent if mark is not None and mark.by == by and not new else len(new)
         return self._report(batch, start, made, sent)
 
     def _mark_of(self, made: list[Record | Refusal], before: BatchMark | None, by: str, sent: int) -> BatchMark:
-        """Return the mark with which so many rows of a batch are sent; `before` is the one that it has, if any."""
+        """Return the mark for a batch of which `sent` rows are sent; `before` is its existing mark, if any."""
         refused = {number: one for number, one in enumerate(made) if isinstance(one, Refusal)}
         is_held = any(refusal.held for refusal in refused.values())
         mark = BatchMark(self._now if before is None else before.at, len(made), is_held, by, sent)
@@ -187,7 +185,7 @@ class _Loader:
         return mark if unsent is None else mark.refusing(unsent.intersection(refused))
 
     def _may_repeat(self) -> bool:
-        """Return whether rows of a batch that has no mark may have been sent."""
+        """Return whether rows of a batch without a mark may have been sent."""
         if self._file is None:
             return False
         before = self._mark(self._file_key, FileMark)
@@ -196,8 +194,8 @@ class _Loader:
     def _made(
         self, rows: Rows, reasons: Sequence[str | None], mark: BatchMark | None
     ) -> tuple[list[Record | Refusal], list[Record]]:
-        """Return what rows come to, and what is to be sent; their mark, if any, does not say which were refused."""
-        # Rows that were refused are in no log. They are refused again, since they are judged by the same instant.
+        """Return the outcome of rows, and the records to send, if there is no mark or it does not list refused rows."""
+        # Refused rows are not in the log. They are refused again, since they are checked at the same instant.
         now = self._now if mark is None else mark.at
         may_repeat = self._may_repeat() if mark is None else mark.held
         whole = list(self._task.maker.make(rows, now, holds_past=may_repeat and not self._sends_past))
@@ -218,9 +216,9 @@ class _Loader:
     def _again(
         self, rows: Rows, reasons: Sequence[str | None], then: int, unsent: Set[int]
     ) -> tuple[list[Record | Refusal], list[Record]]:
-        """Return what rows come to that were first judged at an instant, and what is to be sent of those `unsent`.
+        """Return the outcome of rows that were first checked at `then`, and the records to send among those `unsent`.
 
-        These pass now if a limit was raised. They may have been sent all the same, from the table of refused rows.
+        These are valid now if a limit was raised. They may still have been sent, from the table of refused rows.
         """
         made = refusing(list(self._task.maker.make(rows, then)), reasons)
         passing = [number for number in sorted(unsent) if isinstance(made[number], Record)]
@@ -252,7 +250,8 @@ class _Loader:
         counts = {"rows": len(made), "sent": sent, "refused": len(refused), "bytes": size}
         lines.append({**place, **counts, "ids": ids})
         content = batch.select([column.name for column in self._task.maker.columns]).to_struct_array()
-        # Cells of a malformed row may be cut off. The last one is null, too: the counts are of no row.
+        # Cells of a malformed row may be cut off, so its content is null. So is the last one, since the counts belong
+        # to no row.
         whole = [None if refusal.field == FIELD else number for number, refusal in refused]
         rows = content.take(pa.array([*whole, None], pa.int32()))
         report = pa.RecordBatch.from_pylist(lines, schema=_SCHEMA)
@@ -269,7 +268,7 @@ _SCHEMA = pa.schema(
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[Piece, pa.RecordBatch]]:
-    """Cut a batch where another piece begins."""
+    """Split a batch where another piece begins."""
     if batch.num_rows == 0:
         return
     file, block = batch.column("_file"), batch.column("_block")

@@ -1,7 +1,7 @@
-"""Files in the folder of a table that Spark does not read, and says nothing of.
+"""Files in the folder of a table that Spark silently does not read.
 
-If folders have columns in their names (`tenant=007`), Spark reads what is in those, and passes over files beside them.
-If none has, it reads what is in the folder of the table itself, and passes over the folders in it.
+If some folders have columns in their names (`tenant=007`), Spark reads the files in those, and skips files beside them.
+If none has, it reads the files in the table's folder itself, and skips folders in it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ _MOST_SHOWN = 10
 
 
 def require_all_read(rows: DataFrame, table: str, format: str, reading: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the columns in the names of folders of a table whose rows these are. Raises JobError if Spark does not
-    read all files in its folder.
-    """
+    """Return the columns in the names of the folders of a table with these rows. Raises JobError if Spark does not read
+    all files in its folder."""
     if not is_checked(table, format, reading):
         return ()
     spark, read = rows.sparkSession, rows.inputFiles()
@@ -39,12 +38,11 @@ def require_all_read(rows: DataFrame, table: str, format: str, reading: Mapping[
 
 
 def require_new_ones_read(files: Sequence[str], there: Sequence[str], root: str, known: Sequence[str]) -> None:
-    """Raise JobError if new files of a root, or one of those that are `there`, are not in folders with the `known`
-    columns in their names.
-    """
+    """Raise JobError if new files of a root, or one of the files in `there`, are not in folders with the `known`
+    columns in their names."""
     if known:
         _require_none([file for file in files if columns_of_folders(root, file) != tuple(known)], known)
-    elif not is_pattern(root):  # which may name folders
+    elif not is_pattern(root):  # the pattern may name folders
         depth = len(parts_of(root)) + 1
         _require_none([file for file in there if len(parts_of(unquote(file))) > depth], known)
 
@@ -60,9 +58,9 @@ def columns_of_folders(root: str, file: str) -> tuple[str, ...]:
 
 
 def files_below(spark: SparkSession, table: str, reading: Mapping[str, str]) -> list[str]:
-    """Return the paths of the files of a table, and of all folders in it, as rows have them. None of them is opened.
+    """Return the paths of the files of a table, including all folders in it, as in rows. No file is opened.
 
-    They can be many, and `inputFiles` asks Java for one at a time.
+    There can be many, and `inputFiles` asks Java for one at a time.
     """
     with listing_in_few_tasks(spark):
         reader = spark.read.format("binaryFile").options(**without_folders(reading))
@@ -71,7 +69,7 @@ def files_below(spark: SparkSession, table: str, reading: Mapping[str, str]) -> 
 
 
 def _require_none(files: Sequence[str], columns: Sequence[str]) -> None:
-    """Raise JobError if there are files that are not read."""
+    """Raise JobError if there are unread files."""
     if not files:
         return
     where = (

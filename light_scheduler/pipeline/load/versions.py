@@ -1,10 +1,10 @@
 """New rows of a Delta table, by its versions.
 
-Files of a Delta table come and go without a change of the data: OPTIMIZE writes the same rows into other files, which
-are cut into other batches. So a load notes the version that it has loaded, and the next one reads the rows that are new
+Files of a Delta table come and go without a change of the data: OPTIMIZE writes the same rows to other files, which are
+split into other batches. So a load records the version that it has loaded, and the next one reads the rows that are new
 since then. Commits say of each file whether it changed the data. If commits only added rows, the new rows are those of
-the added files. If they also removed rows (UPDATE, MERGE, DELETE, overwriting), added files also hold old rows: then
-the new rows are those of the added files, less one for each equal row of the removed files.
+the added files. If they also removed rows (UPDATE, MERGE, DELETE, overwriting), added files also contain old rows: then
+the new rows are those of the added files, minus one for each equal row of the removed files.
 
     mark of a table   JSON {"loaded": 12, "begun": null, "commit": "5f...", "table": ""}: all rows up to version 12 are
                       loaded
@@ -14,7 +14,7 @@ the new rows are those of the added files, less one for each equal row of the re
                       whole
 
 `commit` is a digest of the commit of the loaded version. `table` is the id that the table had when the load began.
-Marks that older versions of this package wrote have neither.
+Marks of older versions of this package have neither.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ from .commits import Commit, CommitLog
 from .few_tasks import listing_in_few_tasks
 
 MOST_BROADCAST = 1_000_000
-"""Rows of files that are gone whose digests each task gets as a whole, about 100 bytes each; more are shuffled."""
+"""Maximum number of removed rows whose digests are sent to each task as a whole, about 100 bytes each; more are
+shuffled."""
 
 _TO_THE_MICROSECOND = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 
 class _Change(NamedTuple):
-    """Two versions of a table, and the files that hold all rows by which they differ: of the first and of the second.
+    """Two versions of a table, and the files that contain all differing rows: of the first and of the second version.
 
-    A file whose deletion vector was changed is one of both.
+    A file whose deletion vector has changed belongs to both.
     """
 
     before: DataFrame
@@ -56,7 +57,7 @@ class _Change(NamedTuple):
 
 
 class TableMark(msgspec.Struct, frozen=True):
-    """How far a table is loaded."""
+    """How far a table has been loaded."""
 
     loaded: int | None = None
     begun: int | None = None
@@ -65,17 +66,17 @@ class TableMark(msgspec.Struct, frozen=True):
 
     @property
     def scope(self) -> tuple[Any, ...]:
-        """What the marks of the batches bear besides their content.
+        """The marked content of batches besides their rows.
 
-        Rows that come back after they were deleted are new, though their content is that of a batch that was sent.
-        There is none for a table that is loaded whole, and for a load that an older version of this package began.
+        Rows that come back after they were deleted are new, even if a batch with the same content was sent. It is empty
+        for a table that is loaded as a whole, and for a load that an older version of this package began.
         """
         return () if self.loaded is None or not self.table else (self.table, self.loaded, self.begun)
 
 
 @dataclass(frozen=True)
 class TableVersion:
-    """A table at a path as it is at a version; `id` stays the same until the table is replaced or dropped.
+    """A version of the table at a path. `id` stays the same until the table is replaced or dropped.
 
     `root` is the path as Spark writes those of the table's files.
     """
@@ -89,7 +90,7 @@ class TableVersion:
 
     @classmethod
     def at(cls, spark: SparkSession, path: str, options: Mapping[str, str]) -> TableVersion:
-        """Return the table as it is now. Raises JobError if there is none."""
+        """Return the current version of the table. Raises JobError if there is no table."""
         try:
             table = DeltaTable.forPath(spark, path)
             detail, last = table.detail().first(), table.history(1).first()
@@ -104,11 +105,12 @@ class TableVersion:
         return CommitLog(self.spark, self.path, self.root)
 
     def earlier_ids(self) -> list[str]:
-        """Return the ids that the table had before `CREATE OR REPLACE TABLE`, the last one first."""
+        """Return the ids that the table had before `CREATE OR REPLACE TABLE`, the latest first."""
         return [id for id in self.log.ids() if id != self.id]
 
     def require_loaded(self, mark: TableMark) -> None:
-        """Raise JobError if the table does not have the version that is marked as loaded, but another one."""
+        """Raise JobError if the table's history contains a different commit for the version that is marked as
+        loaded."""
         if mark.loaded is None:
             return
         if mark.loaded <= self.version and (not mark.commit or self.log.digest(mark.loaded) in (mark.commit, "")):
@@ -120,9 +122,9 @@ class TableVersion:
         )
 
     def between(self, since: int | None, until: int) -> list[DataFrame]:
-        """Return the rows that a version has and an earlier one had not, in parts; all of them if that one is None.
+        """Return the rows of a version that an earlier one lacks, in parts; all rows if the earlier one is None.
 
-        Raises JobError if the log between them is gone, or what has to be compared.
+        Raises JobError if the log between them or the files to compare are gone.
         """
         if since is None:
             return [self._whole(until)]
@@ -132,10 +134,10 @@ class TableVersion:
         return self._added(commits, until)
 
     def gone(self, since: int, until: int) -> tuple[DataFrame, DataFrame] | None:
-        """Return the rows that a version had and a later one has not, and all rows of that one; None if no commit
-        between them removed any.
+        """Return the rows of a version that a later one lacks, and all rows of the later one; None if no commit between
+        them removed any.
 
-        Raises JobError if the log between them is gone, or what has to be compared.
+        Raises JobError if the log between them or the files to compare are gone.
         """
         commits = self.log.commits(since, until)
         if not any(commit.removed for commit in commits.values()):
@@ -146,13 +148,13 @@ class TableVersion:
         return removed.join(there, _said(before.columns) == there["said"], "left_anti"), after
 
     def _change(self, commits: Mapping[int, Commit], since: int, until: int) -> _Change:
-        """Return where two versions differ. Raises JobError if files of the first one are gone."""
+        """Return the differences between two versions. Raises JobError if files of the first one are gone."""
         before, after = self._whole(since), self._whole(until)
         old, new = set(before.inputFiles()), set(after.inputFiles())
-        # A file is replaced by itself where marks of deleted rows are added or, by RESTORE, taken away.
+        # A file replaces itself if marks of deleted rows are added or, by RESTORE, removed.
         marked = old & new & set[str]().union(*(commit.added for commit in commits.values()))
         vectors: dict[str, str] = {}
-        for commit in commits.values():  # the first one says what a file had in the earlier version
+        for commit in commits.values():  # the first commit says what a file had in the earlier version
             vectors = commit.vectors | vectors
         needed = {vectors.get(file, "") for file in old - new | marked} - {""}
         self._require((old - new) | needed, since)
@@ -168,7 +170,7 @@ class TableVersion:
         here = self._whole(until)
         present = added & set(here.inputFiles())
         parts = [_only(here, present)] if present else []
-        # What was added and is in other files by now is in its own as of then.
+        # Rows that were added and are now in other files are read from the version that added them.
         return parts + [
             _only(self._whole(version), commit.added - present)
             for version, commit in commits.items()
@@ -182,22 +184,22 @@ class TableVersion:
         said, removed, added = _said(after.columns), _only(before, old), _only(after, new)
         gone = removed.groupBy(_said(before.columns).alias("said")).agg(F.count("*").alias("copies"))
         if removed.count() <= MOST_BROADCAST and not _has_more_copies(added, gone):
-            # Each task reads its rows in the order of their file: batches are the same if run again.
+            # Each task reads its rows in file order: batches are the same if it is run again.
             return [added.join(F.broadcast(gone), said == gone["said"], "left_anti")]
         piece = "_metadata.file_path", "_metadata.file_block_start"
         row, digest = F.monotonically_increasing_id().alias("_row"), said.alias("_said")
-        # Of equal rows, the old ones come first: those in files that the earlier version had.
+        # Of equal rows, old ones come first: those in files of the earlier version.
         copies = Window.partitionBy("_said").orderBy(F.desc(_is_in(old)), *piece, "_row")
         numbered = added.select("*", "_metadata", row, digest).withColumn("_copy", F.row_number().over(copies))
         counted = numbered.join(gone, numbered["_said"] == gone["said"], "left")
         left = counted.where(numbered["_copy"] > F.coalesce(gone["copies"], F.lit(0)))
-        # Put back into the order of their file, in tasks whose number follows from the files alone.
+        # Put back into file order, in tasks whose number depends only on the files.
         return [left.repartition(len(new), *piece).sortWithinPartitions(*piece, "_row")]
 
     def _require(self, files: set[str], version: int) -> None:
-        """Raise JobError if files of a version are gone. They can be many: Spark looks for them, and reads none.
+        """Raise JobError if files of a version are gone. There can be many: Spark looks for them, but reads none.
 
-        It does not before it is asked for columns, in a session of Spark Connect.
+        With Spark Connect, it only looks when it is asked for columns.
         """
         if not files:
             return
@@ -214,13 +216,13 @@ class TableVersion:
 
 
 def _said(columns: Sequence[str]) -> Column:
-    """Return what tells rows apart: a digest of their values by name, without what is null."""
+    """Return a digest that distinguishes rows: of their values by name, without nulls."""
     row = F.to_json(F.struct(*(f"`{name}`" for name in sorted(columns))), {"timestampFormat": _TO_THE_MICROSECOND})
     return F.unhex(F.substring(F.sha2(row, 256), 1, 32))
 
 
 def _has_more_copies(added: DataFrame, gone: DataFrame) -> bool:
-    """Return whether there are rows of which some are gone, but more were added. Those that are gone are few."""
+    """Return whether some row was added more often than removed. There are few removed rows."""
     both = added.select(_said(added.columns).alias("said")).join(F.broadcast(gone), "said")
     return not both.groupBy("said", "copies").count().where("count > copies").isEmpty()
 
@@ -230,7 +232,7 @@ def _only(table: DataFrame, files: set[str]) -> DataFrame:
 
 
 def _is_in(files: set[str]) -> Column:
-    """Return whether a row is in one of some files."""
-    # The path is quoted there, and what unquotes it takes a plus for a space.
+    """Return whether a row is in one of these files."""
+    # The path is quoted there, and unquoting would turn a plus into a space.
     path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return path.isin(sorted(files))

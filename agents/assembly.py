@@ -23,9 +23,9 @@ from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.lane import Lane
-from light_scheduler.lanes.rate_exchange import RateExchange
+from light_scheduler.lanes.quotas.rate_exchange import RateExchange
+from light_scheduler.lanes.quotas.tenancy import Tenancy
 from light_scheduler.lanes.staging import Staging
-from light_scheduler.lanes.tenancy import Tenancy
 from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.lanes.turns import Turns

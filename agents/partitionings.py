@@ -14,14 +14,14 @@ from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.retrying import RETRY_S, repeat
 from light_scheduler.kafka.topic_ids import TopicIds
-from light_scheduler.lanes.partitioning_records import (
+from light_scheduler.lanes.growing.partitionings import Stage
+from light_scheduler.lanes.growing.records import (
     VALUE,
     TopicIncarnation,
     partitioning_in,
     partitions_key,
     stage_key,
 )
-from light_scheduler.lanes.partitionings import Stage
 from light_scheduler.model.partitioning import Partitioning
 
 REPORT_EVERY_S = 0.1

@@ -14,7 +14,7 @@ from light_scheduler.client import ScheduleRequest
 from light_scheduler.client.channel import MakeCommand
 from light_scheduler.client.commands import InvalidHeader, schedule_command
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.web.requested import requested
+from light_scheduler.web.commands.requested import requested
 from light_scheduler.wire.json_commands import json_name
 from light_scheduler.wire.named_fields import in_names
 

@@ -17,7 +17,7 @@ from light_scheduler.kafka.topic_admin import (
     topic_id,
 )
 from light_scheduler.kafka.topic_commands import grow_topic_command
-from light_scheduler.lanes.partitioning_records import TopicIncarnation, partitioning_in
+from light_scheduler.lanes.growing.records import TopicIncarnation, partitioning_in
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.settings import Settings
 from light_scheduler.wire import dialect_named

@@ -22,8 +22,8 @@ from .schedule_output import ask
 from .verbosity import note
 
 if TYPE_CHECKING:
+    from light_scheduler.web.cluster.worker_http import Parameters
     from light_scheduler.web.schedule_client import ScheduleReader
-    from light_scheduler.web.worker_http import Parameters
 
 
 @click.command(

@@ -15,7 +15,7 @@ from light_scheduler.connection.diagnosis import fault_of
 from light_scheduler.errors import ClientError
 from light_scheduler.model import FAILURES
 from light_scheduler.phases import PhaseBar
-from light_scheduler.web.command_channel import largest_record
+from light_scheduler.web.commands.channel import largest_record
 
 from .answers import Sender, native_topic, quiet_kafka_client
 from .command_rows import Format, Row, field_name, reason_in, rows_of

@@ -21,9 +21,9 @@ from light_scheduler.wire.instants import format_instant
 from .parameter_names import parameter_name
 
 if TYPE_CHECKING:
-    from light_scheduler.web.documents import Content, DecodedView, TriggerView
+    from light_scheduler.web.api.documents import Content, DecodedView, TriggerView
+    from light_scheduler.web.cluster.worker_http import WorkerHttp
     from light_scheduler.web.schedule_client import ScheduleReader
-    from light_scheduler.web.worker_http import WorkerHttp
 
 T = TypeVar("T")
 R = TypeVar("R", bound="WorkerHttp")

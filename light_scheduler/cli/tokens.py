@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from light_scheduler.access.store import TokenStore
     from light_scheduler.access.tokens import Token
     from light_scheduler.connection import Secret
-    from light_scheduler.web.token_documents import NewTokenDocument, TokenList
+    from light_scheduler.web.access.token_documents import NewTokenDocument, TokenList
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ def create(
 @settings_options(*_SETTINGS)
 def list_tokens(settings: Settings, output: Output) -> None:
     """List the tokens, including revoked ones."""
-    from light_scheduler.web.token_documents import TokenList
+    from light_scheduler.web.access.token_documents import TokenList
 
     now = SystemClock().now()
     listed = _with_store(settings, lambda store: _at_once(TokenList.of(store.book, now)))
@@ -113,7 +113,7 @@ def rotate(settings: Settings, id: str, keep: int, output: Output) -> None:
 @settings_options(*_SETTINGS)
 def revoke(settings: Settings, id: str, output: Output) -> None:
     """Revoke the token ID permanently. All workers refuse it within 2 seconds."""
-    from light_scheduler.web.token_documents import TokenDocument
+    from light_scheduler.web.access.token_documents import TokenDocument
 
     async def revoked(store: TokenStore) -> TokenDocument:
         token = await store.revoke(id, by=caller())
@@ -127,7 +127,7 @@ def revoke(settings: Settings, id: str, output: Output) -> None:
 
 
 def _changed(settings: Settings, change: Callable[[TokenStore], Awaitable[tuple[Token, Secret]]]) -> NewTokenDocument:
-    from light_scheduler.web.token_documents import NewTokenDocument
+    from light_scheduler.web.access.token_documents import NewTokenDocument
 
     async def changed(store: TokenStore) -> NewTokenDocument:
         token, text = await change(store)

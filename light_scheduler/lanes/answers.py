@@ -11,7 +11,7 @@ from light_scheduler.wire import CommandRecord, encode_result, history_key, part
 from light_scheduler.wire.lane_marks import Origin
 
 from .context import Refusals, origin_key
-from .held_firings import Holding
+from .failures.held_firings import Holding
 from .transaction_writes import Transaction
 
 

@@ -13,8 +13,8 @@ from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 
 from .context import CycleContext
+from .failures.refused_record_search import RefusedRecordSearch
 from .pace import MOST, Pace
-from .refused_record_search import RefusedRecordSearch
 
 MAX_ISOLATED = 200
 """Maximum number of commands, or firings, in a cycle while the lane looks for a refused record."""

@@ -10,7 +10,7 @@ from light_scheduler.model import Command, Entry, EventType
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.lane_marks import Origin, mark_of
 
-from .moving import Moving
+from .growing.moving import Moving
 from .partition_writes import PartitionWrites
 from .transaction_writes import Transaction
 

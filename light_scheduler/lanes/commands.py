@@ -15,15 +15,15 @@ from light_scheduler.wire.lane_marks import Count, Loan, Origin, as_sent, mark_o
 from light_scheduler.wire.requester import requester_of
 from light_scheduler.wire.state import identity
 
-from .admission import Admission
 from .answers import Answers
-from .bulk import BulkCommands
+from .bulk.commands import BulkCommands
 from .command_routing import CommandRouting
-from .condemned_work import NO_FAULT_OF_WORK, Condemned, blaming
-from .failing_work_search import Kind, Work
-from .plain_commands import PlainCommands
-from .plain_tasks import PlainTasks
+from .failures.condemned_work import NO_FAULT_OF_WORK, Condemned, blaming
+from .failures.failing_work_search import Kind, Work
+from .plain.commands import PlainCommands
+from .plain.tasks import PlainTasks
 from .probing import Probing
+from .quotas.admission import Admission
 from .recording import record_decision
 from .rejection import reject, reject_silently
 from .transaction_writes import Transaction

@@ -16,21 +16,21 @@ from light_scheduler.tables import DueScan, Overlay
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.wire import CommandRecord
 
-from .admission import Admission
 from .answers import Answers
 from .budget import TurnBudget
-from .bulk import BulkCommands
+from .bulk.commands import BulkCommands
 from .command_routing import CommandRouting
 from .commands import Commands
-from .condemned_work import Condemned, blaming
 from .context import CycleContext, OriginKey, Refusals, origin_key
-from .failing_work_search import Kind, Work
+from .failures.condemned_work import Condemned, blaming
+from .failures.failing_work_search import Kind, Work
+from .failures.held_firings import Holding
+from .failures.restrictions import UNRESTRICTED, Restrictions
 from .firing_order import Turns
 from .firings import Firings
-from .held_firings import Holding
-from .moving import Moving
+from .growing.moving import Moving
 from .partition_writes import PartitionWrites
-from .restrictions import UNRESTRICTED, Restrictions
+from .quotas.admission import Admission
 from .tracing import TracedEvent
 from .transaction_writes import Transaction
 

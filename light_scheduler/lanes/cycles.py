@@ -1,6 +1,6 @@
 """A lane's cycles, one after another: steps 1 to 4 of the commit protocol (see `lane`).
 
-What a lane learns from transactions that fail is in `transaction_failures`.
+What a lane learns from transactions that fail is in `failures.transactions`.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.state import CommandsLog, identity_of
 
 from .alarm import Alarm
-from .attempt import Attempt
 from .budget import NOTHING_DUE, Budget, TurnBudget
-from .bulk_overdue import log_unreported
+from .bulk.overdue import log_unreported
 from .context import LaneContext, origin_key
 from .counters import LaneCounters
 from .cycle import Cycle
-from .failing_work_search import Kind, Work
+from .failures.attempt import Attempt
+from .failures.failing_work_search import Kind, Work
+from .failures.restrictions import Restrictions
+from .failures.transactions import Failures
 from .gathering import MOST_MS, Gathering
-from .growth_progress import GrowthProgress
-from .handover import Slice
+from .growing.handover import Slice
+from .growing.progress import GrowthProgress
 from .incoming import Incoming
+from .quotas.unread import Unread
 from .removal import Removal
-from .restrictions import Restrictions
 from .skew import ClockSkew
 from .staged_commit import StagedCommit
 from .staging import NO_STAGING
 from .tracing import TracedCycle
-from .transaction_failures import Failures
-from .unread import Unread
 
 MAX_FIRING_BYTES = 8 << 20
 MAX_BULK = 500

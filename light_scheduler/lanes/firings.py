@@ -11,15 +11,15 @@ from light_scheduler.model import DeadLetterCause, Entry, EventType
 from light_scheduler.model.probe import PROBE_TENANT
 from light_scheduler.wire.state import identity_of
 
-from .bulk import BulkCommands
-from .condemned_work import NO_FAULT_OF_WORK, Condemned
+from .bulk.commands import BulkCommands
 from .context import OriginKey, Refusals, origin_key
-from .failing_work_search import Kind, Work
+from .failures.condemned_work import NO_FAULT_OF_WORK, Condemned
+from .failures.failing_work_search import Kind, Work
 from .log_subject import about
-from .plain_firings import PlainFirings
-from .plain_messages import PlainMessages
-from .plain_paths import may_be_short
-from .plain_series import PlainSeries
+from .plain.firings import PlainFirings
+from .plain.messages import PlainMessages
+from .plain.paths import may_be_short
+from .plain.series import PlainSeries
 from .probing import Probing
 from .transaction_writes import Transaction
 

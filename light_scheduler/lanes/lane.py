@@ -57,7 +57,7 @@ from light_scheduler.tables.services import LaneServices
 from .alarm import Alarm
 from .context import LaneContext
 from .cycles import LaneCycles
-from .failing_work_search import WorkFailedError
+from .failures.failing_work_search import WorkFailedError
 from .incoming import Incoming
 from .input_position import InputPosition
 from .intake import Intake

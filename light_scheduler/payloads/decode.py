@@ -55,7 +55,7 @@ def _guarded(by: Literal["hook", "avro", "json"], decode: Callable[[], Decoded |
         return Decoded(by=by, error="it takes too much memory")
     except Exception as error:  # noqa: BLE001 - a hook's errors, and those of Avro, are of any kind
         name = type(error).__name__
-        kind = name if name.isidentifier() else "Exception"  # `web.decoding` recognises kinds by that
+        kind = name if name.isidentifier() else "Exception"  # `web.records.decoding` recognises kinds by that
         return Decoded(by=by, error=_printable(f"{kind}: {error}"[:MOST_ERROR]))
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from light_scheduler.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from .attachment import Server, attach, install
-    from .cluster import Lanes, Peers
-    from .command_channel import largest_body
+    from .cluster.interfaces import Lanes, Peers
+    from .commands.channel import largest_body
     from .kafka_topics import KafkaTopics, topics_of
+    from .server.attachment import Server, attach, install
     from .worker import Worker
 
 __all__ = [
@@ -29,16 +29,16 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "attachment": (
+        "server.attachment": (
             "Server",
             "attach",
             "install",
         ),
-        "cluster": (
+        "cluster.interfaces": (
             "Lanes",
             "Peers",
         ),
-        "command_channel": ("largest_body",),
+        "commands.channel": ("largest_body",),
         "kafka_topics": (
             "KafkaTopics",
             "topics_of",

@@ -18,13 +18,13 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.model import RuleError
 from light_scheduler.model.delay import parse_rule
 
-from .cluster import Delays, Peers
-from .cluster_answers import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
+from .access.requesters import requester_of
+from .api.json_bodies import read_json
+from .api.problems import RETRY_AFTER_S, ProblemError, ProblemType
+from .cluster.answers import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
+from .cluster.interfaces import Delays, Peers
+from .cluster.peer_client import PEER_CLIENT, PeerClient
 from .delay_documents import DelayBody, DelayList
-from .json_bodies import read_json
-from .peer_client import PEER_CLIENT, PeerClient
-from .problems import RETRY_AFTER_S, ProblemError, ProblemType
-from .requesters import requester_of
 
 _JSON = "application/json"
 

@@ -15,14 +15,14 @@ from light_scheduler.settings import Settings
 from light_scheduler.tenants import TenantStore
 from light_scheduler.wire.instants import parse_instant, parse_lower_bound
 
+from .access.guard import refuse_hidden
+from .api.parameters import checked, read_parameters
+from .api.problems import ProblemError
+from .api.text_forms import INSTANT, LOWER_BOUND, described
+from .commands.large_bodies import LARGE_BYTES
 from .dry_run_document import DryRunDocument
-from .guard import refuse_hidden
-from .large_bodies import LARGE_BYTES
-from .parameters import checked, read_parameters
-from .problems import ProblemError
-from .sliced_turns import SlicedTurns
-from .slices import LoopTime
-from .text_forms import INSTANT, LOWER_BOUND, described
+from .limits.sliced_turns import SlicedTurns
+from .limits.slices import LoopTime
 
 MOST_TIME_S = 0.25
 """Processor time for one dry run."""

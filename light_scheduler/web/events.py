@@ -11,12 +11,12 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
-from .connection import SEND_S
-from .guard import IDENTITY, STILL_ADMITTED
-from .middlewares import headers_for
-from .parameters import read_parameters
-from .problems import RETRY_AFTER_S, ProblemError
-from .shares import HOLDER, Shares
+from .access.guard import IDENTITY, STILL_ADMITTED
+from .api.parameters import read_parameters
+from .api.problems import RETRY_AFTER_S, ProblemError
+from .limits.shares import HOLDER, Shares
+from .server.connection import SEND_S
+from .server.middlewares import headers_for
 
 EVERY_S = 2.0
 MOST_STREAMS = 200

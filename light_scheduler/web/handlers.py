@@ -16,65 +16,65 @@ from light_scheduler.access import Right
 from light_scheduler.tables.views import Query
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
-from .batch import BatchHandlers
-from .busy_connections import BusyConnections
-from .caught_up import caught_up
-from .changes import ChangeHandlers
-from .cluster_answers import ClusterAnswers, is_local, share_response
-from .cluster_document import IdentityDocument
-from .cluster_state import ClusterHandlers
-from .command_responses import etag, schedule_path
-from .commands import CommandHandlers
+from .access.guard import IDENTITY
+from .access.login import LoginHandlers
+from .access.rights import OF_RAW_PAYLOADS, RIGHTS
+from .access.sessions import LOG_OUT_PATH, LOGIN_PATH
+from .access.tokens import TokenHandlers
+from .api.cursors import Cursors, path_with
+from .api.documents import DetailParameters, ScheduleDetail
+from .api.openapi import openapi_document
+from .api.operations import JSON_MEDIA_TYPE, OPERATIONS, CommandLines, Operation
+from .api.parameters import checked, list_query, read_parameters
+from .api.problems import Extension, ProblemError
+from .api.routes import route_of
+from .cluster.answers import ClusterAnswers, is_local, share_response
+from .cluster.caught_up import caught_up
+from .cluster.document import IdentityDocument
+from .cluster.known_partitions import KnownPartitions
+from .cluster.node import Node
+from .cluster.own_answers import OwnMatches, OwnPage, own_matches, own_page
+from .cluster.peer_client import PEER_CLIENT
+from .cluster.rate_courier import PATH as RATES_PATH
+from .cluster.rate_courier import RateCourier
+from .cluster.state import ClusterHandlers
+from .commands.batch import BatchHandlers
+from .commands.dispatch import Dispatch
+from .commands.handlers import CommandHandlers
+from .commands.negotiation import is_known
+from .commands.responses import etag, schedule_path
 from .configuration import ConfigurationHandlers
-from .connection_metrics import ConnectionCollector
-from .count_limits import count_turns
-from .cursors import Cursors, path_with
 from .dashboard import DASHBOARD_PATH, DashboardHandlers
-from .dead_letters import DeadLetterHandlers
-from .decoding import Decoding
 from .delays import DelayHandlers
-from .dispatch import Dispatch
-from .documents import DetailParameters, ScheduleDetail
 from .dry_run import DryRunHandlers
 from .etf1.handlers import Etf1Handlers
 from .etf1.metrics import EventCollector
 from .etf1.operations import with_etf1
 from .events import EventHandlers
-from .exposition import ACCEPT, exposition_wanted
-from .guard import IDENTITY
-from .history import HistoryHandlers
-from .idempotency import Idempotency
-from .known_partitions import KnownPartitions
+from .idempotency.requests import Idempotency
 from .last_hour import LastHour
 from .light4j.handlers import Light4jHandlers
 from .light4j.operations import LIGHT4J_OPERATIONS
-from .listener import most_connections
-from .login import LoginHandlers
-from .metrics import registry_of
-from .negotiation import is_known
-from .node import Node
-from .openapi import openapi_document
-from .operations import JSON_MEDIA_TYPE, OPERATIONS, CommandLines, Operation
+from .limits.busy_connections import BusyConnections
+from .limits.counts import count_turns
+from .limits.requests import request_turns
+from .limits.turns import Turns
+from .metrics.connections import ConnectionCollector
+from .metrics.exposition import ACCEPT, exposition_wanted
+from .metrics.lanes import registry_of
+from .metrics.tenants import TenantCollector
 from .overview import Overview, OverviewHandlers
-from .own_answers import OwnMatches, OwnPage, own_matches, own_page
-from .parameters import checked, list_query, read_parameters
-from .peer_client import PEER_CLIENT
 from .preview import PreviewHandlers
-from .problems import Extension, ProblemError
-from .rate_courier import PATH as RATES_PATH
-from .rate_courier import RateCourier
 from .readiness import why_not_ready
-from .redrive import Redrive
-from .request_limits import request_turns
-from .rights import OF_RAW_PAYLOADS, RIGHTS
-from .routes import route_of
-from .sessions import LOG_OUT_PATH, LOGIN_PATH
-from .tenant_metrics import TenantCollector
+from .records.changes import ChangeHandlers
+from .records.dead_letters import DeadLetterHandlers
+from .records.decoding import Decoding
+from .records.history import HistoryHandlers
+from .records.redrive import Redrive
+from .server.listener import most_connections
 from .tenants import TenantHandlers
-from .tokens import TokenHandlers
-from .turns import Turns
-from .upcoming import UpcomingHandlers
-from .upcoming_groups import UpcomingGroupsHandlers
+from .upcoming.groups import UpcomingGroupsHandlers
+from .upcoming.of_tenant import UpcomingHandlers
 from .why import WhyHandlers
 from .worker import Worker
 from .worker_documents import InfoDocument, ReadyDocument, live_document

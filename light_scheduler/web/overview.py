@@ -16,18 +16,18 @@ from light_scheduler.model import State
 from light_scheduler.tables.cell_changes import Group
 from light_scheduler.tables.views import Lane, ReadableTable
 
-from .caught_up import caught_up
-from .cluster import Lanes, Tables
-from .cluster_answers import ClusterAnswers, Whole, is_local, share_response
-from .guard import IDENTITY
-from .largest import Largest
+from .access.guard import IDENTITY
+from .api.parameters import read_parameters
+from .api.problems import MissingPartition
+from .cluster.answers import ClusterAnswers, Whole, is_local, share_response
+from .cluster.caught_up import caught_up
+from .cluster.interfaces import Lanes, Tables
+from .cluster.shared_answers import SharedAnswers
+from .cluster.tenants_asked import TenantParameters, Tenants, questions
 from .last_hour import SLOT_MS, LastHour, Slot, together
+from .limits.slices import SHORT_REST, LoopTime, pieces
 from .overview_document import HourSample, OverviewDocument, TenantPending, TopicPending
-from .parameters import read_parameters
-from .problems import MissingPartition
-from .shared_answers import SharedAnswers
-from .slices import SHORT_REST, LoopTime, pieces
-from .tenants_asked import TenantParameters, Tenants, questions
+from .upcoming.largest import Largest
 
 PATH = "/api/v1/overview"
 FRESH_S = 1.0

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from .problems import MissingPartition
+from .api.problems import MissingPartition
 
 _OF_ALL = "null for a token for some tenants."
 

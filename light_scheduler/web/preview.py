@@ -22,14 +22,14 @@ from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
 from light_scheduler.wire.instants import parse_lower_bound
 from light_scheduler.wire.json_commands import JSON, json_name
 
-from .documents import PreviewDocument
-from .guard import refuse_hidden
-from .parameters import checked, read_parameters
-from .problems import ProblemError, ProblemType
-from .query_durations import refuse_bare_durations
-from .sliced_turns import SlicedTurns
-from .slices import LoopTime
-from .text_forms import LOWER_BOUND, described
+from .access.guard import refuse_hidden
+from .api.documents import PreviewDocument
+from .api.parameters import checked, read_parameters
+from .api.problems import ProblemError, ProblemType
+from .api.query_durations import refuse_bare_durations
+from .api.text_forms import LOWER_BOUND, described
+from .limits.sliced_turns import SlicedTurns
+from .limits.slices import LoopTime
 
 MOST_FIRINGS = 1_000
 

@@ -16,14 +16,14 @@ from light_scheduler.errors import ClientError
 from light_scheduler.tables.views import MAX_LIMIT, QueryError
 from light_scheduler.wire import decode_events
 
-from .change_page import ChangePage
-from .cluster_document import IdentityDocument
-from .dead_letter_documents import DeadLetterPage
-from .documents import ScheduleDetail, SchedulePage, ScheduleSummary
-from .history_page import HistoryPage
-from .problems import RETRY_AFTER_S, Problem
+from .api.documents import ScheduleDetail, SchedulePage, ScheduleSummary
+from .api.problems import RETRY_AFTER_S, Problem
+from .cluster.document import IdentityDocument
+from .cluster.worker_http import Parameters, WorkerHttp
+from .records.change_page import ChangePage
+from .records.dead_letter_documents import DeadLetterPage
+from .records.history_page import HistoryPage
 from .why_document import WhyDocument
-from .worker_http import Parameters, WorkerHttp
 
 DECODED: Parameters = {"decoded": "true"}
 """Requests decoded payloads."""

@@ -16,10 +16,10 @@ from light_scheduler.model.tenant_rules import TenantRules, TenantRulesError, Te
 from light_scheduler.tenants import TenantStore
 from light_scheduler.wire.fields import parse_tenant
 
-from .json_bodies import read_json
-from .parameters import checked
-from .problems import RETRY_AFTER_S, ProblemError, ProblemType
-from .requesters import requester_of
+from .access.requesters import requester_of
+from .api.json_bodies import read_json
+from .api.parameters import checked
+from .api.problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .tenant_documents import TenantDocument, TenantList
 
 _JSON = "application/json"

@@ -8,12 +8,12 @@ from typing import Any
 
 from light_scheduler.clock import Clock
 from light_scheduler.doctor.check import Check
-from light_scheduler.lanes.rate_exchange import RateExchange
+from light_scheduler.lanes.quotas.rate_exchange import RateExchange
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 from light_scheduler.tenants import TenantStore
 
-from .cluster import Access, Delays, Lanes, Peers
+from .cluster.interfaces import Access, Delays, Lanes, Peers
 from .kafka_topics import KafkaTopics
 
 Examine = Callable[[Mapping[str, Any]], Iterable[Check]]

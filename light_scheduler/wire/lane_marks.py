@@ -13,9 +13,9 @@
                                the command out; a worker that does not know it counts all the same
 
 The headers are removed before a dialect reads the record. A copy is never forwarded again, unless the topic has grown
-(see `lanes.moving`): `?` asks the partition that the key belonged to before. That one forwards the copy with `=` to the
-partition that the key belongs to; if it has the schedule, it sends that ahead of the copy (see `handover`). `.` tells
-the partition that asked that its command is carried out elsewhere.
+(see `lanes.growing.moving`): `?` asks the partition that the key belonged to before. That partition forwards the copy
+with `=` to the partition that the key belongs to; if it has the schedule, it sends that ahead of the copy (see
+`handover`). `.` tells the partition that asked that its command is carried out elsewhere.
 
 A copy counts as the original record: delays count from the original's timestamp, the answer names its offset, and so
 does an id that is made from the offset.

@@ -41,8 +41,8 @@ from light_scheduler.model.outcome import EventType
 from light_scheduler.settings import load_settings
 from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable
 from light_scheduler.tables.layout import CHECKPOINT_KEY
+from light_scheduler.web.commands.requested import requested
 from light_scheduler.web.preview import command_of
-from light_scheduler.web.requested import requested
 from light_scheduler.wire import (
     decode_dead_letter,
     decode_history,

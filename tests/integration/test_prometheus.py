@@ -27,8 +27,8 @@ from light_scheduler.delays import DelayLaneStatus
 from light_scheduler.lanes.status import LaneStatus, ProbeStatus, TargetStatus
 from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.lanes.topic_totals import TopicTotals
-from light_scheduler.web.metrics import registry_of
-from light_scheduler.web.tenant_metrics import TenantCollector
+from light_scheduler.web.metrics.lanes import registry_of
+from light_scheduler.web.metrics.tenants import TenantCollector
 
 pytestmark = pytest.mark.integration
 

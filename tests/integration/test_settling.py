@@ -20,8 +20,8 @@ from light_scheduler.kafka.coordinator import KnownLog
 from light_scheduler.kafka.rights import Right
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.transactional_producer import PATIENCE_S, TransactionalProducer
-from light_scheduler.lanes.markers import Markers
-from light_scheduler.lanes.stable_ends import stable_ends
+from light_scheduler.lanes.failures.markers import Markers
+from light_scheduler.lanes.failures.stable_ends import stable_ends
 from light_scheduler.model.place import Place
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]

@@ -58,7 +58,7 @@ async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_delete
     target = served.target
     await changed(served, "set", "shop", "--target", target, "--default-target", target, "--max-payload-bytes", "100")
     await changed(served, "set", "shop", "--distribution", "partition:2")
-    later = {"trigger": {"after": "1h"}}
+    later: Any = {"trigger": {"after": "1h"}}
     status, problem = await put(served, "elsewhere", **later, target={"topic": "elsewhere"})
     assert (status, problem["parameter"]) == (400, "target.topic")
     assert "do not allow the target elsewhere" in problem["detail"]
@@ -114,7 +114,8 @@ async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_delete
 async def test_a_name_that_nobody_has_used_can_be_deleted_over_http_and_its_commands_are_rejected(
     served: Application,
 ) -> None:
-    unused, later = f"{served.workers[-1].url}{TENANTS}/never-used", {"trigger": {"after": "1h"}}
+    unused = f"{served.workers[-1].url}{TENANTS}/never-used"
+    later: Any = {"trigger": {"after": "1h"}}
     async with aiohttp.ClientSession() as session:
         async with session.delete(unused) as response:
             assert (response.status, (await response.json())["state"]) == (200, "deleted")

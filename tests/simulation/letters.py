@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from light_scheduler.lanes.rate_exchange import Letter, Post, RateExchange
+from light_scheduler.lanes.quotas.rate_exchange import Letter, Post, RateExchange
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateMessage, RateName
 
 from .log import Place

@@ -24,8 +24,8 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.probe import LaneProbe
-from light_scheduler.lanes.rate_exchange import RateExchange
-from light_scheduler.lanes.rate_post import NoPost
+from light_scheduler.lanes.quotas.rate_exchange import RateExchange
+from light_scheduler.lanes.quotas.rate_post import NoPost
 from light_scheduler.lanes.staging import Staging
 from light_scheduler.tables import MemoryStore, layout
 from light_scheduler.tables.services import LaneServices, Timer

@@ -7,9 +7,9 @@ from typing import Any
 
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.lanes.condemned_work import NOTHING_CONDEMNED
 from light_scheduler.lanes.cycle import Cycle
-from light_scheduler.lanes.failing_work_search import Work
+from light_scheduler.lanes.failures.condemned_work import NOTHING_CONDEMNED
+from light_scheduler.lanes.failures.failing_work_search import Work
 from light_scheduler.model import Headers, HistoryEvent, Outcome, Result
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from light_scheduler.web.shares import HOLDER, Holder
+from light_scheduler.web.limits.shares import HOLDER, Holder
 
 
 @contextmanager

@@ -21,8 +21,8 @@ from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.context import CycleContext
 from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.quotas.tenancy import FixedTenancy
 from light_scheduler.lanes.removal import Removal
-from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import DelayRule, Entry, Headers, Requester, TopicNames
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState
 from light_scheduler.pipeline.changelog import decoded

@@ -12,11 +12,11 @@ from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.settings import Settings
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
-from light_scheduler.web.busy_connections import BusyConnections
-from light_scheduler.web.connection_metrics import ConnectionCollector
-from light_scheduler.web.delay_metrics import DelayCollector
-from light_scheduler.web.metrics import LaneCollector
-from light_scheduler.web.tenant_metrics import TenantCollector
+from light_scheduler.web.limits.busy_connections import BusyConnections
+from light_scheduler.web.metrics.connections import ConnectionCollector
+from light_scheduler.web.metrics.delays import DelayCollector
+from light_scheduler.web.metrics.lanes import LaneCollector
+from light_scheduler.web.metrics.tenants import TenantCollector
 
 
 class NoLanes:

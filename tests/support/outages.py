@@ -12,10 +12,10 @@ from light_scheduler.kafka.batches import Written
 from light_scheduler.kafka.half_open import MANY_REFUSED
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.topic_facts import TargetTopic, refused
-from light_scheduler.lanes.attempt import Attempt
 from light_scheduler.lanes.context import Refusals
-from light_scheduler.lanes.held_firings import Holding
-from light_scheduler.lanes.markers import Markers
+from light_scheduler.lanes.failures.attempt import Attempt
+from light_scheduler.lanes.failures.held_firings import Holding
+from light_scheduler.lanes.failures.markers import Markers
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.model.place import Place
 from light_scheduler.tables import MemoryStore, ScheduleTable

@@ -21,7 +21,7 @@ from light_scheduler.contexts import Contexts
 from light_scheduler.errors import ClientError, ConfigurationError, InvalidCommand
 from light_scheduler.logs import logging_config
 from light_scheduler.settings import Settings, is_secret, load_settings
-from light_scheduler.web.worker_http import WorkerHttp
+from light_scheduler.web.cluster.worker_http import WorkerHttp
 
 KAFKA_LOGIN = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "u"}
 TOKEN_LOGIN = {**KAFKA_LOGIN, "sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_url": "https://t", "sasl_username": ""}

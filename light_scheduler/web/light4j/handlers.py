@@ -16,21 +16,21 @@ from light_scheduler.client.commands import CommandToSend
 from light_scheduler.kafka.registry_client import RegistryError
 from light_scheduler.kafka.schema_ids import SchemaIds
 from light_scheduler.tables.views import Lane
-from light_scheduler.web.bounded import MOST_BYTES
-from light_scheduler.web.caught_up import caught_up
-from light_scheduler.web.cluster_answers import ClusterAnswers, Whole, is_local, share_response
-from light_scheduler.web.command_responses import failures_as_problems
-from light_scheduler.web.guard import IDENTITY, refuse_hidden, refuse_reserved
-from light_scheduler.web.large_bodies import LargeBodies
-from light_scheduler.web.parameters import optional, read_parameters
-from light_scheduler.web.peer_client import PEER_CLIENT
-from light_scheduler.web.problems import RETRY_AFTER_S, ProblemError
-from light_scheduler.web.requesters import naming
-from light_scheduler.web.shares import HOLDER
-from light_scheduler.web.sliced_turns import SlicedTurns
-from light_scheduler.web.tenants_asked import TenantParameters, Tenants, questions
-from light_scheduler.web.text_forms import ID, TENANT, described
-from light_scheduler.web.turns import Turns
+from light_scheduler.web.access.guard import IDENTITY, refuse_hidden, refuse_reserved
+from light_scheduler.web.access.requesters import naming
+from light_scheduler.web.api.parameters import optional, read_parameters
+from light_scheduler.web.api.problems import RETRY_AFTER_S, ProblemError
+from light_scheduler.web.api.text_forms import ID, TENANT, described
+from light_scheduler.web.cluster.answers import ClusterAnswers, Whole, is_local, share_response
+from light_scheduler.web.cluster.caught_up import caught_up
+from light_scheduler.web.cluster.peer_client import PEER_CLIENT
+from light_scheduler.web.cluster.tenants_asked import TenantParameters, Tenants, questions
+from light_scheduler.web.commands.large_bodies import LargeBodies
+from light_scheduler.web.commands.responses import failures_as_problems
+from light_scheduler.web.limits.bounded import MOST_BYTES
+from light_scheduler.web.limits.shares import HOLDER
+from light_scheduler.web.limits.sliced_turns import SlicedTurns
+from light_scheduler.web.limits.turns import Turns
 from light_scheduler.web.worker import Worker
 from light_scheduler.wire.fields import parse_id, parse_tenant
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from light_scheduler.web.operations import Operation
+from light_scheduler.web.api.operations import Operation
 
 from .documents import TaskDefinition
 from .handlers import TaskParameters

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from light_scheduler.engine import Decision, concerns, decide_bulk
-from light_scheduler.lanes import bulk as bulk_module
-from light_scheduler.lanes.bulk import BulkCommands
-from light_scheduler.lanes.bulk_growth import Governing
+from light_scheduler.lanes.bulk import commands as bulk_module
+from light_scheduler.lanes.bulk.commands import BulkCommands
+from light_scheduler.lanes.bulk.growth import Governing
 from light_scheduler.model import BulkPart, Entry
 from light_scheduler.wire.lane_marks import Count
 from simulation.drawing_growth import draw_bulk_growth

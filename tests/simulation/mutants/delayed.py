@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.lanes.command_quotas import CommandQuotas
-from light_scheduler.lanes.delayed_commands import Delaying
+from light_scheduler.lanes.quotas.commands import CommandQuotas
+from light_scheduler.lanes.quotas.delayed_commands import Delaying
 from simulation.drawing import draw_tenants
 
 from .planting import mutant, replaced

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from light_scheduler.lanes.failing_work_search import FailingWorkSearch, Kind, Work
+from light_scheduler.lanes.failures.failing_work_search import FailingWorkSearch, Kind, Work
 from simulation.drawing import draw_nameless
 
 from .planting import mutant, replaced

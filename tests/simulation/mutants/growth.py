@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from light_scheduler.lanes.handover import HandoverPass
-from light_scheduler.lanes.moving import Moving
+from light_scheduler.lanes.growing.handover import HandoverPass
+from light_scheduler.lanes.growing.moving import Moving
 from light_scheduler.lanes.partition_writes import PartitionWrites
 from light_scheduler.lanes.transaction_writes import Transaction
 from light_scheduler.model import Entry

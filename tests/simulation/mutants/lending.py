@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from light_scheduler.engine import room_lending as decisions
-from light_scheduler.lanes import room_lending as lanes_lending
-from light_scheduler.lanes.room_lending import RoomLending
+from light_scheduler.lanes.quotas import room_lending as lanes_lending
+from light_scheduler.lanes.quotas.room_lending import RoomLending
 from simulation.drawing_lending import draw_lending
 
 from .planting import mutant, replaced

@@ -10,7 +10,7 @@ from light_scheduler.engine.firing_rates import FiringRates
 from light_scheduler.engine.rate_lending import Demand
 from light_scheduler.engine.token_bucket import TokenBucket
 from light_scheduler.lanes.context import LaneContext
-from light_scheduler.lanes.transaction_failures import Failures
+from light_scheduler.lanes.failures.transactions import Failures
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import RatePart
 from simulation.drawing_rates import draw_loaded_growth, draw_rates, draw_rates_in_doubt, draw_rates_of_topics

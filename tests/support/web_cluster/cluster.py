@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from light_scheduler.access import Role
 from light_scheduler.clock import SettableClock
 from light_scheduler.doctor.check import Check
-from light_scheduler.lanes.rate_exchange import RateExchange
+from light_scheduler.lanes.quotas.rate_exchange import RateExchange
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.tables import ScheduleTable

@@ -10,8 +10,8 @@ import pytest
 
 from light_scheduler.access.records import PEER_SECRET_KEY
 from light_scheduler.agents.partitionings import TopicPartitionings
-from light_scheduler.lanes.partitioning_records import VALUE, TopicIncarnation, partitions_key, stage_key
-from light_scheduler.lanes.partitionings import Stage
+from light_scheduler.lanes.growing.partitionings import Stage
+from light_scheduler.lanes.growing.records import VALUE, TopicIncarnation, partitions_key, stage_key
 from light_scheduler.model.partitioning import Partitioning
 
 TOPIC = TopicIncarnation("commands", "id")

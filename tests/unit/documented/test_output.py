@@ -23,9 +23,9 @@ from light_scheduler.kafka.rights import Right
 from light_scheduler.model.lateness import Lateness
 from light_scheduler.model.tenant_rules import TenantRules
 from light_scheduler.settings import load_settings
-from light_scheduler.web.change_page import ChangePage
-from light_scheduler.web.dead_letter_documents import DeadLetterPage
 from light_scheduler.web.delay_documents import DelayList
+from light_scheduler.web.records.change_page import ChangePage
+from light_scheduler.web.records.dead_letter_documents import DeadLetterPage
 from light_scheduler.wire import decode_history, dialect_named
 
 from .test_blocks import blocks

@@ -16,11 +16,11 @@ from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Par
 from support.producing import FakeProducer
 
 from light_scheduler.lanes.answers import Answers
-from light_scheduler.lanes.bulk import BulkCommands
-from light_scheduler.lanes.bulk_overdue import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS
-from light_scheduler.lanes.condemned_work import NOTHING_CONDEMNED
-from light_scheduler.lanes.failing_work_search import FailingWorkSearch, Kind, Work, WorkFailedError
-from light_scheduler.lanes.handover import HandoverPass
+from light_scheduler.lanes.bulk.commands import BulkCommands
+from light_scheduler.lanes.bulk.overdue import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS
+from light_scheduler.lanes.failures.condemned_work import NOTHING_CONDEMNED
+from light_scheduler.lanes.failures.failing_work_search import FailingWorkSearch, Kind, Work, WorkFailedError
+from light_scheduler.lanes.growing.handover import HandoverPass
 from light_scheduler.lanes.partition_writes import PartitionWrites
 from light_scheduler.model import BulkTotal
 from light_scheduler.model.partitioning import Partitioning
@@ -458,7 +458,7 @@ async def test_bulk_commands_that_fail_on_what_is_handed_over_are_given_up_one_a
     await topic.run(FORMER)
     former.most_bulk = 100
     topic.know(GROWING)
-    monkeypatch.setattr("light_scheduler.lanes.bulk.decide_bulk", fail)
+    monkeypatch.setattr("light_scheduler.lanes.bulk.commands.decide_bulk", fail)
     former.handover = HandoverPass()
     for _ in range(5):
         try:

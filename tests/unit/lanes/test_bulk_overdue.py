@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from support.partition import AT, HOUR
 
-from light_scheduler.lanes.bulk_overdue import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS, OverdueTotals, log_unreported
-from light_scheduler.lanes.delayed_commands import FOR_COPIES, MOST_DELAYED, longest_delay
+from light_scheduler.lanes.bulk.overdue import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS, OverdueTotals, log_unreported
+from light_scheduler.lanes.quotas.delayed_commands import FOR_COPIES, MOST_DELAYED, longest_delay
 from light_scheduler.model import BulkTotal, ControlCommand, Selection
 from light_scheduler.model.bulk import SubTotal
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantRules

@@ -10,7 +10,7 @@ from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, 
 
 from light_scheduler.engine import is_plain_turn, plain_id, take_turn
 from light_scheduler.errors import StateError
-from light_scheduler.lanes.failing_work_search import Kind, Work, WorkFailedError
+from light_scheduler.lanes.failures.failing_work_search import Kind, Work, WorkFailedError
 from light_scheduler.model import DeadLetterCause, EventType, Headers, Outcome
 from light_scheduler.model.place import Place
 
@@ -32,7 +32,7 @@ def fails_for(id: str, error: BaseException, otherwise: Any) -> Any:
 
 def break_turns(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Have the turn of one id raise an error, whichever way it goes."""
-    for module, decide in (("plain_firings.is_plain_turn", is_plain_turn), ("firings.take_turn", take_turn)):
+    for module, decide in (("plain.firings.is_plain_turn", is_plain_turn), ("firings.take_turn", take_turn)):
         monkeypatch.setattr(f"light_scheduler.lanes.{module}", fails_for("bad", error, decide))
 
 
@@ -52,7 +52,7 @@ def delivered(partition: Partition) -> list[str]:
 async def test_a_command_that_cannot_be_carried_out_is_named(
     partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("light_scheduler.lanes.plain_commands.plain_id", fails_for("bad", OWN_ERROR, plain_id))
+    monkeypatch.setattr("light_scheduler.lanes.plain.commands.plain_id", fails_for("bad", OWN_ERROR, plain_id))
     with pytest.raises(WorkFailedError, match="command 43") as caught:
         await partition.run(*schedules("before", "bad", "after"))
     assert (caught.value.work, caught.value.__cause__) == (Work(Kind.COMMAND, 43), OWN_ERROR)
@@ -66,7 +66,7 @@ async def test_a_failure_of_the_worker_is_no_commands_or_firings_fault(
     break_turns(monkeypatch, error)
     with pytest.raises(type(error)):
         await partition.run()
-    monkeypatch.setattr("light_scheduler.lanes.plain_commands.plain_id", fails_for("bad", error, plain_id))
+    monkeypatch.setattr("light_scheduler.lanes.plain.commands.plain_id", fails_for("bad", error, plain_id))
     with pytest.raises(type(error)):
         await partition.run(*schedules("bad"))
 

@@ -10,9 +10,9 @@ from support.partition import ANSWER, AT, HOUR, TO_REMINDERS, Partition, command
 from support.producing import FakeProducer
 
 from light_scheduler.engine import CommandRates
-from light_scheduler.lanes import delayed_commands
-from light_scheduler.lanes.command_quotas import CommandQuotas
-from light_scheduler.lanes.failing_work_search import Kind, Work, WorkFailedError
+from light_scheduler.lanes.failures.failing_work_search import Kind, Work, WorkFailedError
+from light_scheduler.lanes.quotas import delayed_commands
+from light_scheduler.lanes.quotas.commands import CommandQuotas
 from light_scheduler.model import Command
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.wire import partition_for

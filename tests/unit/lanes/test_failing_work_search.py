@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from light_scheduler.engine import FairQueue
-from light_scheduler.lanes.failing_work_search import (
+from light_scheduler.lanes.failures.failing_work_search import (
     BREAKS,
     EVERYTHING,
     FULL,

@@ -20,9 +20,9 @@ from support.partition import AT, NAMES
 
 from light_scheduler.errors import BrokerError, CycleTimeout, LaneError
 from light_scheduler.kafka.batches import Written
-from light_scheduler.lanes import markers as module
-from light_scheduler.lanes.attempt import Attempt
-from light_scheduler.lanes.markers import MOST_REMEMBERED, RECENT_S
+from light_scheduler.lanes.failures import markers as module
+from light_scheduler.lanes.failures.attempt import Attempt
+from light_scheduler.lanes.failures.markers import MOST_REMEMBERED, RECENT_S
 from light_scheduler.tables import layout
 from light_scheduler.wire.state import identity_of
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from light_scheduler.access.records import new_peer_secret_record
-from light_scheduler.lanes.partitioning_records import (
+from light_scheduler.lanes.growing.partitionings import Stage
+from light_scheduler.lanes.growing.records import (
     VALUE,
     TopicIncarnation,
     partitioning_in,
     partitions_key,
     stage_key,
 )
-from light_scheduler.lanes.partitionings import Stage
 from light_scheduler.model.partitioning import Partitioning
 
 TOPIC = TopicIncarnation("app-commands", "a/b+c")

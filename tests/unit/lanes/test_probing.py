@@ -13,7 +13,7 @@ from support.producing import FakeProducer
 
 from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.probe import HOLD_MS, LaneProbe
-from light_scheduler.lanes.tenancy import FixedTenancy
+from light_scheduler.lanes.quotas.tenancy import FixedTenancy
 from light_scheduler.model import Headers, Shares
 from light_scheduler.model.probe import PROBE_IDENTITY, ProbeMark
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules

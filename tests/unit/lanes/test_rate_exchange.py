@@ -9,7 +9,7 @@ from support.partition import ANSWER, AT, NAMES, Partition, command
 from support.producing import FakeProducer
 
 from light_scheduler.engine.rate_lending import ROUND_MS
-from light_scheduler.lanes.rate_exchange import MOST_WAITING, Letter, Post, RateExchange
+from light_scheduler.lanes.quotas.rate_exchange import MOST_WAITING, Letter, Post, RateExchange
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateMessage, RateName
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.wire.native import NativeDialect

@@ -13,7 +13,7 @@ from support.producing import FakeProducer
 from light_scheduler.engine.rate_lending import LAST_PAUSE_MS
 from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.context import LaneContext
-from light_scheduler.lanes.rate_lending import RateLending
+from light_scheduler.lanes.quotas.rate_lending import RateLending
 from light_scheduler.lanes.transaction_writes import Transaction
 from light_scheduler.model import Shares
 from light_scheduler.model.partitioning import Partitioning

@@ -11,8 +11,8 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
-from light_scheduler.lanes import stable_ends as module
-from light_scheduler.lanes.stable_ends import stable_ends
+from light_scheduler.lanes.failures import stable_ends as module
+from light_scheduler.lanes.failures.stable_ends import stable_ends
 from light_scheduler.model.place import Place
 
 A, B, SILENT, FORBIDDEN = (("t", number) for number in range(4))

@@ -13,8 +13,8 @@ from light_scheduler.lanes.assigned_lanes import Lanes
 from light_scheduler.lanes.status import TargetStatus
 from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.tables import MemoryStore, ScheduleTable
-from light_scheduler.web import metrics
-from light_scheduler.web.metrics import LaneCollector
+from light_scheduler.web.metrics import lanes as metrics
+from light_scheduler.web.metrics.lanes import LaneCollector
 
 AT = 1_767_225_600_000
 

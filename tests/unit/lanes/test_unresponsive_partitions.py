@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from light_scheduler.lanes.unresponsive_partitions import FIRST_PAUSE_MS, LAST_PAUSE_MS, Neighbours
+from light_scheduler.lanes.failures.unresponsive_partitions import FIRST_PAUSE_MS, LAST_PAUSE_MS, Neighbours
 
 AT = 1_767_225_600_000
 PLACES = [("commands", 3), ("commands", 2), ("changelog", 1), ("commands", 1)]

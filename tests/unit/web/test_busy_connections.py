@@ -10,10 +10,11 @@ import pytest
 from support.waiting import eventually
 
 from light_scheduler.access import Identity, Role
-from light_scheduler.web import busy_connections, listener
-from light_scheduler.web.busy_connections import BusyConnections
-from light_scheduler.web.problems import ProblemError
-from light_scheduler.web.shares import holder_for
+from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web.limits import busy_connections
+from light_scheduler.web.limits.busy_connections import BusyConnections
+from light_scheduler.web.limits.shares import holder_for
+from light_scheduler.web.server import listener
 
 MOST = 1_000
 

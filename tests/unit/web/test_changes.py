@@ -11,7 +11,7 @@ import pytest
 from light_scheduler.access import Identity, Role
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Requester
-from light_scheduler.web.changes import changes_of
+from light_scheduler.web.records.changes import changes_of
 from light_scheduler.wire import UnsentRecord, change_record, decode_history, history_key
 
 NOW = 1_800_000_000_000

@@ -10,8 +10,8 @@ import pytest
 from light_scheduler.client.channel import ChannelTopics
 from light_scheduler.errors import BrokerError
 from light_scheduler.settings import Settings, load_settings
-from light_scheduler.web import command_channel
-from light_scheduler.web.command_channel import CommandChannel, TooManyWaitingError, largest_body
+from light_scheduler.web.commands import channel as command_channel
+from light_scheduler.web.commands.channel import CommandChannel, TooManyWaitingError, largest_body
 
 
 def make(reply_to: Any) -> Any:

@@ -22,8 +22,8 @@ from light_scheduler.model import (
     Selection,
     Target,
 )
-from light_scheduler.web.command_channel import TooManyWaitingError
-from light_scheduler.web.requested import requested
+from light_scheduler.web.commands.channel import TooManyWaitingError
+from light_scheduler.web.commands.requested import requested
 from light_scheduler.wire import partition_for
 
 NOW = 1_800_000_000_000

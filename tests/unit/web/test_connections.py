@@ -22,9 +22,11 @@ from light_scheduler.clock import SettableClock
 from light_scheduler.host.alive import takes_connections
 from light_scheduler.lanes.status import LaneStatus
 from light_scheduler.settings import Settings
-from light_scheduler.web import KafkaTopics, Worker, bodies, connection, install, listener
-from light_scheduler.web.listener import LimitedSite
-from light_scheduler.web.shares import HOLDER
+from light_scheduler.web import KafkaTopics, Worker, install
+from light_scheduler.web.limits import bodies
+from light_scheduler.web.limits.shares import HOLDER
+from light_scheduler.web.server import connection, listener
+from light_scheduler.web.server.listener import LimitedSite
 
 POST = "POST /api/v1/preview HTTP/1.1\r\nHost: localhost\r\n"
 LIVE = b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"

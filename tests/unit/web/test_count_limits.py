@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.web import count_limits, turns, upcoming, upcoming_groups
+from light_scheduler.web.limits import counts as count_limits
+from light_scheduler.web.limits import turns
+from light_scheduler.web.upcoming import groups as upcoming_groups
+from light_scheduler.web.upcoming import of_tenant as upcoming
 
 TENANT = "/api/v1/tenants/default/upcoming"
 ALL = "/api/v1/upcoming"

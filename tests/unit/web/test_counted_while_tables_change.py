@@ -9,9 +9,9 @@ import pytest
 from multidict import MultiDict
 from support.web_cluster.schedules import NOW, TOPIC, forget, make_entry
 
-from light_scheduler.web import slices
-from light_scheduler.web.upcoming import intervals_of, own_counts
-from light_scheduler.web.upcoming_groups import asked_of, decode_series, own_series
+from light_scheduler.web.limits import slices
+from light_scheduler.web.upcoming.groups import asked_of, decode_series, own_series
+from light_scheduler.web.upcoming.of_tenant import intervals_of, own_counts
 
 AtRests = Callable[[Callable[[int], None]], list[int]]
 

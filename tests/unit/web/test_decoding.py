@@ -18,8 +18,8 @@ from light_scheduler.errors import ConfigurationError
 from light_scheduler.host.ports import free_port
 from light_scheduler.model import Target
 from light_scheduler.settings import load_settings
-from light_scheduler.web import decoding
-from light_scheduler.web.rights import OF_RAW_PAYLOADS
+from light_scheduler.web.access.rights import OF_RAW_PAYLOADS
+from light_scheduler.web.records import decoding
 
 from .test_dead_letters import add_letter
 
@@ -132,9 +132,9 @@ async def test_apis_with_payloads_of_their_own_need_a_writer_while_fields_are_ma
 
 def workers_operations(cluster: MemoryCluster) -> list[Any]:
     """Return the operations of other schedulers' APIs."""
+    from light_scheduler.web.api.operations import OPERATIONS
     from light_scheduler.web.etf1.operations import with_etf1
     from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
-    from light_scheduler.web.operations import OPERATIONS
 
     del cluster
     return [*with_etf1(OPERATIONS), *LIGHT4J_OPERATIONS]

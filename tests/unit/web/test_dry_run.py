@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from light_scheduler.web import dry_run as handler
-from light_scheduler.web.large_bodies import LARGE_BYTES
+from light_scheduler.web.commands.large_bodies import LARGE_BYTES
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000

@@ -13,8 +13,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from light_scheduler.access import ANYONE, Identity
 from light_scheduler.model import Requester
 from light_scheduler.web import events, overview
+from light_scheduler.web.access.guard import IDENTITY, STILL_ADMITTED
 from light_scheduler.web.events import EventHandlers
-from light_scheduler.web.guard import IDENTITY, STILL_ADMITTED
 
 EVENTS = "/api/v1/events"
 

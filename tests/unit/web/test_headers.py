@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from light_scheduler.web.api.operations import OPERATIONS
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS
-from light_scheduler.web.operations import OPERATIONS
 
 NOTHING_RUNS = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 OWN_SCRIPTS_RUN = (

@@ -9,7 +9,7 @@ import pytest
 
 from light_scheduler.host.loopback import is_loopback
 from light_scheduler.settings import Settings, load_settings
-from light_scheduler.web.hosts import host_name
+from light_scheduler.web.server.hosts import host_name
 
 LIST = "/api/v1/tenants/default/schedules"
 

@@ -17,9 +17,9 @@ from light_scheduler.connection.worker_connection import WorkerAddress
 from light_scheduler.errors import ClientError
 from light_scheduler.host.alive import takes_connections
 from light_scheduler.settings import Settings
-from light_scheduler.web.listener import _TLS_TIMEOUTS, LimitedSite
-from light_scheduler.web.middlewares import MIDDLEWARES
-from light_scheduler.web.worker_http import WorkerHttp
+from light_scheduler.web.cluster.worker_http import WorkerHttp
+from light_scheduler.web.server.listener import _TLS_TIMEOUTS, LimitedSite
+from light_scheduler.web.server.middlewares import MIDDLEWARES
 from light_scheduler.worker_page import page_of_worker
 
 

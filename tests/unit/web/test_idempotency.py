@@ -15,9 +15,11 @@ from light_scheduler.client.channel import CONNECT_TIMEOUT_S
 from light_scheduler.client.errors import NotAcknowledged
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Outcome, Result
-from light_scheduler.web import idempotency, idempotency_claims, late_commands
-from light_scheduler.web.command_channel import MOST_WAITING
-from light_scheduler.web.send_parameters import LONGEST_WAIT_S
+from light_scheduler.web.commands.channel import MOST_WAITING
+from light_scheduler.web.commands.send_parameters import LONGEST_WAIT_S
+from light_scheduler.web.idempotency import claims as idempotency_claims
+from light_scheduler.web.idempotency import late_commands
+from light_scheduler.web.idempotency import requests as idempotency
 from light_scheduler.wire import encode_result, result_headers
 from light_scheduler.wire.idempotency import CLAIM, SENT
 

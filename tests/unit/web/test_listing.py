@@ -10,9 +10,11 @@ import msgspec
 import pytest
 
 from light_scheduler.tables.views import Lane, Mark, Query
-from light_scheduler.web import cluster_answers, handlers, own_answers
-from light_scheduler.web.own_answers import OwnPage, own_page
-from light_scheduler.web.peer_client import LOCAL_SCOPE, SCOPE_HEADER
+from light_scheduler.web import handlers
+from light_scheduler.web.cluster import answers as cluster_answers
+from light_scheduler.web.cluster import own_answers
+from light_scheduler.web.cluster.own_answers import OwnPage, own_page
+from light_scheduler.web.cluster.peer_client import LOCAL_SCOPE, SCOPE_HEADER
 
 LIST = "/api/v1/tenants/default/schedules"
 NOW = 1_800_000_000_000

@@ -9,8 +9,9 @@ import pytest
 
 from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.tables.views import Query
-from light_scheduler.web import cluster_answers, known_partitions, own_answers
-from light_scheduler.web.own_answers import own_page
+from light_scheduler.web.cluster import answers as cluster_answers
+from light_scheduler.web.cluster import known_partitions, own_answers
+from light_scheduler.web.cluster.own_answers import own_page
 
 from .test_listing import LIST, TOPIC, all_pages
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from light_scheduler.model import Backoff, Cron, Trigger
-from light_scheduler.web.openapi import openapi_document
+from light_scheduler.web.api.openapi import openapi_document
 from light_scheduler.wire import command_schema
 
 SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.web_cluster.schedules import TOPIC
 
 from light_scheduler.model.lateness import NATIVE_FROM_MS, NATIVE_SCHEMA, Lateness
-from light_scheduler.web.families import LatenessFamily
-from light_scheduler.web.protobuf_metrics import MEDIA_TYPE
+from light_scheduler.web.metrics.families import LatenessFamily
+from light_scheduler.web.metrics.protobuf import MEDIA_TYPE
 
 WRITTEN = MEDIA_TYPE.replace(" ", "")
 WANTED = {

@@ -8,7 +8,7 @@ import pytest
 
 from light_scheduler.client import Receipt
 from light_scheduler.client.errors import ResultTimeout
-from light_scheduler.web.openapi import openapi_document
+from light_scheduler.web.api.openapi import openapi_document
 from light_scheduler.wire import partition_for
 
 MANY = "/api/v1/tenants/default/schedules"

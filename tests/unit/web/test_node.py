@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from light_scheduler.lanes.status import TargetStatus
-from light_scheduler.web import node as module
-from light_scheduler.web.node_metrics import together
+from light_scheduler.web.cluster import node as module
+from light_scheduler.web.metrics.node import together
 
 TOPIC = "light-scheduler-commands"
 LOCAL = {"Light-Scheduler-Scope": "local"}

@@ -10,8 +10,9 @@ import pytest
 from yarl import URL
 
 from light_scheduler.model import Target
-from light_scheduler.web import cluster_answers, handlers
-from light_scheduler.web.own_answers import own_matches
+from light_scheduler.web import handlers
+from light_scheduler.web.cluster import answers as cluster_answers
+from light_scheduler.web.cluster.own_answers import own_matches
 
 ONE = "/api/v1/tenants/default/schedules/"
 NOW = 1_800_000_000_000

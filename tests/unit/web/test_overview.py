@@ -12,9 +12,10 @@ from yarl import URL
 from light_scheduler.access import Identity, Role
 from light_scheduler.lanes.status import LaneStatus
 from light_scheduler.tables import ScheduleTable
-from light_scheduler.web import overview, slices
+from light_scheduler.web import overview
+from light_scheduler.web.cluster.tenants_asked import questions
 from light_scheduler.web.last_hour import SLOT_MS, LastHour
-from light_scheduler.web.tenants_asked import questions
+from light_scheduler.web.limits import slices
 
 OVERVIEW = "/api/v1/overview"
 NOW = 1_800_000_000_000

@@ -12,7 +12,7 @@ import aiohttp
 from yarl import URL
 
 from light_scheduler.clock import SystemClock
-from light_scheduler.web.peer_client import MOST_CONNECTIONS, PeerClient
+from light_scheduler.web.cluster.peer_client import MOST_CONNECTIONS, PeerClient
 
 
 async def test_a_worker_that_hangs_holds_up_no_question_to_another_one(workers: Any) -> None:

@@ -12,7 +12,7 @@ from support.registry import FakeRegistry
 from support.web_cluster import commands as decoded_commands
 
 from light_scheduler.host.ports import free_port
-from light_scheduler.web import command_dialects
+from light_scheduler.web.records import command_dialects
 from light_scheduler.wire import decode_history, dialect_named, partition_for
 from light_scheduler.wire.schemas import FRAME, Schemas
 

@@ -13,12 +13,12 @@ import pytest
 from light_scheduler.model import DeadLetter, DeadLetterCause, Requester
 from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
+from light_scheduler.web.access.rights import RIGHTS
+from light_scheduler.web.api.openapi import openapi_document
+from light_scheduler.web.api.operations import OPERATIONS
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS, with_etf1
 from light_scheduler.web.events import EVENTS_MEDIA_TYPE
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
-from light_scheduler.web.openapi import openapi_document
-from light_scheduler.web.operations import OPERATIONS
-from light_scheduler.web.rights import RIGHTS
 from light_scheduler.wire import encode_dead_letter
 
 NOW = 1_800_000_000_000

@@ -7,10 +7,10 @@ from http import HTTPStatus
 
 import pytest
 
-from light_scheduler.web.problems import ProblemError
-from light_scheduler.web.shared_answers import SharedAnswers
-from light_scheduler.web.shares import HOLDER, Holder
-from light_scheduler.web.turns import refusal
+from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web.cluster.shared_answers import SharedAnswers
+from light_scheduler.web.limits.shares import HOLDER, Holder
+from light_scheduler.web.limits.turns import refusal
 
 FRESH_S = 60.0
 

@@ -17,12 +17,17 @@ from support.waiting import eventually
 from light_scheduler.access import ANYONE, Identity, Role
 from light_scheduler.model import Outcome, Result
 from light_scheduler.settings import Settings
-from light_scheduler.web import bodies, command_channel, events, idempotency, idempotency_claims, request_limits
-from light_scheduler.web.command_channel import CommandChannel, TooManyWaitingError
-from light_scheduler.web.looking_back import look_back
-from light_scheduler.web.problems import ProblemError
-from light_scheduler.web.shares import HOLDER, Holder, Shares, holder_for
-from light_scheduler.web.turns import Turns
+from light_scheduler.web import events
+from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web.commands import channel as command_channel
+from light_scheduler.web.commands.channel import CommandChannel, TooManyWaitingError
+from light_scheduler.web.idempotency import claims as idempotency_claims
+from light_scheduler.web.idempotency import requests as idempotency
+from light_scheduler.web.limits import bodies
+from light_scheduler.web.limits import requests as request_limits
+from light_scheduler.web.limits.shares import HOLDER, Holder, Shares, holder_for
+from light_scheduler.web.limits.turns import Turns
+from light_scheduler.web.records.looking_back import look_back
 from light_scheduler.wire.idempotency import ClaimMade
 
 from .test_dead_letters import add_letter
@@ -228,7 +233,7 @@ async def test_searches_of_one_tenant_that_last_leave_room_for_those_of_others(
             await asyncio.Event().wait()
         return await look_back(*arguments, **options)
 
-    monkeypatch.setattr("light_scheduler.web.history.look_back", wait)
+    monkeypatch.setattr("light_scheduler.web.records.history.look_back", wait)
     asking += [asyncio.create_task(worker.client.get(f"{schedules('a')}/x/history")) for _ in range(20)]
     await eventually(lambda: len(waiting) == 2)
     assert (await worker.json(f"{schedules('b')}/x/history"))["events"] == []
@@ -299,7 +304,7 @@ async def test_dead_letters_that_one_tenant_redrives_leave_room_for_those_of_oth
         await gate.acquire()
         raise ProblemError(HTTPStatus.CONFLICT, "It is not sent in this test.")
 
-    monkeypatch.setattr("light_scheduler.web.redrive.Redrive._firing", firing)
+    monkeypatch.setattr("light_scheduler.web.records.redrive.Redrive._firing", firing)
     letters = {tenant: add_letter(cluster, "missed", tenant=tenant) for tenant in "ab"}
     tokens = {tenant: await cluster.token("write", tenant) for tenant in "ab"}
 

@@ -10,11 +10,14 @@ from random import Random
 import pytest
 from support.holders import request_of
 
-from light_scheduler.web import count_limits, own_answers, request_limits, sliced_turns, slices
-from light_scheduler.web.cluster_answers import TOTAL_TIMEOUT_S
-from light_scheduler.web.problems import ProblemError
-from light_scheduler.web.sliced_turns import LONG_SLICES, MOST_GIVEN_S, SHORT_SLICES, SlicedTurns
-from light_scheduler.web.slices import LoopTime
+from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web.cluster import own_answers
+from light_scheduler.web.cluster.answers import TOTAL_TIMEOUT_S
+from light_scheduler.web.limits import counts as count_limits
+from light_scheduler.web.limits import requests as request_limits
+from light_scheduler.web.limits import sliced_turns, slices
+from light_scheduler.web.limits.sliced_turns import LONG_SLICES, MOST_GIVEN_S, SHORT_SLICES, SlicedTurns
+from light_scheduler.web.limits.slices import LoopTime
 
 
 @pytest.fixture(autouse=True)

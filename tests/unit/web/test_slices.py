@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.web import slices
-from light_scheduler.web.slices import REST, Credit, LoopTime
+from light_scheduler.web.limits import slices
+from light_scheduler.web.limits.slices import REST, Credit, LoopTime
 
 
 class Machine:

@@ -18,7 +18,7 @@ from light_scheduler.access.tokens import RotationConflict
 from light_scheduler.connection.identity_provider import IdentityProvider
 from light_scheduler.errors import BrokerError, ChangeUnconfirmed
 from light_scheduler.model import Requester
-from light_scheduler.web.peer_client import LOCAL_SCOPE, SCOPE_HEADER, authority_of
+from light_scheduler.web.cluster.peer_client import LOCAL_SCOPE, SCOPE_HEADER, authority_of
 from light_scheduler.wire.requester import requester_of
 
 NOW = 1_800_000_000_000

@@ -19,8 +19,8 @@ from light_scheduler.model import NEVER
 from light_scheduler.tables import Overlay
 from light_scheduler.tables.count_rows import ROW_CELLS
 from light_scheduler.tables.views import Lane
-from light_scheduler.web.cluster_answers import Whole
-from light_scheduler.web.upcoming import document, intervals_of, own_counts
+from light_scheduler.web.cluster.answers import Whole
+from light_scheduler.web.upcoming.of_tenant import document, intervals_of, own_counts
 from light_scheduler.wire.state import encode_entry, identity_of
 
 UPCOMING = "/api/v1/tenants/default/upcoming"

@@ -17,9 +17,10 @@ from support.web_cluster.schedules import TOPIC
 
 from light_scheduler.model import NEVER
 from light_scheduler.tables.views import Lane
-from light_scheduler.web import slices, upcoming_groups
-from light_scheduler.web.cluster_answers import Whole
-from light_scheduler.web.upcoming_groups import asked_of, decode_series, document, own_series
+from light_scheduler.web.cluster.answers import Whole
+from light_scheduler.web.limits import slices
+from light_scheduler.web.upcoming import groups as upcoming_groups
+from light_scheduler.web.upcoming.groups import asked_of, decode_series, document, own_series
 
 UPCOMING = "/api/v1/upcoming"
 NOW = 1_800_000_000_000

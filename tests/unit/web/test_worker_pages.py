@@ -13,8 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from light_scheduler.lanes.status import ProbeStatus
 from light_scheduler.model.lateness import LATENESS_BOUNDS_MS, Lateness
 from light_scheduler.tables.status import RestoreStatus, StandbyStatus
-from light_scheduler.web import slices, tenant_metrics
-from light_scheduler.web.operations import OPERATIONS
+from light_scheduler.web.api.operations import OPERATIONS
+from light_scheduler.web.limits import slices
+from light_scheduler.web.metrics import tenants as tenant_metrics
 
 NOW = 1_800_000_000_000
 TOPIC = "light-scheduler-commands"

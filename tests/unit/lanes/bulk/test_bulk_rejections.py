@@ -11,9 +11,9 @@ from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, topic
 
 from light_scheduler.engine import Limits, decide_bulk
 from light_scheduler.kafka.batches import RecordBatches
-from light_scheduler.lanes import bulk
 from light_scheduler.lanes.answers import Answers
-from light_scheduler.lanes.failing_work_search import Kind, Work, WorkFailedError
+from light_scheduler.lanes.bulk import commands as bulk
+from light_scheduler.lanes.failures.failing_work_search import Kind, Work, WorkFailedError
 from light_scheduler.model import DEFAULT_TENANT, BulkTotal, ControlCommand, EventType, Headers, Outcome
 from light_scheduler.model.bulk import SubTotal, lacking
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
@@ -244,7 +244,7 @@ async def test_the_command_for_many_that_fails_is_named_and_not_those_before_it(
         await filled.cycle(0)
     assert caught.value.work == Work(Kind.BULK, failing - 1)
     monkeypatch.undo()
-    monkeypatch.setattr("light_scheduler.lanes.bulk.decide_bulk", only_pauses(fail))
+    monkeypatch.setattr("light_scheduler.lanes.bulk.commands.decide_bulk", only_pauses(fail))
     with pytest.raises(WorkFailedError) as caught:
         await filled.cycle(0)
     assert caught.value.work == Work(Kind.BULK, failing)
@@ -267,7 +267,7 @@ async def test_a_command_for_many_is_to_blame_for_what_it_raises_before_somethin
         filled.now += HOUR
     else:
         filled.control(0, "cancel", "0/order-3")
-    monkeypatch.setattr("light_scheduler.lanes.bulk.decide_bulk", never_pauses)
+    monkeypatch.setattr("light_scheduler.lanes.bulk.commands.decide_bulk", never_pauses)
     occasion = list(filled.waiting[0])
     with pytest.raises(WorkFailedError) as caught:
         await filled.cycle(0)

@@ -8,8 +8,8 @@ import pytest
 from support.moving import AFTER, BEFORE, CANCEL, GROWN, MOVES, ONCE, STAYS, grown, mark, passed, record
 from support.partition import ANSWER, AT, NAMES, Partition
 
-from light_scheduler.lanes import delayed_commands
-from light_scheduler.lanes.handover import SOON_MS, HandoverPass
+from light_scheduler.lanes.growing.handover import SOON_MS, HandoverPass
+from light_scheduler.lanes.quotas import delayed_commands
 from light_scheduler.model import Outcome
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay

@@ -10,7 +10,7 @@ from support import partition as supported
 from support.moving import AFTER, BEFORE, CANCEL, MOVES, ONCE, STAYS, grown, mark, passed, record
 from support.partition import ANSWER, AT, NAMES, Partition
 
-from light_scheduler.lanes.handover import HandoverPass
+from light_scheduler.lanes.growing.handover import HandoverPass
 from light_scheduler.model import HomeKey, Outcome
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay

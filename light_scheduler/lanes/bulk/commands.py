@@ -1,0 +1,408 @@
+"""Bulk commands: those for many schedules, as a cycle carries them out.
+
+    1. The lane that reads a bulk command copies it to all other partitions. It begins a total, and a part for its own
+       partition. A lane that reads a copy begins a part.
+    2. From the next cycle on, each part changes a slice of the selected schedules per cycle, and stores its position;
+       tenants have equal parts of a slice. If anything else is to happen to a schedule first, the part changes it
+       before that (`catch_up`).
+    3. A part that is done reports its count to the partition that the command was sent to.
+    4. When all have reported, or after a day (see `bulk.overdue`), the total becomes the answer. It names the
+       partitions that have not reported.
+
+While a topic grows, schedules move, so a part for each partition could miss some of them and change others twice. Then
+only the former partitions get the copies of step 1. Each of them begins a sub-total, and copies the command to all
+partitions that its schedules may have moved to. A part changes only schedules of one former partition (`bulk.growth`):
+those that this still had when it read the command are changed there, before they move; the others where they are.
+
+Each step is part of a lane's transaction: nothing is done or counted twice, whatever is killed in between.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+
+import msgspec
+
+from light_scheduler.engine import Limits, concerns, decide_bulk
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.lanes.answers import Answers
+from light_scheduler.lanes.failures.condemned_work import NO_FAULT_OF_WORK, Condemned, blaming, enduring
+from light_scheduler.lanes.failures.failing_work_search import Kind, Work
+from light_scheduler.lanes.partition_writes import PartitionWrites
+from light_scheduler.lanes.quotas.delayed_commands import longest_delay
+from light_scheduler.lanes.recording import record_decision
+from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.model import BulkCommand, BulkPart, BulkTotal, Entry, EventType
+from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal
+from light_scheduler.model.tenant_rules import QUOTA
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.lane_marks import FORWARDED_FROM, Count, Origin, ReachKind
+from light_scheduler.wire.state import (
+    bulk_part_key,
+    encode_bulk_part,
+    encode_bulk_total,
+    id_in,
+    identity,
+)
+
+from .growth import Governing
+from .overdue import OverdueTotals
+from .parts import BulkParts
+from .totals import BulkTotals
+
+replace = msgspec.structs.replace
+
+log = logging.getLogger(__name__)
+
+MOST_AT_WORK = 1_000
+"""Bulk commands of a tenant that are at work in a partition, or wait for reports there: each cycle reads all of them,
+and each schedule of the tenant that a command names, or that is due, is brought up to date with all of them."""
+
+_FRAME_BYTES = 128
+"""Bytes of the changelog around a value, at most: the header of a batch, 61, and the lengths, attributes, time, offset
+and key of a record, 37; and by which a value grows besides ids and partitions: counts and lengths, 18."""
+_PARTITION_BYTES = 5
+"""Bytes of a partition's number, at most, in a total."""
+
+TOO_LARGE = "with its labels, key and time rule the command is too large to be kept in the changelog"
+
+
+class BulkCommands:
+    """The bulk commands that are at work in a partition, for the length of one cycle."""
+
+    def __init__(
+        self, transaction: Transaction, writes: PartitionWrites, answers: Answers, condemned: Condemned
+    ) -> None:
+        self._governing = Governing(writes.partitioning, transaction.context.partition)
+        context = transaction.context
+        self._transaction = transaction
+        self._writes = writes
+        self._answers = answers
+        self._condemned = condemned
+        self._history = transaction.history
+        self._overlay = transaction.overlay
+        self._partition = context.partition
+        self._limits = context.limits
+        self._new_token = context.new_token
+        room = context.targets[context.changelog[0]].max_message_bytes
+        self._room = room_to_begin(room, context.limits, writes.partitioning.partitions)
+        self._before = self._overlay.others.bulk_parts()
+        self._at_work = BulkParts(self._before)
+        self.offset = -1
+        """The offset of the bulk command that is being carried on, ended or given up, or was last; -1: of none yet."""
+        self.has_given_up = False
+        """Whether one was given up, and nothing else done for any."""
+        self._moved: set[int] = set()
+        self._totals = BulkTotals(self._overlay)
+
+    @property
+    def any_at_work(self) -> bool:
+        """Whether a schedule may have to catch up."""
+        return bool(self._at_work)
+
+    @property
+    def any_awaited(self) -> bool:
+        """Whether a total waits for reports here.
+
+        It may be that of a command that was copied before this lane heard of the growth: others follow schedules all
+        the same.
+        """
+        return bool(self._totals)
+
+    def awaits(self, tenant: str) -> bool:
+        """Return whether a total of a tenant's command waits here: only for its schedules does the order matter."""
+        return self._totals.any_of(tenant)
+
+    def check_room(self, tenant: str) -> None:
+        """Raise InvalidCommand if a tenant has as many bulk commands here as it may have; it is counted."""
+        if max(self._at_work.count_of(tenant), self._totals.count_of(tenant)) < MOST_AT_WORK:
+            return
+        self._transaction.over_quota += 1
+        raise InvalidCommand(
+            f"{QUOTA}bulk_commands",
+            f"{MOST_AT_WORK} bulk commands of tenant {tenant} are at work in this partition, which is the limit: wait "
+            "for the answers of earlier ones, then send it again",
+        )
+
+    def begin(
+        self, record: CommandRecord, command: BulkCommand, origin: Origin | None, *, are_moving: bool = False
+    ) -> None:
+        """1. Take a bulk command, or a copy of one, while schedules `are_moving` or not. Raises InvalidCommand."""
+        if origin is None:
+            self._begin_all(record, command, are_moving=are_moving)
+        elif not origin.token:
+            raise InvalidCommand(FORWARDED_FROM, "has no token: only workers copy bulk commands")
+        elif origin.reach is not None and origin.reach.kind == "part":
+            number, former = SUB_TOTAL + origin.offset, origin.partition
+            self._begin_part(ScopedPart(command, former, number, token=origin.token, former=former))
+        elif self._governing.spreads(origin.reach):
+            self._spread(record, command, origin)
+        else:
+            self._begin_part(BulkPart(command, origin.partition, origin.offset, token=origin.token))
+
+    def _begin_all(self, record: CommandRecord, command: BulkCommand, *, are_moving: bool) -> None:
+        token = self._new_token()
+        others = [each for each in self._writes.others if not are_moving or self._governing.was_there(each)]
+        is_own = not are_moving or self._governing.was_there(self._partition)
+        awaited = (self._partition, *others) if is_own else tuple(others)
+        kind = SubTotal if are_moving else BulkTotal
+        total = kind(command, awaited, token=token, requester=self._history.requester)
+        if len(encode_bulk_total(total)) > self._room:
+            raise InvalidCommand("schedule-id", TOO_LARGE)
+        if are_moving and is_own:
+            self._spread(record, command, Origin(self._partition, command.offset, command.recorded_at, token))
+        elif is_own:
+            self._begin_part(BulkPart(command, self._partition, command.offset, token=token))
+        self._copy(record, others, token, self._governing.reach(is_tree=are_moving))
+        self._totals.put(command.offset, total)
+
+    def _spread(self, record: CommandRecord, command: BulkCommand, parent: Origin) -> None:
+        """1. Begin a part here, and others wherever schedules of this partition may be by now."""
+        token, number, homes = self._new_token(), SUB_TOTAL + command.offset, self._governing.homes
+        above = parent.partition, parent.offset, parent.token
+        total = SubTotal(command, (self._partition, *homes), 0, token, self._history.requester, *above)
+        if len(encode_bulk_total(total)) > self._room:
+            raise InvalidCommand("schedule-id", TOO_LARGE)
+        self._begin_part(ScopedPart(command, self._partition, number, token=token, former=self._partition))
+        self._copy(record, homes, token, "part")
+        self._totals.put(number, total)
+
+    def _begin_part(self, part: BulkPart) -> None:
+        part = replace(part, requester=self._history.requester)
+        if len(encode_bulk_part(part)) > self._room:
+            raise InvalidCommand("schedule-id", TOO_LARGE)
+        self._at_work.put(part)
+        self._moved.add(part.command.offset)
+
+    def _copy(self, record: CommandRecord, partitions: list[int], token: str, kind: ReachKind | None) -> None:
+        try:
+            for partition in partitions:
+                if kind is None:
+                    self._writes.copy(record, partition, token)
+                else:
+                    self._writes.spread(record, partition, token, kind)
+        except RecordTooLargeError as error:
+            self._at_work.pop(record.offset)
+            raise InvalidCommand("payload", f"is too large to be forwarded to all partitions: {error}") from error
+
+    def report_none(self, origin: Origin) -> None:
+        """1. Report that a copy changed nothing because it is not understood here, in case a total waits for it.
+
+        A worker of another version may have made it.
+        """
+        if origin.token:
+            is_part = origin.reach is not None and origin.reach.kind == "part"
+            number = SUB_TOTAL + origin.offset if is_part else origin.offset
+            count = Count(number, self._partition, 0, origin.token, missing=(self._partition,))
+            self._writes.report(count, origin.partition)
+
+    def catch_up(self, name: bytes, entry: Entry) -> Entry | None:
+        """2. Deal with a schedule before something else happens to it; return how it stands then.
+
+        A condemned bulk command, which ends where it is, does nothing more. Raises WorkFailedError for one that raises
+        what is no fault of the worker's state: what else is to happen to the schedule is not to blame.
+        """
+        current: Entry | None = entry
+        offset = -1
+        with blaming(lambda: Work(Kind.BULK, offset)):
+            for part in self._at_work.of(entry.schedule.tenant):
+                offset = part.command.offset
+                if self._condemned and Work(Kind.BULK, offset) in self._condemned:
+                    continue
+                if current is not None and self._concerns(part, current):
+                    current = self._deal_with(offset, name, current)
+        return current
+
+    def give_up(self, offset: int, reason: str | None) -> None:
+        """End a bulk command that cannot be carried out where it stands, and record why, if it is at work.
+
+        Its part is reported as missing. If only its totals wait here, they end with what was reported to them. Without
+        a `reason`, it ends in silence: a transaction that tells of it fails.
+        """
+        self.offset, self.has_given_up = offset, True
+        part = self._at_work.pop(offset)
+        if part is None:
+            self._give_totals_up(offset, reason)
+            return
+        self._before = [other for other in self._before if other.command.offset != offset]
+        self._moved.add(offset)
+        self._tell_failed(part, "carry it out", reason)
+        count = Count(part.origin_offset, self._partition, part.changed, part.token, (self._partition,))
+        self._report_given_up(count, part.origin_partition, reason)
+
+    def _give_totals_up(self, offset: int, reason: str | None) -> None:
+        for number in (offset, SUB_TOTAL + offset):
+            total = self._totals.get(number)
+            if total is not None and self._partition not in total.awaited:
+                self._tell_failed(total, "answer it", reason)
+                self._finish_given_up(number, total, reason)
+
+    def _finish_given_up(self, number: int, total: BulkTotal, reason: str | None) -> None:
+        """Report a total to the one above it, or answer, whatever fails."""
+        self._totals.drop(number, total)
+        if isinstance(total, SubTotal) and total.parent_token:
+            self._report_given_up(_count_of(total, self._partition), total.parent_partition, reason)
+        elif reason is not None:
+            self._answer_given_up(total)
+
+    def _report_given_up(self, count: Count, to: int, reason: str | None) -> None:
+        """Report something that is given up. If a total elsewhere cannot be told, it ends by its age."""
+        if to != self._partition:
+            with enduring(f"the bulk command at offset {self.offset} cannot be reported to partition {to}"):
+                self._writes.report(count, to)
+            return
+        number, total = self._totals.add(count)
+        if not total.awaited:
+            self._finish_given_up(number, total, reason)
+
+    def _answer_given_up(self, total: BulkTotal) -> None:
+        offset = total.command.offset
+        try:
+            self._answers.add_bulk(total)
+        except NO_FAULT_OF_WORK:
+            raise
+        except Exception:
+            log.exception("the end of the bulk command at offset %d cannot be recorded", offset)
+            with enduring(f"the bulk command at offset {offset} cannot be answered"):
+                self._answers.add_unrecorded(total)
+
+    def _tell_failed(self, given_up: BulkPart | BulkTotal, what: str, reason: str | None) -> None:
+        """Record that the scheduler fails to do something about a bulk command, unless it is to be in silence."""
+        if reason is None:
+            return
+        command = given_up.command
+        told = f"the scheduler fails to {what}: {reason}; {given_up.changed} schedules were changed before"
+        with (
+            enduring(f"the failure of the bulk command at offset {command.offset} cannot be recorded"),
+            self._history.asked_for_by(given_up.requester),
+        ):
+            self._history.record_command(EventType.REJECTED, command.tenant, command.id, told)
+
+    def advance(self, limit: int, max_bytes: int, turn: int) -> bool:
+        """2. Deal with the next `limit` schedules, or `max_bytes` of payload; return whether anything was at work.
+
+        It goes through what the table had before this cycle: that is all there was when a bulk command of an
+        earlier cycle arrived. Tenants have equal parts of that; the commands of one come one after the other. The
+        `turn` decides which tenant is the first: another one after each cycle that is committed. So with a limit of
+        one, what makes transactions fail comes to stand alone.
+        """
+        parts: defaultdict[str, list[BulkPart]] = defaultdict(list)
+        for part in self._before:
+            parts[part.command.tenant].append(part)
+        if not parts:
+            return False
+        share, tenants = max(1, limit // len(parts)), list(parts)
+        first = turn % len(parts)
+        for tenant in tenants[first:] + tenants[:first]:
+            if limit <= 0:
+                break
+            limit -= self._advance(parts[tenant], share, max_bytes // len(parts))
+        return True
+
+    def _advance(self, parts: list[BulkPart], limit: int, max_bytes: int) -> int:
+        """Deal with the next schedules of a tenant; return how many that were."""
+        dealt = 0
+        for part in parts:
+            self.offset = offset = part.command.offset
+            tenant, after = part.command.tenant, part.after
+            for name in self._overlay.stored(identity(tenant, part.selection.id_prefix), identity(tenant, after)):
+                if dealt >= limit or max_bytes < 0:
+                    self._at_work.put(replace(self._at_work[offset], after=after))
+                    self._moved.add(offset)
+                    return dealt
+                dealt += 1
+                after = id_in(name)
+                entry = self._overlay.get(name)
+                if entry is not None:
+                    max_bytes -= len(entry.schedule.payload or b"")
+                    if self._concerns(part, entry):
+                        self._deal_with(offset, name, entry)
+            self._end(offset)
+            dealt += 1  # with a limit of one, what ends a command is not held against the next
+            if dealt >= limit:
+                break
+        return dealt
+
+    def add_count(self, count: Count) -> None:
+        """3. Add what another partition has counted. Raises InvalidCommand for a report that nobody waits for."""
+        number, total = self._totals.add(count)
+        if not total.awaited:
+            self._finish(number, total)
+
+    def end_overdue(self, overdue_totals: OverdueTotals) -> bool:
+        """4. Answer what has waited for reports for too long, with what was reported; return whether there was any."""
+        transaction = self._transaction
+        tenants, share = transaction.tenants, transaction.context.rate_part.share
+        overdue = overdue_totals.overdue(
+            self._totals.before, transaction.now, lambda tenant: longest_delay(tenants.get(tenant), share)
+        )
+        for number in overdue:
+            total = self._totals.get(number)
+            if total is not None and self._partition not in total.awaited:  # the part here goes on
+                self.offset = total.command.offset
+                transaction.unreported.append(total)
+                self._finish(number, total)
+        return bool(transaction.unreported)
+
+    def _finish(self, number: int, total: BulkTotal) -> None:
+        """3. or 4. Report a total to the one above it, or answer."""
+        self._totals.drop(number, total)
+        if isinstance(total, SubTotal) and total.parent_token:
+            self._report(_count_of(total, self._partition), total.parent_partition)  # 3.
+        else:
+            self._answers.add_bulk(total)  # 4.
+
+    def keep(self) -> None:
+        """Store what has moved; nothing moves after that."""
+        records: dict[bytes, bytes | None] = {}
+        for offset in self._moved:
+            part = self._at_work.get(offset)
+            records[bulk_part_key(offset)] = None if part is None else encode_bulk_part(part)
+        for key, record in (records | self._totals.records()).items():
+            self._transaction.store_record(key, record)
+
+    def _deal_with(self, offset: int, name: bytes, entry: Entry) -> Entry | None:
+        part = self._at_work[offset]
+        decision = decide_bulk(part.command, entry, self._transaction.now, self._limits)
+        try:
+            with self._history.asked_for_by(part.requester):  # it may be another command's turn
+                record_decision(self._transaction, name, entry, decision)
+        except InvalidCommand:  # with its new rule it is too large to be kept: it stays as it is
+            return entry
+        if decision.event is not None:
+            self._at_work.put(replace(part, changed=part.changed + 1))
+            self._moved.add(offset)
+        return decision.entry
+
+    def _end(self, offset: int) -> None:
+        part = self._at_work.pop(offset)
+        assert part is not None, "it has just been carried on"
+        self._moved.add(offset)
+        count = Count(part.origin_offset, self._partition, part.changed, part.token)
+        self._report(count, part.origin_partition)
+
+    def _report(self, count: Count, to: int) -> None:
+        if to == self._partition:
+            self.add_count(count)
+        else:
+            self._writes.report(count, to)
+
+    def _concerns(self, part: BulkPart, entry: Entry) -> bool:
+        if not concerns(part, entry):
+            return False
+        return not isinstance(part, ScopedPart) or self._governing.of(entry) == part.former
+
+
+def room_to_begin(limit: int, limits: Limits, partitions: int) -> int:
+    """Return how large (bytes) the records of a bulk command may be when it begins, for a `limit` of their batch.
+
+    A part notes the last id that was dealt with, and a total the partitions that do not carry the command out.
+    """
+    return limit - _FRAME_BYTES - limits.max_id_bytes - partitions * _PARTITION_BYTES
+
+
+def _count_of(total: SubTotal, partition: int) -> Count:
+    """Return the report of a sub-total of a partition to the total above it."""
+    return Count(total.parent_offset, partition, total.changed, total.parent_token, total.without)

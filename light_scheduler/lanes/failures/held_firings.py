@@ -1,0 +1,154 @@
+"""A lane's handling of unavailable targets: their firings wait, and are delivered when the target is back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from light_scheduler.kafka.continuity import Untouched
+from light_scheduler.kafka.half_open import Rank
+from light_scheduler.kafka.refusals import TargetsStalledError
+from light_scheduler.kafka.target_outages import Outages
+from light_scheduler.kafka.transactional_producer import TransactionalProducer
+from light_scheduler.lanes.context import LaneContext, Refusals, origin_key
+from light_scheduler.model import Entry, Schedule
+from light_scheduler.model.place import Place
+from light_scheduler.tables import ScheduleTable
+from light_scheduler.tables.due_scan import Waits
+
+from .attempt import Attempt
+from .markers import Markers
+
+
+class Holding:
+    """The firings of one lane that wait for unavailable targets, and its knowledge of these targets."""
+
+    def __init__(self, context: LaneContext, markers: Markers) -> None:
+        self._context = context
+        self._outages: Outages = context.targets.outages
+        self._markers = markers
+        self._slow_answers: set[Place] = set()
+        self._undecided: Attempt | None = None
+
+    def waits(self, refusals: Refusals) -> Waits | None:
+        """Return what tells the due scan which place a schedule waits for; None: none waits.
+
+        What is refused does not wait. Of what is for a place on trial, the scan takes those that `sends` may choose.
+        """
+        trials = self._context.targets.trials
+        foremost: dict[tuple[Place, str], Rank] = {}
+
+        def may_be_chosen(place: Place, schedule: Schedule) -> bool:
+            rank = trials.rank(place, schedule.tenant, schedule.id)
+            known = foremost.get((place, schedule.tenant))
+            if known is None or rank < known:
+                foremost[place, schedule.tenant] = rank
+                return True
+            return False
+
+        return self._waits(refusals, may_be_chosen)
+
+    def sends(self, refusals: Refusals, due: Collection[Entry]) -> Waits | None:
+        """Return the same for what the scan has taken: to each place on trial one is sent, and the others wait."""
+        trials = self._context.targets.trials
+        chosen: dict[Place, Schedule] = {}
+
+        def choose(place: Place, schedule: Schedule) -> bool:
+            foremost = chosen.setdefault(place, schedule)
+            if trials.rank(place, schedule.tenant, schedule.id) < trials.rank(place, foremost.tenant, foremost.id):
+                chosen[place] = schedule
+            return True
+
+        choosing = self._waits(refusals, choose)
+        if choosing is None or not trials.places:
+            return choosing
+        for entry in due:
+            choosing(entry)
+        return self._waits(refusals, lambda place, schedule: chosen.get(place) is schedule)
+
+    def _waits(self, refusals: Refusals, may_try: Callable[[Place, Schedule], bool]) -> Waits | None:
+        """Return what tells which place a schedule waits for, if any does; at one on trial not those that `may_try`."""
+        targets, markers, place_of = self._context.targets, self._markers, self._context.place_of
+        on_trial = targets.trials.places
+        markers.distrust()
+        if not (self._outages or on_trial or markers):
+            return None
+        topics = self._outages.topics | markers.topics | {topic for topic, _ in on_trial}
+
+        def waits(entry: Entry) -> Place | None:
+            schedule = entry.schedule
+            topic = schedule.target.topic
+            if topic not in topics or targets[topic].refusal is not None:
+                return None
+            if refusals and origin_key(entry) in refusals:
+                return None
+            place = place_of(schedule)
+            held = self._held(place)
+            if place in on_trial:
+                if held is not None:
+                    targets.trials.waits(place, schedule.tenant)
+                elif not may_try(place, schedule):
+                    return place
+            return held
+
+        return waits
+
+    def loses(self, place: Place) -> bool:
+        """Return whether an answer cannot be sent to a place: it does not wait."""
+        return self._held(place) is not None
+
+    def _held(self, place: Place) -> Place | None:
+        held = self._outages.place_held(*place)
+        return place if held is None and self._markers.holds(place) else held
+
+    def stalled(self, error: TargetsStalledError) -> list[Place]:
+        """Return which places to suspect: those of answers at the second time, since answers do not wait."""
+        again = [place for place in error.of_answers if place in self._slow_answers]
+        self._slow_answers.update(error.of_answers)
+        return [*error.places, *again]
+
+    def committed(self, ends: Mapping[Place, int], transactional_id: str) -> None:
+        """Remember what a transaction ended in users' topics: places that took something."""
+        self._context.targets.trials.took(ends)
+        if self._slow_answers:
+            self._slow_answers -= ends.keys()
+        self._markers.committed(ends, transactional_id)
+
+    def failed(self, attempt: Attempt, *, may_count: bool = False) -> None:
+        """Remember the users' places of a transaction that will be aborted, unless it `may_count` all the same."""
+        if may_count and self._context.changelog in attempt.written:
+            self._undecided = attempt
+        else:
+            self._markers.failed(attempt.places, attempt.transactional_id, attempt.written)
+
+    async def decide(self, untouched: Untouched) -> bool:
+        """Find out whether a transaction counts whose commit was not answered; return whether there is one that does.
+
+        `untouched` tells of the changelog, to which each transaction writes, and where this one has its marker by now.
+        What it raises leaves that open: it is to be asked again before anything is settled.
+        """
+        if (attempt := self._undecided) is None:
+            return False
+        changelog = attempt.written[self._context.changelog]
+        if is_lost := await untouched(changelog.end - changelog.records, changelog.end):
+            self.failed(attempt)
+        else:
+            ends = {place: written.end for place, written in attempt.written.items()}
+            self.committed(ends, attempt.transactional_id)
+        self._undecided = None
+        return not is_lost
+
+    def stuck(self) -> None:
+        """Have the topics be watched that the last transaction touched: it does not end where a leader is lost."""
+        self._context.targets.doubt(self._markers.touched_last())
+
+    async def release(self, table: ScheduleTable, producer: TransactionalProducer) -> None:
+        """Give back to the due scan what waited for places that can be written to again.
+
+        Raises what looking places up, or ending what is open there, does.
+        """
+        self._markers.distrust()
+        if self._markers:
+            await self._markers.settle(producer)
+        for place in table.held.places:
+            if place not in self._outages:
+                table.release(place)

@@ -1,0 +1,144 @@
+"""What a lane learns from its transactions: smaller cycles, work to refuse, and targets that are unavailable.
+
+They outlive table and producer, which a lane drops after an error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
+
+from light_scheduler.errors import CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
+from light_scheduler.kafka.coordinator import KnownLog
+from light_scheduler.kafka.refusals import PASSING_REFUSALS, RecordsRefusedError, TargetsStalledError
+from light_scheduler.lanes.context import LaneContext
+from light_scheduler.model.place import Place
+from light_scheduler.tables import DueScan
+from light_scheduler.tables.due_scan import Waits
+from light_scheduler.tables.services import LaneServices
+
+from .attempt import Attempt
+from .failing_work_search import FailingWorkSearch, Work, WorkFailedError
+from .held_firings import Holding
+from .markers import Markers
+from .refused_record_search import RefusedRecordSearch
+from .stable_ends import stable_ends
+from .unresponsive_partitions import Neighbours
+
+BREAKS_OF_CONNECTIONS = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, OSError)
+
+log = logging.getLogger(__name__)
+
+
+class Failures:
+    """The knowledge of a lane from its failures."""
+
+    def __init__(self, context: LaneContext, services: LaneServices) -> None:
+        self._tp = TopicPartition(context.commands_topic, context.partition)
+        self._context = context
+        self._services = services
+        self.attempt = Attempt()
+        """The transaction that is being sent."""
+        self.changelog = KnownLog(context.changelog)
+        self.record_search = RefusedRecordSearch(f"{self._tp.topic}-{self._tp.partition}", context.targets)
+        self.work_search = FailingWorkSearch()
+        self.holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
+        self.neighbours = Neighbours(*self._tp)
+        self._failed_places: list[Place] = []
+        self._failed_with = ""
+
+    def waits(self) -> Waits | None:
+        """Tell which schedules wait for their targets; None: none."""
+        return self.holding.waits(self.record_search.refusals)
+
+    def sends(self, due: DueScan) -> Waits | None:
+        """Tell which of the schedules that are due wait for their targets; None: none."""
+        return self.holding.sends(self.record_search.refusals, due.entries)
+
+    def left_alone(self, now: int) -> frozenset[int]:
+        """Return which other partitions of its topic the lane asks for nothing, and does not answer."""
+        context = self._context
+        unavailable = context.targets[context.commands_topic].unavailable
+        return self.neighbours.left_alone(context.partitioning.partitions, unavailable, now)
+
+    def committed(self, ends: Mapping[Place, int]) -> None:
+        """Learn from a transaction that was committed. Whatever fails before the next one is not its fault."""
+        attempt, self.attempt = self.attempt, Attempt()
+        self.note_committed(ends.get(self.changelog.place, self.changelog.committed_end))
+        self.holding.committed(ends, attempt.transactional_id)
+        self.neighbours.committed(ends)
+        self._blame(self.work_search.succeeded(attempt.works))
+
+    def note_committed(self, end: int) -> None:
+        """Note where that ends in the changelog which is known to be committed; 0: nothing is known."""
+        self.changelog = self.changelog._replace(committed_end=end)
+
+    def condemn(self, failed: WorkFailedError) -> None:
+        """Have what raised an error as it was carried out be refused in the next cycle."""
+        log.error("lane %s-%d cannot carry out %s", *self._tp, failed, exc_info=failed.__cause__)
+        self.work_search.condemn(failed.work, repr(failed.__cause__))
+
+    def failed(self, error: Exception, *, may_count: bool) -> bool:
+        """Learn from a transaction that failed, unless it `may_count` all the same.
+
+        Returns whether to try again soon: it may have been the work's fault, and the next cycle holds less of it.
+        """
+        attempt, self.attempt = self.attempt, Attempt()
+        if isinstance(error, TransactionStuck):
+            self.holding.stuck()
+        if attempt.is_begun:
+            if isinstance(error, CycleTimeout):
+                self.neighbours.failed(attempt.places, attempt.written, self._services.clock.now())
+            if not isinstance(error, TransactionStuck | Overtaken | InputInDoubt):
+                self.work_search.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
+                if attempt.works:
+                    own = self._context.own_topics
+                    self._failed_places = [place for place in attempt.places if place[0] not in own]
+                    self._failed_with = str(error) or repr(error)
+            self.holding.failed(attempt, may_count=may_count)
+        return attempt.is_begun and self.work_search.is_getting_on
+
+    def stalled(self, error: TargetsStalledError) -> list[Place]:
+        """Learn that targets do not answer; return which to suspect."""
+        attempt, self.attempt = self.attempt, Attempt()
+        suspects = self.holding.stalled(error)
+        self.holding.failed(attempt)
+        return suspects
+
+    async def refused(self, error: RecordsRefusedError) -> None:
+        """Find out which records a topic refuses; one that gives no reason may take them a little later."""
+        attempt, self.attempt = self.attempt, Attempt()
+        outages = self._context.targets.outages
+        for refused in error.of_users:
+            may_pass = refused.may_pass and refused.topic not in self.record_search.suspicious_topics
+            if may_pass and outages.failures(refused.place) < PASSING_REFUSALS:
+                reason = f"it refuses records and does not say why: {refused.cause!r}"
+                await self._context.targets.suspect([refused.place], reason)
+            else:
+                self.record_search.note(refused, self._services.clock.now())
+        self.holding.failed(attempt)
+
+    def _blame(self, work: Work | None) -> None:
+        """Refuse a piece of work that fails by itself, while cycles without it pass."""
+        if work is None:
+            return
+        reason = f"transactions with it fail: {self._failed_with}"
+        log.error("lane %s-%d: %s %s: %s", *self._tp, work.kind.name.lower(), work.key, reason)
+        if isinstance(work.key, int):
+            self.work_search.condemn(work, reason)
+        else:
+            place = self._failed_places[0] if len(self._failed_places) == 1 else None
+            self.record_search.refuse([work.key], reason, self._services.clock.now(), place)
+
+    async def _stable_ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
+        context = self._context
+        return await stable_ends(places, self._services.clients, context.targets, context.own_topics)
+
+    async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
+        await self._services.clients.end(transactional_id, place, commits=commits, changelog=self.changelog)
+
+    def _deny(self, topic: str, error: KafkaError) -> None:
+        self.record_search.deny(topic, error, self._services.clock.now())

@@ -1,0 +1,317 @@
+"""Moving schedules when a commands topic has grown, and passing commands on meanwhile.
+
+A key that belonged to one partition may belong to another as soon as there are more. Its former partition hands the
+schedule over: the tombstone in its own changelog and the record by which the new one adopts it are one transaction.
+Commands of the key arrive in both, so all of them go by way of the former partition, whose log gives them their order:
+
+    1. The partition that a key belongs to passes its commands to the former one, as a question (`?`), and keeps how
+       many of each schedule are not back.
+    2. The former one never carries out a command of a key that belongs elsewhere. If it has the schedule, it moves it
+       now. Then it passes the command on (`=`), behind the schedule and in the same log.
+    3. What comes with `=` is carried out where it arrives. If that is not the partition that has asked, since the
+       schedule has another key or is too large to be moved, that one is told (`.`).
+    4. Meanwhile the former one moves all others, slice by slice (`handover`). When none is left, and what was delayed
+       has been passed on, it says so in the logs of all partitions, behind the last schedule (`Emptied`).
+    5. From there on the partition that a key belongs to asks no more, but for schedules of which commands are not back.
+
+A lane that does not know yet that the topic has grown asks nobody, and passes on what it believes to belong elsewhere
+without `=`: who knows more takes that for a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from light_scheduler.engine.another_log import in_another_log
+from light_scheduler.errors import InvalidCommand, LaneError
+from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.lanes.bulk.commands import BulkCommands
+from light_scheduler.lanes.partition_writes import PartitionWrites
+from light_scheduler.lanes.quotas.delayed_commands import Delaying
+from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.model import Command, Entry, EventType
+from light_scheduler.model.adoption import Emptied
+from light_scheduler.model.tenant_rules import TENANT_DELETED
+from light_scheduler.wire import CommandRecord, partition_for
+from light_scheduler.wire.build import TargetMissing
+from light_scheduler.wire.handover import ADOPTED_FROM, adopted_entry, require_handed_over
+from light_scheduler.wire.lane_marks import Origin
+from light_scheduler.wire.state import (
+    decode_lent,
+    emptied_key,
+    encode_emptied,
+    encode_entry,
+    encode_lent,
+    identity,
+    identity_of,
+    lent_key,
+)
+
+replace = msgspec.structs.replace
+
+
+class Moving:
+    """Moves schedules and passes commands on. `is_active` while schedules are left to be moved from here or to here."""
+
+    def __init__(
+        self, transaction: Transaction, writes: PartitionWrites, bulk: BulkCommands, delaying: Delaying
+    ) -> None:
+        context = transaction.context
+        self._transaction = transaction
+        self._writes = writes
+        self._bulk = bulk
+        self._delaying = delaying
+        self._overlay = transaction.overlay
+        self._dialect = context.dialect
+        self._partition = context.partition
+        self._queue_ends = context.queue_ends
+        self.partitioning = partitioning = writes.partitioning
+        self._has_grown = partitioning.former is not None and context.dialect.forwards
+        self._has_lent = False
+        self.is_active = self._has_grown and context.partition not in partitioning.settled
+
+    def adopt(self, record: CommandRecord) -> None:
+        """Take over the schedule of a record. Raises InvalidCommand, FormatTooNew."""
+        entry = in_another_log(adopted_entry(record, self.partitioning.secret), bulk_offset=record.offset)
+        name = identity_of(entry)
+        key = entry.schedule.key
+        if key is not None and self.belongs_elsewhere(key) and not (self.is_active and self.leaves(key)):
+            raise LaneError(
+                "another partition hands schedules over because the topic has grown, which this one does not know yet"
+            )
+        if self._overlay.get(name) is not None:
+            raise InvalidCommand(ADOPTED_FROM, "moves a schedule to a partition that has one with the same id")
+        if entry.schedule.tenant in self._transaction.tenants.deleted:  # the removal may be over here
+            self._transaction.history.record(EventType.CANCELLED, name, entry, TENANT_DELETED)
+        else:
+            self._transaction.store(name, entry)
+        self._transaction.adopted += 1
+
+    def note_emptied(self, record: CommandRecord, emptied: Emptied) -> None:
+        """4. Keep that a partition has nothing left to hand over. Raises InvalidCommand."""
+        require_handed_over(record, self.partitioning.secret)
+        self._transaction.store_record(emptied_key(emptied.partitions, emptied.partition), encode_emptied())
+
+    def returned(self, name: bytes, origin: Origin) -> None:
+        """3. Note that a command for a schedule is back, if it is one."""
+        if self._is_back(origin) and (count := self._lent(name)) > 0:
+            self._lend(name, count - 1)
+
+    def returned_for_nothing(self, record: CommandRecord, origin: Origin) -> None:
+        """3. Note that a command is back, if it is one, that cannot be read or carried out here."""
+        if not self._is_back(origin):
+            return
+        try:
+            command = self._dialect.decode(record)
+        except TargetMissing as error:
+            command = error.command
+        except InvalidCommand:
+            envelope = self._dialect.salvage(record)
+            if envelope.id is not None:
+                self.returned(identity(envelope.tenant, envelope.id), origin)
+            return
+        self.returned(identity(command.tenant, command.id), origin)
+
+    def send_back(self, record: CommandRecord, origin: Origin) -> None:
+        """2. Give a question back to who asked, who carries the command out, or rejects it."""
+        self._writes.relay(record, origin, origin.partition)
+
+    def answer_who_asked(
+        self, record: CommandRecord, command: Command, origin: Origin, place: int | None = None
+    ) -> None:
+        """3. Have the partition that asked, if one does, not wait for a command that is carried out in another place.
+
+        By default that is here. Raises RecordTooLargeError.
+        """
+        place = self._partition if place is None else place
+        if origin.asks and origin.partition not in (place, self._partition):
+            key = self._key_of(record, command, None)
+            if key is not None and self._home_of(key) == origin.partition:
+                self._writes.relay(record, origin, origin.partition, is_elsewhere=True)
+
+    def pass_on(
+        self, record: CommandRecord, command: Command, name: bytes, current: Entry | None, origin: Origin | None
+    ) -> bool:
+        """Pass a command on if it is not for this partition to carry out, or not yet; return whether it was.
+
+        Raises InvalidCommand if its copy would be too large, LaneError if this lane does not know enough.
+        """
+        if not self.is_active and origin is None:
+            return False
+        if not self._has_grown and not _asks(origin):
+            return False
+        if origin is not None and origin.asks and origin.partitions > self.partitioning.partitions:
+            raise LaneError(
+                f"another partition knows {origin.partitions} partitions, this one {self.partitioning.partitions}"
+            )
+        key = self._key_of(record, command, current)
+        if key is None:
+            return False
+        home, former = self._home_of(key), self._former_of(key)
+        try:
+            if home != self._partition:
+                return self._pass_home(record, command, current, origin, key)
+            if origin is None and former != home and (self._may_have(former, command) or self._lent(name) > 0):
+                self._writes.relay(record, None, former, asks=True)
+                self._lend(name, self._lent(name) + 1)
+                self._transaction.relayed += 1
+                return True
+        except RecordTooLargeError as error:
+            raise InvalidCommand("payload", f"is too large to be forwarded while schedules move: {error}") from error
+        return False
+
+    def _pass_home(
+        self, record: CommandRecord, command: Command, current: Entry | None, origin: Origin | None, key: bytes
+    ) -> bool:
+        """2. Pass a command to the partition that its key belongs to, or else to the one that may have its schedule."""
+        if origin is not None and not origin.asks and origin.partitions >= self.partitioning.partitions:
+            return False
+        home, former = self._home_of(key), self._former_of(key)
+        asks = False
+        if current is not None:
+            if not (self.leaves(key) and self.move(identity_of(current), current, key)):
+                return False
+        elif former not in (self._partition, home) and self._may_have(former, command):
+            home, asks = former, True
+        self._writes.relay(record, origin, home, asks=asks)
+        if origin is not None and not asks:
+            self.answer_who_asked(record, command, origin, home)
+        self._transaction.relayed += 1
+        return True
+
+    def move(self, name: bytes, entry: Entry, key: bytes) -> bool:
+        """Hand a schedule over to the partition of its key, and record that; False: it is too large for that."""
+        if entry.schedule.key is None:
+            entry = Entry(replace(entry.schedule, home_key=key), entry.progress)
+        home = self._home_of(key)
+        try:
+            self._writes.hand_over(key, encode_entry(entry), home)
+        except RecordTooLargeError:
+            return False
+        self._transaction.remove(name)
+        with self._transaction.history.asked_for_by(None):  # a command may be the occasion, and is not the reason
+            self._transaction.history.record(EventType.MOVED, name, entry, f"handed over to partition {home}")
+        self._transaction.moved += 1
+        return True
+
+    def is_settled(self) -> bool:
+        """5. Return whether nothing is left to be moved here, to here, or to come back; as it was before this cycle."""
+        if self._has_been_settled:
+            return True
+        former = self.partitioning.former or 0
+        ends = self._queue_ends.ends(self.partitioning.partitions)
+        if ends is None or self._delaying.waits_before(ends) or not all(map(self._is_emptied, range(former))):
+            return False
+        return not (self._overlay.others.any_lent or self._has_lent or self._bulk.any_awaited)
+
+    def note_waits(self) -> None:
+        """5. Note which delayed commands wait when nothing more is to be moved here: bulk commands may be for all.
+
+        To be called before commands are taken: that nothing moves any more decides how bulk commands are copied.
+        """
+        if self.is_active and all(map(self._is_emptied, range(self.partitioning.former or 0))):
+            self._queue_ends.note(self.partitioning.partitions, self._delaying.ends)
+
+    def note_settled(self) -> None:
+        """5. Note that all workers are told that nothing is left: that holds, whatever bulk commands come now."""
+        self._queue_ends.settle(self.partitioning.partitions)
+
+    @property
+    def may_move(self) -> bool:
+        """Whether schedules may be left to be moved, as far as this partition knows."""
+        return self.is_active and not self.is_settled()
+
+    def has_handed_over(self) -> bool:
+        """Return whether this partition has handed over everything."""
+        return self._is_emptied(self._partition)
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether this cycle has given a bulk command up."""
+        return self._bulk.has_given_up
+
+    def delayed_ends(self) -> dict[str, int]:
+        """4. Return where the queues of delayed commands end, by tenant; some of those may be to be passed on."""
+        return self._delaying.ends
+
+    def waits_before(self, ends: Mapping[str, int]) -> bool:
+        """4. Return whether a command waits that did so when queues ended there."""
+        return self._delaying.waits_before(ends)
+
+    def finish(self) -> None:
+        """4. Note, and tell all others, that this partition has handed over everything."""
+        key = emptied_key(self.partitioning.partitions, self._partition)
+        self._transaction.store_record(key, encode_emptied())
+        self._writes.report_emptied()
+
+    def move_caught_up(self, name: bytes, entry: Entry, key: bytes) -> bool:
+        """4. Hand a schedule over after the bulk commands at work have dealt with it; return whether it is gone."""
+        left: Entry | None = entry
+        if self._bulk.any_at_work:
+            left = self._bulk.catch_up(name, entry)
+        return left is None or self.move(name, left, key)
+
+    def belongs_elsewhere(self, key: bytes) -> bool:
+        """Return whether a key belongs to another partition."""
+        return self._home_of(key) != self._partition
+
+    def leaves(self, key: bytes) -> bool:
+        """Return whether a schedule of a key is handed over: it belongs elsewhere, and belonged to this partition.
+
+        Another one is here since a sender chose the partition, and stays: nobody looked for it elsewhere before, and
+        the order of its commands is that of this log.
+        """
+        return self.belongs_elsewhere(key) and self._former_of(key) == self._partition
+
+    def _key_of(self, record: CommandRecord, command: Command, current: Entry | None) -> bytes | None:
+        """Return the key that decides where a command belongs; None: it does not matter, the schedule is here.
+
+        A schedule is found by its id wherever it is, so its own key counts.
+        """
+        if current is not None and current.schedule.key is not None:
+            return current.schedule.key
+        key = command.key if record.key is None else record.key
+        if current is not None and (key is None or self._former_of(key) != self._partition):
+            return None
+        return command.id.encode() if key is None else key
+
+    def _home_of(self, key: bytes) -> int:
+        return partition_for(key, self.partitioning.partitions)
+
+    def _former_of(self, key: bytes) -> int:
+        return partition_for(key, self.partitioning.former or self.partitioning.partitions)
+
+    def _is_emptied(self, partition: int) -> bool:
+        former = self.partitioning.former
+        if former is None or partition >= former or not self.is_active:
+            return True
+        return self._overlay.others.get(emptied_key(self.partitioning.partitions, partition)) is not None
+
+    def _may_have(self, former: int, command: Command) -> bool:
+        """Return whether a partition is to be asked first, since it has schedules, or is to hear of a bulk command.
+
+        A command behind a bulk command of its tenant takes the same way, so as not to overtake it.
+        """
+        is_moving = self.is_active and not self._has_been_settled
+        return not self._is_emptied(former) or (is_moving and self._bulk.awaits(command.tenant))
+
+    @property
+    def _has_been_settled(self) -> bool:
+        return self._queue_ends.has_settled(self.partitioning.partitions)
+
+    def _is_back(self, origin: Origin) -> bool:
+        return not origin.asks and origin.partitions > 0 and origin.partition == self._partition
+
+    def _lent(self, name: bytes) -> int:
+        record = self._overlay.others.get(lent_key(name))
+        return 0 if record is None else decode_lent(record)
+
+    def _lend(self, name: bytes, count: int) -> None:
+        self._has_lent |= count > 0
+        self._transaction.store_record(lent_key(name), encode_lent(count) if count else None)
+
+
+def _asks(origin: Origin | None) -> bool:
+    return origin is not None and origin.asks

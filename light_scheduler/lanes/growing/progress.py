@@ -1,0 +1,81 @@
+"""A lane's progress between its cycles when tenants' rules change or its topic grows.
+
+Room for pending schedules follows the rules and the number of partitions. In a topic that has grown, schedules are
+handed over slice by slice, and the other workers are told how far this partition is.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple, Self
+
+from light_scheduler.lanes.context import CycleContext
+from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.model.tenant_rules import NO_TENANTS, TenantBook
+from light_scheduler.tables import Overlay
+
+from .handover import HandoverPass, Slice
+from .partitionings import Stage
+
+
+class _Followed(NamedTuple):
+    """Rules of tenants that room follows, in how many partitions; those `left_alone` are still to be asked for it."""
+
+    tenants: TenantBook = NO_TENANTS
+    partitions: int = 0
+    left_alone: frozenset[int] = frozenset()
+
+    @classmethod
+    def by(cls, cycle: Cycle) -> Self:
+        """Return what a cycle follows, if it does."""
+        return cls(cycle.transaction.tenants, cycle.moving.partitioning.partitions, cycle.room_lending.left_alone)
+
+    def covers(self, other: Self) -> bool:
+        """Return whether nothing is left to do that another cycle could."""
+        return self[:2] == other[:2] and self.left_alone <= other.left_alone
+
+
+class GrowthProgress:
+    """Of one lane."""
+
+    def __init__(self, context: CycleContext) -> None:
+        self._topic, self._partition = context.commands_topic, context.partition
+        self._partitionings = context.partitionings
+        self._handover = HandoverPass()
+        self._followed = _Followed()
+
+    def follow_rules(self, cycle: Cycle) -> None:
+        """Have room follow the rules of tenants, if they or the number of partitions have changed."""
+        if not self._followed.covers(_Followed.by(cycle)):
+            cycle.room_lending.follow_rules()
+
+    def hand_over(self, cycle: Cycle, overlay: Overlay, most: int, now: int) -> Slice | None:
+        """Hand the next schedules over that belong elsewhere; None: it is not time for that.
+
+        To be called once the backlog is taken: a command in it may be for one of these schedules.
+        """
+        return self._handover.advance(cycle.moving, overlay, most) if self._handover.is_due(cycle.moving, now) else None
+
+    def settle(self, cycle: Cycle, done: Slice | None, now: int) -> None:
+        """Learn which rules are followed and how far schedules have been moved, and tell when nothing is left.
+
+        To be called when the transaction of a cycle is committed, or the cycle had nothing to commit.
+        """
+        followed = _Followed.by(cycle)
+        if not self._followed.covers(followed):
+            self._followed = followed
+        if done is not None:
+            self._handover.learn(done, now)
+        moving, partitionings, partition = cycle.moving, self._partitionings, self._partition
+        partitioning = moving.partitioning
+        if partitionings is None or partitioning.is_settled:
+            return
+        report = partial(partitionings.report, self._topic, partition, partitioning.partitions)
+        if partition not in partitioning.following:  # also where all was moved by a worker of an earlier version
+            report(Stage.FOLLOWING)
+        if moving.is_active:
+            if partition not in partitioning.running:
+                report(Stage.RUNNING)
+            if moving.is_settled():
+                moving.note_settled()
+                report(Stage.SETTLED)

@@ -1,0 +1,87 @@
+"""Carrying out plain firings of series, of any tenants, without the intermediate values of the general path.
+
+As with plain firings of one-shots (`plain.firings`), whatever is not plain is left for the general way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from light_scheduler.engine import plain_step
+from light_scheduler.lanes.transaction_writes import SPLIT_BYTES, Transaction
+from light_scheduler.model import Entry
+from light_scheduler.tables.whole_schedules import WholeSchedules
+from light_scheduler.wire import history_key
+from light_scheduler.wire.plain import fired_lines
+from light_scheduler.wire.state import SCHEDULE_KIND, encode_entry, identity
+
+from .messages import PlainMessages
+from .paths import may_be_short
+
+_Tenant = tuple[WholeSchedules, Callable[[str, int, int, int, int, str], bytes], bytes, bytes, Counter[int]]
+"""Where schedules of a tenant are: what holds them, what writes their history, what the keys of their state records and
+of their history begin with, and what counts firings. A plain tuple, for it is taken apart for each firing.
+"""
+
+
+class PlainSeries:
+    """Carries plain firings of series out, as part of a transaction; `done` is how many of them were."""
+
+    def __init__(self, transaction: Transaction, messages: PlainMessages) -> None:
+        context = transaction.context
+        self.done = 0
+        self._transaction = transaction
+        self._add = transaction.batches.add
+        self._add_message = messages.add
+        self._now = transaction.now
+        self._rules = context.rules
+        self._changelog = context.changelog
+        self._history = context.own_place(context.names.history)
+        self._tenants: dict[str, _Tenant | None] = {}
+
+    def fire(self, entry: Entry) -> Entry | None:
+        """Deliver the message of a series that wakes, if that is all there is to do; return how it stands afterwards.
+
+        None: nothing is done.
+        """
+        schedule, progress = entry.schedule, entry.progress
+        following = plain_step(schedule, progress, self._now, self._rules)
+        if following is None or len(schedule.payload or b"") > SPLIT_BYTES:
+            return None
+        try:
+            tenant = self._tenants[schedule.tenant]
+        except KeyError:
+            tenant = self._tenants[schedule.tenant] = self._tenant(schedule.tenant)
+        if tenant is None:
+            return None
+        schedules, line, state_key, history_start, dues = tenant
+        id, stands = schedule.id.encode(), Entry(schedule, following)
+        record = encode_entry(stands)
+        if len(record) > SPLIT_BYTES:
+            return None
+        primary = schedules.key_start + id
+        row = schedules.row_of(primary)
+        if row is None or not self._add_message(entry, id):
+            return None
+        self._add(self._changelog, state_key + id, record)
+        schedules.move(primary, row, following.due, record)
+        topic = schedule.target.topic
+        event = line(schedule.id, schedule.version, progress.due, progress.sequence, progress.attempt, topic)
+        self._add(self._history, history_start + id, event)
+        dues[progress.due] += 1
+        self.done += 1
+        return stands
+
+    def _tenant(self, name: str) -> _Tenant | None:
+        """Return where schedules of a tenant are; None if something special holds for it."""
+        transaction = self._transaction
+        if not may_be_short(transaction, name):
+            return None
+        return (
+            transaction.overlay.whole_of(name),
+            fired_lines(transaction.now, transaction.context.partition, name),
+            SCHEDULE_KIND + identity(name, ""),
+            history_key(name, None),
+            transaction.firings[name],
+        )

@@ -1,0 +1,182 @@
+"""Lending tokens of rates between the partitions of all commands topics (see `engine.rate_lending`).
+
+    1. A lane that has to hold back, since it has no token of a rate left, asks other lanes.
+    2. A lane that is asked takes what it lends from its bucket, in the transaction that answers. Of the asks of another
+       lane for a rate that it reads at once, it answers the last: who asks knows one that is open. It answers none in a
+       backlog that it found, unless the next command waits for its schema: nobody waits for that any more. As commands
+       do, asks count by when they were recorded, so those that are read late are not held against the commands behind
+       them. One that comes by `rate_post` counts as if it stood in the log ahead of the commands of its tenant that are
+       still to be read (see `unread`).
+    3. The one that asked adds it to its own bucket in the transaction that reads the answer.
+
+Nobody waits for an answer: without one, a lane goes on with the tokens that it earns. Whether a lane answers does not
+depend on clocks.
+
+Lanes of one topic write that to its log, if workers may write there. Others reach each other by `rate_post`, which has
+no part in transactions: what it brings counts from the moment when it is taken, and what it carries away is gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+from light_scheduler.engine.rate_lending import LAST_PAUSE_MS, THOUSANDTHS, Demand, OwnPart
+from light_scheduler.engine.token_bucket import BORROWED_MS
+from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.model.place import Place
+from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.rate_lending import rate_headers
+
+MOST_ASKS = 64
+"""In a cycle, of all rates together. Those that have not asked for longest come first."""
+
+
+class RateLending:
+    """Tokens asked for and lent, for the length of one cycle, in which some others are `left_alone`.
+
+    `ask_at` (UTC epoch ms) is when there is somebody to ask next; None: nothing is needed.
+    """
+
+    def __init__(self, transaction: Transaction, *, left_alone: frozenset[int] = frozenset()) -> None:
+        context = transaction.context
+        self._transaction = transaction
+        self._context = context
+        self._now = transaction.now
+        self._left_alone = left_alone
+        self._demand = context.demand
+        self._demand.cycle += 1
+        self._cycle = self._demand.cycle
+        self._needed: dict[RateName, tuple[Demand, float]] = {}
+        self._used: Counter[RateName] = Counter()
+        self._asks: dict[tuple[RateName, Place], tuple[RateAsk, int | None]] = {}
+        self.ask_at: int | None = None
+
+    def hold(self, name: RateName, rate: float) -> None:
+        """1. Note that something has to wait, or is rejected, for lack of tokens of a rate of so many a second."""
+        self._need(name, rate).hold(self._now)
+
+    def hold_firings(self, held: Mapping[str, float]) -> None:
+        """1. Note of which tenants, or of ALL, firings have to wait, and what their caps are."""
+        for tenant, rate in held.items():
+            self.hold(RateName(RateKind.FIRINGS, tenant), rate)
+
+    def took(self, name: RateName, rate: float, left: int, *, can_wait: bool) -> None:
+        """Count a command, after which so many tokens are `left`; what cannot wait has others asked ahead."""
+        self._used[name] += 1
+        if not can_wait and self._demand.of(name, self._now).is_low(left, self._now):
+            self._need(name, rate)
+
+    def ask(self) -> None:
+        """1. Ask for what is needed."""
+        if not self._needed:
+            return
+        part = self._part
+        if not part.others:
+            if self._left_alone:  # one of them may be back by then
+                self.ask_at = self._now + LAST_PAUSE_MS
+            return
+        left = MOST_ASKS
+        for name, (demand, rate) in sorted(self._needed.items(), key=lambda needed: needed[1][0].asked_at):
+            if left <= 0:
+                self.ask_at = self._now + 1
+                return
+            asks = demand.ask(name, rate, part, self._now)
+            left -= len(asks)
+            for to, ask in asks.items():
+                self._send(ask, to)
+            at = max(self._now + 1, min(demand.ask_at(part, self._now), self._now + LAST_PAUSE_MS))
+            self.ask_at = at if self.ask_at is None else min(at, self.ask_at)
+
+    def note(self, record: CommandRecord, ask: RateAsk) -> None:
+        """2. Note what another partition asks for."""
+        if ask.partition not in self._left_alone:
+            self._asks[ask.name, (self._context.commands_topic, ask.partition)] = ask, record.timestamp
+
+    def answer(self, unread_since: Callable[[str], int | None] = lambda _: None) -> None:
+        """2. Lend what is not needed here soon, once the commands of the cycle have had their tokens.
+
+        `unread_since` returns when the first command of a tenant was recorded that later cycles read (UTC epoch ms);
+        None: none waits.
+        """
+        for (_, sender), (ask, recorded_at) in self._asks.items():
+            kept = self._demand.of(ask.name, self._now).kept(self._now)
+            if (at := recorded_at) is None and (at := unread_since(ask.name.tenant)) is None:
+                at = self._now
+            lent = self._lend(ask.name, ask.wanted / THOUSANDTHS, kept, at)
+            grant = RateGrant(ask.name, self._context.partition, ask.number, int(lent * THOUSANDTHS))
+            self._send(grant, sender)
+        self._asks.clear()
+
+    def take(self, grant: RateGrant) -> None:
+        """3. Take what another partition lends."""
+        self._borrow((self._context.commands_topic, grant.partition), grant, self._context.command_rates.borrow)
+
+    def receive(self) -> None:
+        """2. and 3. Take what others say that share no log with this lane. To be called before commands are taken."""
+        for message in self._context.rate_post.received():
+            said, sender = message.said, message.sender
+            if isinstance(said, RateAsk):
+                self._asks[said.name, sender] = said, None
+            else:
+                self._borrow(sender, said, self._context.command_rates.receive)
+
+    def commit(self) -> None:
+        """Count the commands of this cycle, once they are committed."""
+        for name, count in self._used.items():
+            self._demand.of(name, self._now).use(count, self._now)
+
+    @property
+    def _part(self) -> OwnPart:
+        """This lane's part of rates, and those of all others that may be asked."""
+        context, post = self._context, self._context.rate_post
+        others = post.others()
+        basis = context.partitioning.partitions, context.writes_rates, self._left_alone, post.topics, others
+        return self._demand.part(basis, lambda: self._new_part(others))
+
+    def _new_part(self, reached: Mapping[Place, float]) -> OwnPart:
+        context = self._context
+        share = 1 / max(1, context.partitioning.partitions) / context.rate_post.topics
+        others = dict.fromkeys(self._neighbours(), share)
+        others |= {place: each for place, each in reached.items() if not self._shares_log_with(place)}
+        return OwnPart((context.commands_topic, context.partition), share, others)
+
+    def _neighbours(self) -> Iterator[Place]:
+        """Yield who reads the same log, those first that follow this one."""
+        context = self._context
+        partitions = context.partitioning.partitions if context.writes_rates else 1
+        for step in range(1, partitions):
+            if (partition := (context.partition + step) % partitions) not in self._left_alone:
+                yield context.commands_topic, partition
+
+    def _shares_log_with(self, other: Place) -> bool:
+        return other[0] == self._context.commands_topic and self._context.writes_rates
+
+    def _borrow(self, sender: Place, grant: RateGrant, for_commands: Callable[[str, float, int], None]) -> None:
+        tokens = self._demand.of(grant.name, self._now).answered(sender, grant, self._now)
+        borrow = self._context.firing_rates.borrow if grant.name.kind is RateKind.FIRINGS else for_commands
+        if tokens:
+            borrow(grant.name.tenant, tokens, self._now + BORROWED_MS)
+
+    def _need(self, name: RateName, rate: float) -> Demand:
+        demand = self._demand.of(name, self._now)
+        demand.need(self._now, self._cycle)
+        self._needed[name] = demand, rate
+        return demand
+
+    def _lend(self, name: RateName, most: float, kept: float, recorded_at: int) -> float:
+        if name.kind is RateKind.FIRINGS:
+            return self._context.firing_rates.lend(name.tenant, most, kept, self._now)
+        tenant = self._transaction.tenants.get(name.tenant)
+        rate = None if tenant is None else tenant.rules.commands_per_second
+        if rate is None:
+            return 0.0
+        return self._context.command_rates.lend(name.tenant, rate, most, kept, recorded_at, self._now)
+
+    def _send(self, said: RateAsk | RateGrant, to: Place) -> None:
+        if self._shares_log_with(to):
+            headers = rate_headers(said, *to, self._context.partitioning.secret)
+            self._transaction.batches.add(to, None, None, headers)
+        else:
+            self._context.rate_post.send(to, said)

@@ -1,0 +1,1 @@
+"""Who may do what over HTTP: tokens, logins, rights, and the names that requests leave in the history."""

@@ -1,0 +1,1 @@
+"""The HTTP API as it is declared: its operations, documents and OpenAPI."""

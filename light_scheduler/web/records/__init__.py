@@ -1,0 +1,1 @@
+"""What topics have: the history, changes, and dead letters, which can be sent again."""

@@ -1,0 +1,1 @@
+"""How many schedules are due when, from the counts of tables."""

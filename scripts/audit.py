@@ -1,8 +1,8 @@
 """Check what is shipped: dependencies (licences, bill of materials, known vulnerabilities), container and chart.
 
-Two environments in build/ are made from the lock files: `audit`, with the tools, and `runtime`, with exactly what a
-worker needs. Exit codes: 0 all is well, 1 a check failed, 2 the advisory database did not answer for every package.
-Run by `make audit`.
+Creates two environments in build/ from the lock files: `audit`, with the tools, and `runtime`, with exactly what a
+worker needs. Exit codes: 0 all is well, 1 a check failed, 2 the advisory database did not answer for every package. Run
+by `make audit`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ RUNTIME_LOCK = "requirements-runtime.lock"
 BILL = BUILD / "sbom.cdx.json"
 MANIFESTS = ROOT / "tests" / "golden" / "helm"
 KUBERNETES = ("1.27", "1.37")
-"""The oldest and the newest version whose schemas the chart is held to."""
+"""The oldest and the newest version whose schemas the chart must satisfy."""
 SCHEMAS = {"vendor.compose-spec": "docker-compose.yml", "vendor.github-workflows": ".github/workflows/*.yml"}
-"""check-jsonschema's names of schemas that it brings along, and the files that are held to them."""
+"""check-jsonschema's names of built-in schemas, and the files to validate with them."""
 OPERATOR_GROUP = "monitoring.coreos.com/"
 OPERATOR_SCHEMAS = ROOT / "deploy" / "schemas"
-"""Made by scripts/operator_schemas.py: kind -> schema."""
+"""Written by scripts/operator_schemas.py: kind -> schema."""
 DONE, FAILED, UNKNOWN = 0, 1, 2
 ELSEWHERE = "Run `make audit` where the package index itself answers, not a mirror of it"
 VULNERABLE = "pyyaml==5.3"
-"""It has known vulnerabilities, for ever. A database that knows of none has no advisories."""
+"""It will always have known vulnerabilities. A database that knows none for it contains no advisories."""
 
 
 class Answer(NamedTuple):
-    """How a check ended (DONE, FAILED or UNKNOWN), and what it has to say."""
+    """The result of a check (DONE, FAILED or UNKNOWN), and its message."""
 
     status: int
     text: str
@@ -67,14 +67,14 @@ def main() -> None:
 
 
 def exit_code(statuses: Sequence[int], accepted: int) -> int:
-    """Return the exit code of a run: a failure first, then what is not known, unless that is `accepted`."""
+    """Return the exit code of a run: failures count first, then unknown results, unless they are `accepted`."""
     if FAILED in statuses:
         return FAILED
     return UNKNOWN if UNKNOWN in statuses and accepted != UNKNOWN else DONE
 
 
 def make_environment(folder: Path, lock: Path) -> None:
-    """Install a lock file, with its hashes, into its own environment, unless it is there."""
+    """Install a lock file, with hash checks, into its own environment, unless it exists."""
     stamp, digest = folder / "made-from", hashlib.sha256(lock.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == digest:
         return
@@ -93,7 +93,7 @@ def tool(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def simple(done: str, ran: subprocess.CompletedProcess[str]) -> Answer:
-    """Return the answer of a tool whose exit code says it all."""
+    """Return the answer of a tool whose exit code is the whole result."""
     return Answer(DONE, done) if ran.returncode == 0 else Answer(FAILED, (ran.stdout + ran.stderr).strip())
 
 
@@ -103,14 +103,14 @@ def licences() -> Answer:
 
 
 def bill() -> Answer:
-    """Write the bill of materials, CycloneDX in JSON, held to its schema."""
+    """Write the bill of materials, CycloneDX in JSON, validated with its schema."""
     of_project = ("--pyproject", "pyproject.toml", "--mc-type", "application", "--output-reproducible")
     ran = tool("cyclonedx-py", "environment", BUILD / "runtime", *of_project, "--validate", "--output-file", BILL)
     return simple(str(BILL.relative_to(ROOT)), ran)
 
 
 def vulnerabilities() -> Answer:
-    """Ask the advisory database of the package index for each pinned package."""
+    """Query the package index's advisory database for each pinned package."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as known:
         known.write(VULNERABLE)
         known.flush()
@@ -125,7 +125,8 @@ def vulnerabilities() -> Answer:
 
 
 def advisories(requirements: str, *options: str) -> list[dict[str, Any]]:
-    """Return pip-audit's list of the packages in a file. Raises ValueError if it has none, with its last line."""
+    """Return pip-audit's list of the packages in a file. Raises ValueError with pip-audit's last line if there is
+    none."""
     how = ("--disable-pip", "--format", "json", "--progress-spinner", "off")
     ran = tool("pip-audit", "--requirement", requirements, *options, *how)
     try:
@@ -136,7 +137,8 @@ def advisories(requirements: str, *options: str) -> list[dict[str, Any]]:
 
 
 def judged(packages: Sequence[Mapping[str, Any]]) -> Answer:
-    """Return what pip-audit's list of packages means: it takes a package that the database does not know for good."""
+    """Judge pip-audit's list of packages. pip-audit itself considers packages that the database does not know as
+    safe."""
     found = [
         f"{package['name']} {package['version']}: {each['id']}, fixed in {', '.join(each['fix_versions']) or 'none'}"
         for package in packages
@@ -151,7 +153,7 @@ def judged(packages: Sequence[Mapping[str, Any]]) -> Answer:
 
 
 def schemas() -> Answer:
-    """Hold files that others' programs read to the schemas of those."""
+    """Validate files of other programs with these programs' schemas."""
     for schema, files in SCHEMAS.items():
         ran = tool("check-jsonschema", "--builtin-schema", schema, *sorted(ROOT.glob(files)))
         if ran.returncode != 0:
@@ -160,12 +162,12 @@ def schemas() -> Answer:
 
 
 def dockerfile() -> Answer:
-    """Hold the Dockerfile to hadolint's rules."""
+    """Check the Dockerfile with hadolint."""
     return simple("no findings", tool("hadolint", "Dockerfile"))
 
 
 def chart() -> Answer:
-    """Hold what the chart renders to the schemas of Kubernetes and of the Prometheus operator."""
+    """Validate the rendered chart with the schemas of Kubernetes and of the Prometheus operator."""
     manifests = sorted(MANIFESTS.glob("*.yaml"))
     if not manifests:
         return Answer(FAILED, f"no manifests in {MANIFESTS.relative_to(ROOT)}")
@@ -177,7 +179,7 @@ def chart() -> Answer:
 
 
 def operator_kinds(manifests: Sequence[Path], done: str) -> Answer:
-    """Hold the kinds of the Prometheus operator among manifests to its schemas, which Kubernetes does not have."""
+    """Validate the manifests of the Prometheus operator's kinds with its schemas, which Kubernetes lacks."""
     documents = [
         each
         for manifest in manifests

@@ -1,6 +1,6 @@
-"""Write the blocking client from the asyncio one: the same calls, arguments and types.
+"""Generate the blocking client from the asyncio one, with the same calls, arguments and types.
 
-With --check, fail if it is not up to date. What is not alike in the two is in their channels.
+With --check, fail if it is not up to date. The differences between the two are in their channels.
 """
 
 from __future__ import annotations

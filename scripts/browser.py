@@ -1,6 +1,6 @@
-"""Install Chromium for tests/browser, unless there is one: the system's package, or else the one of Playwright.
+"""Install Chromium for tests/browser, unless there is one: the system's package, or else Playwright's.
 
-Where neither can be had, it says so and succeeds: the tests are skipped then, with the reason.
+If neither is available, it says so and succeeds; the tests are then skipped with the reason.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ PLAYWRIGHT = ([sys.executable, "-m", "playwright", "install", "chromium"],)
 
 
 def found() -> str | None:
-    """Return the path of a Chromium, if there is one."""
+    """Return the path of a Chromium; None if there is none."""
     with sync_playwright() as playwright:
         return find_chromium(playwright.chromium.executable_path)
 
 
 def succeed(commands: tuple[list[str], ...]) -> bool:
-    """Run commands in turn; return whether all of them went well."""
+    """Run commands in turn. Return whether all of them succeeded."""
     try:
         for command in commands:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)  # nosec B603

@@ -1,4 +1,4 @@
-"""Write docs/configuration.md from the settings' own declaration; with --check, fail if it is not up to date."""
+"""Generate docs/configuration.md from the declarations of the settings. With --check, fail if it is not up to date."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ commands_topics = ["light-scheduler-commands", "orders-later:json"]
 
 
 def render() -> str:
-    """Return the document: one section for each setting, in the order of their declaration."""
+    """Return the document, with one section per setting, in the order of declaration."""
     return _BEFORE + "\n".join(map(_section, fields(Settings))) + _AFTER
 
 

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: files outside docs/ that a page links to are part of the site.
+"""Hooks for MkDocs that add files outside docs/ to the site if a page links to them.
 
 On GitHub a page in docs/ links to `../benchmarks/README.md`. The site has that file as `benchmarks/README.md`, beside
 the pages of docs/, so links between them are rewritten. A link to an example that is a paragraph of its own is followed
@@ -24,7 +24,7 @@ _CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages besides those of docs/, and every file that any page links to."""
+    """Add the pages outside docs/, and every file that any page links to."""
     pages = [*(f"docs/{file.src_uri}" for file in files.documentation_pages()), *BESIDES]
     linked = {target for page in pages for target in _targets(page)}
     for path in dict.fromkeys((*BESIDES, *sorted(linked))):
@@ -34,7 +34,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Put examples in, and rewrite links of the repository to links of the site."""
+    """Insert examples, and convert links within the repository to links within the site."""
     source = page.file.src_uri
     here = source if source in BESIDES else f"docs/{source}"
 

@@ -1,8 +1,8 @@
 """Build etf1's own scheduler, a producer with its client library, and its admin into build/etf1, for tests.
 
-What is there already is left as it is. Their sources are cloned from where they are published, or from other clones:
-`python scripts/etf1.py /path/to/scheduler /path/to/admin`. Go gets what it needs from its module proxy. What cannot be
-built is told of, and no failure: its tests are skipped then. The admin's web pages need no Go.
+Existing files are kept. The sources are cloned from their public repositories, or from other clones: `python
+scripts/etf1.py /path/to/scheduler /path/to/admin`. Go downloads its dependencies from its module proxy. What cannot be
+built is reported, but is not a failure; its tests are then skipped. The admin's web pages need no Go.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ SOURCE = "https://github.com/etf1/kafka-message-scheduler"
 COMMIT = "7e86af40c3f84b371e6e18afa2139c65aaba7319"
 ADMIN_SOURCE = "https://github.com/etf1/kafka-message-scheduler-admin"
 ADMIN_COMMIT = "e9bdf6e8de85729850c7bb5121ef0f801700b19c"
-"""The versions that the tests know."""
+"""The versions that the tests expect."""
 
 ADMIN_NEEDS = "github.com/etf1/kafka-message-scheduler"
 NEEDED_COMMIT = "492e50022b2a4bcfa5bf51e20c06c9992c53e30d"
-"""A module of the admin whose version no module proxy has; the scheduler's repository has its next ones."""
+"""A module of the admin in a version that no module proxy has; the scheduler's repository has the next ones."""
 
 KAFKA_CLIENT = "github.com/confluentinc/confluent-kafka-go@v1.9.2"
-"""The admin's own is an earlier 1.x, which cannot read from Kafka 4."""
+"""The admin's own version is an earlier 1.x, which cannot read from Kafka 4."""
 
 CLONE_S = 60
 BUILD_S = 1_200
-"""The first build compiles all that it needs."""
+"""The first build compiles all dependencies."""
 
 
 def run(*command: str, folder: Path | None = None, timeout_s: float = BUILD_S) -> bool:
-    """Run a command; return whether it went well."""
+    """Run a command. Return whether it succeeded."""
     try:
         subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=timeout_s)  # nosec B603
     except (OSError, subprocess.SubprocessError) as error:
@@ -50,7 +50,7 @@ def run(*command: str, folder: Path | None = None, timeout_s: float = BUILD_S) -
 
 @contextmanager
 def cloned(source: str, commit: str) -> Iterator[Path | None]:
-    """Give the folder of a clone, as any user has it, or None if there is none to be had."""
+    """Yield the folder of a clone, readable by any user; None if cloning fails."""
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, "source")
         is_there = run("git", "clone", "--quiet", source, str(folder), timeout_s=CLONE_S)
@@ -58,13 +58,13 @@ def cloned(source: str, commit: str) -> Iterator[Path | None]:
 
 
 def build(program: str, package: str, folder: Path, *options: str) -> None:
-    """Build a package of Go into a program."""
+    """Build a Go package as a program."""
     with whole(BUILT / program) as made:
         run("go", "build", *options, "-o", str(made), package, folder=folder)
 
 
 def build_scheduler(folder: Path) -> None:
-    """Build what is not there of the scheduler's repository. It brings librdkafka, which needs a C compiler."""
+    """Build missing programs of the scheduler's repository. It includes librdkafka, which needs a C compiler."""
     if find(PROGRAM) is None:
         build(PROGRAM, "./cmd/kafka", folder)
     if find(CLIENT) is None:
@@ -76,7 +76,7 @@ def build_scheduler(folder: Path) -> None:
 
 
 def build_admin(folder: Path, source: str) -> None:
-    """Build what is not there of the admin's repository, which holds the web pages as they are served."""
+    """Build missing programs of the admin's repository, which contains the web pages ready to serve."""
     if not PAGES.is_dir():
         with whole(PAGES) as made:
             shutil.copytree(folder / "client" / "build", made)

@@ -1,6 +1,6 @@
-"""Build Helm into build/helm for the tests of the chart, unless it is there: with Go, from its module proxy.
+"""Build Helm into build/helm for the tests of the chart, unless it exists. Uses Go and its module proxy.
 
-Where it cannot be built, it says so and succeeds: the tests that need it are skipped then, with the reason.
+If it cannot be built, it says so and succeeds; the tests that need it are then skipped with the reason.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from support.whole import whole
 
 MODULE = f"helm.sh/helm/v3/cmd/helm@{VERSION}"
 BUILD_S = 1_200
-"""The first build compiles all that it needs."""
+"""The first build compiles all dependencies."""
 
 
 def build() -> None:
-    """Build it, as any user. Go keeps what it has compiled, so that another clone has it in seconds."""
+    """Build it, as any user. Go caches compiled packages, so another clone gets it in seconds."""
     try:
         with whole(BUILT) as made:
             subprocess.run(  # nosec B603 # Go, if there is one

@@ -1,8 +1,8 @@
-"""Build the image with buildah on a base of Debian packages: without a container engine or a registry of images.
+"""Build the image with buildah on a base of Debian packages, without a container engine or an image registry.
 
-Needs buildah and mmdebstrap; whoever is not root also needs uidmap, and a range of ids in /etc/subuid and /etc/subgid.
-All are packages of Debian. Packages of Python come from the index that this machine's pip is set up for. In a
-container, set BUILDAH_ISOLATION=chroot, and STORAGE_DRIVER=vfs where overlays cannot be mounted.
+Needs buildah and mmdebstrap; without root, also uidmap, and a range of ids in /etc/subuid and /etc/subgid. All are
+Debian packages. Python packages come from the index that pip on this machine uses. In a container, set
+BUILDAH_ISOLATION=chroot, and STORAGE_DRIVER=vfs where overlays cannot be mounted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUITE = "bookworm"
 PACKAGES = "python3,python3-pip,python3-venv,python-is-python3,ca-certificates"
 BASE = "localhost/light-scheduler-base"
 SHARED = ("/etc/pip.conf", "/etc/ssl/certs")
-"""How pip reaches the index, and whom it trusts: what there is of these is seen in the build, and not in the image."""
+"""pip's configuration and trusted certificates. They are visible during the build, but not part of the image."""
 
 
 def main() -> None:
@@ -38,13 +38,13 @@ def main() -> None:
 
 
 def missing_programs() -> list[str]:
-    """Return which programs are not there that a build needs."""
+    """Return the missing programs that a build needs."""
     needed = ["buildah", "mmdebstrap"] if os.geteuid() == 0 else ["buildah", "mmdebstrap", "newuidmap"]
     return [program for program in needed if shutil.which(program) is None]
 
 
 def make_base(folder: Path) -> None:
-    """Write an image with nothing but Debian's Python, as a file system and how to build it."""
+    """Write an image with only Debian's Python, as a file system and a Dockerfile."""
     run("mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(folder / "base.tar"))
     (folder / "Dockerfile").write_text("FROM scratch\nADD base.tar /\n", encoding="utf-8")
 

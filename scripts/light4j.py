@@ -1,7 +1,7 @@
-"""Put the jar of light-4j's own Avro classes into build/light4j for the tests that use them, unless it is there.
+"""Download the jar of light-4j's own Avro classes to build/light4j for the tests that use them, unless it exists.
 
-It comes from Maven Central, and its content is pinned. Where it cannot be had, it says so and succeeds: the tests that
-need it are skipped then, with the reason.
+It comes from Maven Central, and its content is pinned. If it is not available, it says so and succeeds; the tests that
+need it are then skipped with the reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pin every dependency with its hashes: requirements.lock for development, requirements-runtime.lock for workers,
 requirements-audit.lock for `make audit`.
 
-The first two hold what builds the package itself too, so that an installation needs no build isolation. They name
-neither a registry nor a path. Run by `make lock`, which installs uv.
+The first two also contain the build requirements of the package, so that an installation needs no build isolation. They
+contain neither a registry nor a path. Run by `make lock`, which installs uv.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SOURCES = {
     "requirements-runtime.lock": ("pyproject.toml", BUILD_INPUT, "--extra", "avro"),
     "requirements-audit.lock": ("--group", "audit"),
 }
-"""What goes into each lock file, in uv's words; BUILD_INPUT stands for what builds the package."""
+"""The inputs of each lock file, as uv's options; BUILD_INPUT stands for the build requirements."""
 
 
 def lock(name: str, sources: tuple[str, ...], build: list[str], options: list[str]) -> None:

@@ -1,7 +1,7 @@
-"""Write the schemas of the kinds of the Prometheus operator that the chart renders, from the operator's own module.
+"""Write the schemas of the Prometheus operator's kinds that the chart renders, from the operator's own Go module.
 
-`make audit` holds the rendered chart to them. They are in the repository, so that it needs neither Go nor a network.
-Needs Go; run it after a change of VERSION or KINDS.
+`make audit` validates the rendered chart with them. They are in the repository, so that this needs neither Go nor a
+network. Needs Go; run it after a change of VERSION or KINDS.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "deploy" / "schemas"
 MODULE, VERSION = "github.com/prometheus-operator/prometheus-operator", "v0.94.1"
 SUM = "h1:QEIb2wenPH+SdMN1xMf8l4Pmj00YYXXI6HlbLlQWkww="
-"""Of the module, as in a go.sum: Go's checksum database has it too."""
+"""The module's checksum as in a go.sum; Go's checksum database has it too."""
 KINDS = {"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules"}
 
 
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def downloaded() -> Path:
-    """Return the folder of the module, which Go has checked. Exits if it is another one than was pinned."""
+    """Return the folder of the module, which Go has verified. Exits if it is not the pinned one."""
     go = shutil.which("go") or sys.exit("go not found: the schemas are in a module of Go")
     ran = subprocess.run(  # nosec B603 # Go
         [go, "mod", "download", "-json", f"{MODULE}@{VERSION}"], check=True, capture_output=True, text=True
@@ -47,9 +47,9 @@ def downloaded() -> Path:
 
 
 def closed(schema: Any) -> Any:
-    """Return a schema without descriptions; an object with named properties has no others, as for the API server.
+    """Return a schema without descriptions. Objects with named properties allow no others, as in the API server.
 
-    Patterns with a flag, `(?i)`, are left out: only Go takes one that is not at the beginning.
+    Patterns with the flag `(?i)` are left out: only Go accepts one that is not at the beginning.
     """
     if isinstance(schema, list):
         return [closed(each) for each in schema]

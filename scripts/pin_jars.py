@@ -1,8 +1,8 @@
-"""Pin the jars of Kafka and Delta Lake, and those of the schedulers that are compared: write their SHA-256 sums.
+"""Pin the jars of Kafka, Delta Lake, and the compared schedulers: write their SHA-256 checksums.
 
     python -m scripts.pin_jars
 
-Run it after a change of their versions, and look at the difference: a file of the same name must keep its sum.
+Run it after a change of their versions, and check the diff: a file that keeps its name must keep its checksum.
 """
 
 from __future__ import annotations

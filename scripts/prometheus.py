@@ -1,6 +1,6 @@
-"""Put Prometheus of Debian into build/prometheus for the tests, unless there is one: nothing is installed or started.
+"""Download Debian's Prometheus to build/prometheus for the tests, unless there is one. Nothing is installed or started.
 
-Where it cannot be had, it says so and succeeds: the tests that need it are skipped then, with the reason.
+If it is not available, it says so and succeeds; the tests that need it are then skipped with the reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PACKAGE = "prometheus"
 
 
 def run(*command: str, folder: str | None = None) -> bool:
-    """Run a command; return whether it went well."""
+    """Run a command. Return whether it succeeded."""
     try:
         subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)  # nosec B603
     except (OSError, subprocess.SubprocessError) as error:
@@ -31,12 +31,12 @@ def run(*command: str, folder: str | None = None) -> bool:
 
 
 def download(folder: str) -> bool:
-    # As whoever runs this: apt's own user cannot write into the folder.
+    # As the current user: apt's own user cannot write to the folder.
     return run("apt-get", "--option", "APT::Sandbox::User=", "download", PACKAGE, folder=folder)
 
 
 def unpack() -> None:
-    """Download the package and unpack it, as any user; lists of packages that are missing only root can fetch."""
+    """Download the package and unpack it, as any user. Only root can fetch missing package lists."""
     with tempfile.TemporaryDirectory() as folder:
         got = download(folder)
         if not got and os.geteuid() == 0:

@@ -1,4 +1,4 @@
-"""Records a bulk command at work in a topic that grows, for `tests/unit/lanes/test_bulk_upgrades.py`.
+"""Records a bulk command in progress while a topic gets more partitions, for `tests/unit/lanes/test_bulk_upgrades.py`.
 
     PYTHONPATH=.:tests:tests/unit/lanes python scripts/record_growth.py tests/golden/growth/128.json
 
@@ -21,7 +21,7 @@ from test_bulk_growth import FORMER, GROWING, Topic  # type: ignore[import-not-f
 
 
 async def recorded() -> dict[str, Any]:
-    """Schedule, and begin a bulk command in the partition that has the schedule, which is to move."""
+    """Schedule, and begin a bulk command in the partition that has the schedule, which is about to move."""
     topic = Topic()
     topic.schedule(FORMER)
     await topic.run(FORMER)

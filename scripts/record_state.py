@@ -5,7 +5,7 @@
 Run it in a checkout of the version whose state is to be recorded. It writes into a folder:
 
     changelog.json   the changelog of a partition: [offset, key, value or null], base64
-    copy.tar.xz      the local copy of it, as RocksDB has it, after a stop in order
+    copy.tar.xz      RocksDB's local copy of it, after a clean stop
     expected.json    what that version delivers from there on: [topic, partition, key, value, headers], base64
 """
 
@@ -35,11 +35,11 @@ SETTINGS = Settings(app_id="recorded", partitions=1)
 TARGET, MISSING = "recorded-target", "no-such-topic"
 BEGIN = 1_767_225_600_000
 RECORDED_AT = BEGIN + 90_000
-"""When the state is recorded: series have moved on by then, and a bulk command is at work."""
+"""When the state is recorded: series have progressed by then, and a bulk command is in progress."""
 
 UNTIL = RECORDED_AT + 3_600_000
 MOST = 4
-"""Commands, and schedules of a bulk command, in a cycle."""
+"""Maximum number of commands, and of schedules of a bulk command, in a cycle."""
 
 LARGE = b"large " * 180
 SERIES = {
@@ -54,13 +54,13 @@ SERIES = {
     "queued": {"every": "20s", "ack-timeout": "10m", "max-attempts": "3", "overlap": "queue", "max-firings": "5"},
     "paused": {"every": "1h", "paused": "true"},
 }
-"""Ids of series, with their control headers less the prefix."""
+"""Ids of series, with their control headers without the prefix."""
 
 LABELLED = {"priority": "7", "ttl": "1h", "labels": "team=billing,kind=reminder"}
 
 
 def new_scheduler(store: Store) -> MemoryScheduler:
-    """Return a scheduler of one partition whose state is in a store, and whose clock stands at `BEGIN`."""
+    """Return a scheduler of one partition with its state in a store, and its clock at `BEGIN`."""
     scheduler = MemoryScheduler(SETTINGS, BEGIN, topics={TARGET: 4}, most=MOST)
     scheduler.broker._unread = frozenset()
     table = ScheduleTable(store)
@@ -75,7 +75,7 @@ def new_scheduler(store: Store) -> MemoryScheduler:
 
 
 def partition_of(scheduler: MemoryScheduler) -> MemoryPartition:
-    """Return the one partition."""
+    """Return the only partition."""
     return scheduler._partitions[0]
 
 
@@ -85,7 +85,7 @@ def control(fields: Mapping[str, str]) -> Headers:
 
 
 def send_all(scheduler: MemoryScheduler) -> None:
-    """Schedule what there is, in all of its kinds."""
+    """Create schedules of every kind."""
     for id, fields in SERIES.items():
         given = {"id": id, "target-topic": TARGET, "target-key": id, **fields}
         scheduler.send(id.encode(), LARGE if id.endswith("large") else id.encode(), control(given))
@@ -105,14 +105,14 @@ def run_to(scheduler: MemoryScheduler, until: int) -> None:
 
 
 def begin_bulk(scheduler: MemoryScheduler) -> None:
-    """Have a bulk command begin, and stop in its middle."""
+    """Begin a bulk command, and stop in the middle of it."""
     scheduler.send(None, None, control({"command": "reschedule", "id": "once-*", "after": "30m"}))
     for _ in range(2):
         partition_of(scheduler).cycle(scheduler.clock.now())
 
 
 def deliveries(scheduler: MemoryScheduler) -> list[Any]:
-    """Return what was delivered, as JSON has it."""
+    """Return the deliveries as JSON values."""
     return [
         [each.topic, each.partition, text(each.key), text(each.value), [[name, text(value)] for name, value in headers]]
         for each in scheduler.delivered
@@ -126,7 +126,7 @@ def text(value: bytes | None) -> str | None:
 
 
 def bytes_of(text: str | None) -> bytes | None:
-    """Return what `text` made base64 of."""
+    """Decode a result of `text`."""
     return None if text is None else b64decode(text)
 
 

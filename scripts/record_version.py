@@ -1,10 +1,10 @@
-"""Records the packages of a commit as an archive, for the tests that run two versions of workers side by side.
+"""Archives the packages of a commit, for the tests that run workers of two versions side by side.
 
     python scripts/record_version.py 383987d tests/golden/versions/5.tar.xz
 
 The archive has everything that a worker needs, without the dashboard's files, the jobs and the other programs. It is
-named after the format of the state that this version writes (see `light_scheduler.wire.state_format`); `git
-get-tar-commit-id` tells its commit. The same commit makes the same archive.
+named after the state format of this version (see `light_scheduler.wire.state_format`); `git get-tar-commit-id` prints
+its commit. Archives are reproducible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOT_NEEDED = (
     "web/static/*.js",
     "web/static/*.ts",
 )
-"""Within light_scheduler."""
+"""Excluded paths within light_scheduler."""
 
 
 def record(commit: str, archive: Path) -> None:

@@ -1,8 +1,7 @@
 """Build the distributions of a release: `scripts/release.py https://forge.example/team/light-scheduler`.
 
-A package index shows the README without the repository. So in the tree that is built, and only there, its links lead
-to the files of the release's tag, and the project's addresses stand in the metadata. What is built is what is
-committed; it is written to dist/.
+A package index shows the README without the repository. So only in the built tree, its links point to the files of the
+release's tag, and the metadata contains the project's addresses. The last commit is built, to dist/.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def copy_of_what_is_committed(folder: Path) -> None:
 
 
 def address(tree: Path, repository: str, files: str) -> None:
-    """Give a tree the addresses of the project. Exits with a message if the README names a file that is not there."""
+    """Insert the project's addresses in a tree. Exits with a message if the README links to a missing file."""
     project, readme = tree / "pyproject.toml", tree / "README.md"
     version = tomllib.loads(project.read_text())["project"]["version"]
     files = files.format(repository=repository, version=version)

@@ -1,7 +1,7 @@
-"""Write what the Helm chart renders to tests/golden/helm, for each file of values in the chart's folder ci.
+"""Render the Helm chart to tests/golden/helm, once for each file of values in the chart's folder ci.
 
-The manifests can then be checked where there is no Helm. Each begins with a digest of the chart that it was made from.
-Run `make helm`, and then this, after a change of the chart.
+The manifests can then be checked without Helm. Each begins with a digest of its chart. Run `make helm`, and then this,
+after a change of the chart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "deploy" / "helm" / "light-scheduler"
 MANIFESTS = ROOT / "tests" / "golden" / "helm"
 KUBERNETES = "1.27"
-"""The oldest version that the chart is made for."""
+"""The oldest version that the chart supports."""
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def rendered(values: Path, *options: str) -> str:
-    """Return what the chart renders with a file of values, as the release `scheduler` in the namespace `prod`."""
+    """Return the rendered chart for a file of values, as the release `scheduler` in the namespace `prod`."""
     command = [find() or "helm", "template", "scheduler", str(CHART)]
     command += ["--namespace", "prod", "--kube-version", KUBERNETES]
     ran = subprocess.run(  # nosec B603 # the user's helm
@@ -39,7 +39,7 @@ def rendered(values: Path, *options: str) -> str:
 
 
 def digest() -> str:
-    """Return the SHA-256 of all files of the chart, with their names."""
+    """Return the SHA-256 of all files of the chart, including their names."""
     found = hashlib.sha256()
     for path in sorted(path for path in CHART.rglob("*") if path.is_file()):
         found.update(f"{path.relative_to(CHART)}\0".encode() + path.read_bytes() + b"\0")

@@ -1,4 +1,4 @@
-"""Takes the pictures of the dashboard that are in the documentation, from an application with made-up schedules.
+"""Takes the documentation's pictures of the dashboard, from an application with made-up schedules.
 
     python scripts/screenshots.py docs
 
@@ -37,7 +37,7 @@ DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 LINE_TIMEOUT_MS = 360_000
 LINE = re.compile(r"( \S+){6}")
-"""The corners of a line that is worth a look: workers keep one each half minute."""
+"""Enough points for a line that is worth showing: workers record one every half minute."""
 
 TOPICS = ("reminders", "emails", "webhooks")
 SOURCES = ("carts", "webhooks-failed", "trials")
@@ -50,7 +50,7 @@ DETAIL = "tenant=shop&id=daily-report"
 
 
 class Picture(NamedTuple):
-    """A page, and how it is looked at, once it shows something; `height` cuts it off."""
+    """A page, and how to show it. It is taken once the page shows something; `height` crops it."""
 
     name: str
     address: str
@@ -79,11 +79,11 @@ OF_DEAD_LETTERS = (
     Picture("configuration", "configuration", "dark", height=640),
     Picture("phone-dead-letters", "dead-letters", "dark", width=390, height=844, shows="tr:has-text('Refused')"),
 )
-"""Pages that show dead letters, and one more; the overview is shown without any."""
+"""Pages that show dead letters, and one more. The overview is taken before there are any."""
 
 
 def schedules(now: int) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield tenants, each with a schedule of it: one a second at first, most of the others soon, some later."""
+    """Yield tenants, each with a schedule: one per second at first, most of the others soon, some later."""
     chance = random.Random(7)  # nosec B311
     for tenant, number in (("shop", 600), ("billing", 150), ("newsletter", 60)):
         for order in range(number):
@@ -123,7 +123,7 @@ def send(url: str, method: str, body: str) -> None:
 
 
 def seed(url: str) -> None:
-    """Give an application schedules and tenants with rules."""
+    """Create schedules, and tenants with rules."""
     lines: dict[str, list[str]] = {}
     for tenant, schedule in schedules(SystemClock().now()):
         lines.setdefault(tenant, []).append(json.dumps(schedule))
@@ -136,7 +136,7 @@ def seed(url: str) -> None:
 
 
 def add_rules(url: str) -> None:
-    """Add delay rules, and have records under way in each."""
+    """Add delay rules, with records under way in each."""
     for name, rule in RULES.items():
         send(f"{url}/api/v1/delays/{name}", "PUT", json.dumps(rule))
     lines = [
@@ -150,7 +150,7 @@ def add_rules(url: str) -> None:
 
 
 def add_dead_letters(url: str) -> None:
-    """Have some commands rejected, and firings that nobody completes or that their topic refuses."""
+    """Create dead letters: rejected commands, and firings that are not completed or that their topic refuses."""
     late: dict[str, object] = {
         "trigger": {"at": SystemClock().now() - HOUR_MS},
         "on_past": "reject",
@@ -166,7 +166,7 @@ def add_dead_letters(url: str) -> None:
 
 
 def take(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
-    """Take one picture, once the page has what it asked for."""
+    """Take one picture, once the page has loaded its data."""
     context = browser.new_context(
         base_url=url,
         viewport={"width": picture.width, "height": picture.height},
@@ -188,7 +188,7 @@ def take(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
 
 @contextmanager
 def working_folder() -> Iterator[Path]:
-    """Make a folder whose name can be shown, and remove it."""
+    """Create a folder with a presentable name, and remove it at the end."""
     folder = Path(tempfile.gettempdir()) / "light-scheduler"
     try:
         folder.mkdir()
@@ -202,7 +202,7 @@ def working_folder() -> Iterator[Path]:
 
 @contextmanager
 def application(folder: Path) -> Iterator[str]:
-    """Run a Kafka and two workers, and yield the address of one."""
+    """Run Kafka and two workers. Yield the address of one worker."""
     with EmbeddedBroker(port=free_port(), data_dir=folder / "kafka") as broker, ExitStack() as stack:
         options = {"broker": f"kafka://{broker.bootstrap_servers}", "probe_interval": "5s", "standby_replicas": "1"}
         options |= {"delivery_retries": "0"}

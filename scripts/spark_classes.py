@@ -1,8 +1,8 @@
-"""Keep the classes that Spark's drivers load in build/, for the tests that start one, unless they are there.
+"""Archive the classes that Spark's drivers load in build/, for tests that start one, unless the archive exists.
 
-Java reads and verifies 20,000 classes at each start: seven seconds of processor time, which an archive of them saves
-(JEP 350). Tests do without it where there is none, and Java does without one that is not of its version and classpath.
-So this says what fails, and succeeds.
+Java reads and verifies 20,000 classes at each start: seven seconds of processor time, which an archive saves (JEP 350).
+Tests work without it, and Java ignores one that does not match its version and classpath. So failures are reported, but
+the script succeeds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from support.jobs import CLASSES, UNHEARD, WITHOUT_CLASSES
 from light_scheduler.pipeline.session import SessionOptions, java_is_here, spark_session
 
 TIMEOUT_S = 600.0
-"""For the end, at which Java writes what it keeps."""
+"""Time-out of the end of the session, when Java writes the archive."""
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def keep() -> None:
-    """Run a session that does what jobs do, and keep what it has loaded."""
+    """Run a session that does what jobs do, and archive the loaded classes."""
     unfinished = CLASSES.with_suffix(".part")
     unfinished.unlink(missing_ok=True)
     java = f"{WITHOUT_CLASSES} {UNHEARD} -XX:ArchiveClassesAtExit={unfinished}"
@@ -44,7 +44,7 @@ def keep() -> None:
     gateway = SparkContext._gateway
     assert gateway is not None
     process = gateway.proc
-    process.stdin.close()  # so PySpark ends it
+    process.stdin.close()  # this makes PySpark end it
     try:
         is_done = process.wait(timeout=TIMEOUT_S) == 0
     finally:
@@ -54,7 +54,7 @@ def keep() -> None:
 
 
 def work(spark: SparkSession, folder: Path) -> None:
-    """Write and read Delta and Parquet, join, count and sort, with a function in Python between."""
+    """Write and read Delta and Parquet, join, count and sort, with a Python function in between."""
     rows = spark.range(1_000).selectExpr("id", "id % 7 as part")
     for _ in range(2):
         rows.write.format("delta").mode("append").partitionBy("part").save(str(folder / "delta"))

@@ -1,7 +1,7 @@
-"""Put the jars of Spark's own Kafka connector into build/spark-kafka for the tests that use it, unless they are there.
+"""Download the jars of Spark's own Kafka connector to build/spark-kafka for the tests that use it, unless they exist.
 
-They come from Maven Central, and their content is pinned. Where they cannot be had, it says so and succeeds: the tests
-that need them are skipped then, with the reason.
+They come from Maven Central, and their content is pinned. If they are not available, it says so and succeeds; the tests
+that need them are then skipped with the reason.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """A demonstration that counts: real messages, a real Kafka, and a worker that is killed in the middle.
 
-Starts a broker and a worker with temporary data, schedules a few dozen messages, ends the worker with SIGKILL while it
-delivers, starts it again, and compares what a read_committed consumer received with what was promised.
+Starts a broker and a worker with temporary data, schedules a few dozen messages, kills the worker with SIGKILL while it
+delivers, restarts it, and compares what a read_committed consumer received with the commands.
 
-Exit code 0 if nothing is missing, twice, early or wrong; else 1. Takes under a minute (the first run downloads Kafka).
+Exit code 0 if nothing is missing, duplicate, early or wrong; otherwise 1. Takes less than a minute (the first run
+downloads Kafka).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ TARGET = "demo-target"
 PARTITIONS = 4
 BURST = 30
 KILL_AFTER_MS = 8_000  # the instant of the burst
-SETTLE_MS = 2_000  # what should not come has this long to come after all
+SETTLE_MS = 2_000  # how long to wait for deliveries that should not come
 PATIENCE_MS = 45_000
 
 clock = SystemClock()
@@ -49,7 +50,7 @@ console = Console()
 
 @dataclass(frozen=True)
 class Message:
-    """What is asked of the scheduler. Instants are UTC epoch ms; `due` is None if nothing may be delivered."""
+    """A scheduled message. Instants are UTC epoch ms; `due` is None if nothing may be delivered."""
 
     kind: str
     id: str
@@ -64,7 +65,7 @@ class Message:
 
 @dataclass
 class Received:
-    """What came, and how late (ms after due) it was there."""
+    """A received message, and its lateness (ms after due)."""
 
     message: Message
     due: int
@@ -89,7 +90,7 @@ class Report:
 
 
 def planned(now: int) -> list[Message]:
-    """Return what the demonstration schedules, seen from an instant."""
+    """Return the messages to schedule, relative to an instant."""
 
     def message(kind: str, number: int, first_at: int, due: int | None) -> Message:
         return Message(kind, f"{kind.replace(' ', '-')}-{number}", now + first_at, due, os.urandom(64))
@@ -104,7 +105,7 @@ def planned(now: int) -> list[Message]:
 
 
 async def main() -> int:
-    """Run the demonstration; return the exit code."""
+    """Run the demonstration. Return the exit code."""
     with tempfile.TemporaryDirectory(prefix="light-scheduler-demo-") as name, EmbeddedBroker() as broker:
         console.print(f"[bold]Kafka[/] answers on {broker.bootstrap_servers}")
         folder = Path(name)
@@ -167,7 +168,7 @@ def make_topics(settings: Settings) -> None:
 
 
 async def schedule_all(client: SchedulerClient, messages: Iterable[Message]) -> list[str]:
-    """Schedule, update and cancel; return the scheduler's answers with how often each came."""
+    """Schedule, update and cancel. Return the scheduler's answers with their numbers."""
 
     async def one(message: Message) -> list[str]:
         answers = [await schedule(client, message, message.first_at)]
@@ -187,7 +188,7 @@ async def schedule(client: SchedulerClient, message: Message, at: int) -> str:
 
 
 async def schedule_without_worker(client: SchedulerClient, tally: Report) -> int:
-    """Send commands that nobody answers yet: the acknowledgement of the broker is enough."""
+    """Send commands while no worker runs, waiting only for the broker's acknowledgement."""
     now = clock.now()
     messages = [
         Message("worker down", f"worker-down-{number}", now + 500, now + 500, os.urandom(64)) for number in range(5)
@@ -223,7 +224,7 @@ async def reading(bootstrap_servers: str) -> AsyncIterator[AIOKafkaConsumer]:
 
 
 async def watch(consumer: AIOKafkaConsumer, tally: Report) -> None:
-    """Print and count each delivery as it comes."""
+    """Print and count each delivery as it arrives."""
     async for record in consumer:
         now = clock.now()
         firing = parse_firing(record)
@@ -242,17 +243,17 @@ async def until(instant: int) -> None:
 
 
 async def everything(tally: Report, watching: asyncio.Task[None], give_up_at: int) -> None:
-    """Wait until everything promised has come, or it is plain that it will not."""
+    """Wait until everything expected has arrived, or clearly will not."""
     complete = asyncio.create_task(tally.complete.wait())
     patience = max(0, give_up_at - clock.now()) / 1_000
     await asyncio.wait([complete, watching], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
     complete.cancel()
     if watching.done():
-        watching.result()  # it never ends by itself: this raises what ended it
+        watching.result()  # it never ends by itself: this raises its error
 
 
 def report(tally: Report) -> int:
-    """Print expected against delivered; return the exit code."""
+    """Print expected and delivered messages. Return the exit code."""
     table = Table(title="\nExpected against delivered, lateness in ms", title_justify="left", padding=0)
     table.add_column("Messages", no_wrap=True)
     for name in ("expected", "delivered", "missing", "duplicate", "early", "wrong", "median", "worst"):
@@ -290,7 +291,7 @@ def count(kind: str, tally: Report) -> tuple[list[int], list[int]]:
 
 
 def _no_settings_file(folder: Path) -> Path:
-    """Return an empty settings file: the demonstration does not depend on the folder it is run in."""
+    """Return an empty settings file, so that the demonstration does not depend on the current folder."""
     file = folder / "light-scheduler.toml"
     file.touch()
     return file

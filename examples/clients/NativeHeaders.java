@@ -13,7 +13,7 @@ public class NativeHeaders {
                 "bootstrap.servers", System.getenv().getOrDefault("KAFKA", "127.0.0.1:9092"),
                 "enable.idempotence", true);
         try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
-            // The key is the entity: all its commands on one key. It is the id too, unless schedule-id is given.
+            // The key is the entity: all its commands need the same key. It is also the id, unless schedule-id is given.
             var later = new ProducerRecord<>("light-scheduler-commands", "order-java", "pay!");
             later.headers()
                     .add("schedule-after", "2s".getBytes(UTF_8))

@@ -1,4 +1,4 @@
-"""Create a topic, if it does not exist: `python make_topic.py reminders`. Target topics have to exist."""
+"""Create a topic, unless it exists: `python make_topic.py reminders`. Target topics must exist."""
 
 import asyncio
 import os

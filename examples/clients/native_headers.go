@@ -22,7 +22,7 @@ func main() {
 	defer client.Close()
 	later := &kgo.Record{
 		Topic: "light-scheduler-commands",
-		Key:   []byte("order-go"), // the entity: all its commands on one key; also the id, unless schedule-id is given
+		Key:   []byte("order-go"), // the entity: all its commands need the same key; also the id, unless schedule-id is given
 		Value: []byte("pay!"),
 		Headers: []kgo.RecordHeader{
 			{Key: "schedule-after", Value: []byte("2s")},

@@ -9,7 +9,7 @@ const [sent] = await producer.send({
   topic: "light-scheduler-commands",
   messages: [
     {
-      key: "order-node", // the entity: all its commands on one key; also the id, unless schedule-id is given
+      key: "order-node", // the entity: all its commands need the same key; also the id, unless schedule-id is given
       value: "pay!",
       headers: {
         "schedule-after": "2s",

@@ -1,4 +1,4 @@
-"""Read what was delivered to a topic, and how late it was sent: `python read_firings.py reminders [count]`."""
+"""Read the messages delivered to a topic, and how late they were sent: `python read_firings.py reminders [count]`."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ async def main(topic: str, count: int = 1_000_000) -> None:
     async with AIOKafkaConsumer(
         topic,
         bootstrap_servers=os.environ.get("KAFKA", "127.0.0.1:9092"),
-        isolation_level="read_committed",  # without it, aborted firings show too
+        isolation_level="read_committed",  # without it, firings of aborted transactions appear too
         auto_offset_reset="earliest",
     ) as consumer:
         async for record in consumer:

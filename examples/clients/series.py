@@ -1,4 +1,4 @@
-"""Series and what can be done with one: pause, resume, another time rule, a firing out of turn, its completion."""
+"""A series and the commands for it: pause, resume, reschedule, trigger and complete."""
 
 import asyncio
 import os
@@ -32,11 +32,11 @@ async def main() -> None:
             "reminders", bootstrap_servers=KAFKA, isolation_level="read_committed", auto_offset_reset="latest"
         ) as consumer:
             await consumer.seek_to_end()
-            print((await scheduler.trigger(report)).outcome)  # triggered: delivered now, besides its times
+            print((await scheduler.trigger(report)).outcome)  # triggered: delivered now, in addition to its own times
             async for record in consumer:
                 firing = parse_firing(record)
                 if firing.id == report:
-                    print((await scheduler.complete(firing)).outcome)  # completed: it does not come again
+                    print((await scheduler.complete(firing)).outcome)  # completed: it is not delivered again
                     break
         print((await scheduler.cancel(report)).outcome)  # cancelled
 

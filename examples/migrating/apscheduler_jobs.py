@@ -1,10 +1,10 @@
-"""Make schedules of the jobs in a job store of APScheduler 3, and run their functions when they fire.
+"""Convert the jobs in a job store of APScheduler 3 to schedules, and run their functions when they fire.
 
 $ python examples/clients/make_topic.py jobs
 $ PYTHONPATH=. python examples/migrating/apscheduler_jobs.py sqlite:///jobs.sqlite take
 $ PYTHONPATH=. python examples/migrating/apscheduler_jobs.py sqlite:///jobs.sqlite run
 
-`take` leaves the job store as it is, and can be repeated: the id of a schedule is that of its job.
+`take` does not change the job store, and can be repeated: the id of a schedule is that of its job.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")  # 0 is Monday in A
 
 
 def rule(job: Job) -> dict[str, Any]:
-    """Return when a job fires. Raises ValueError for what has no equal here."""
+    """Return the trigger of a job. Raises ValueError if it has no equivalent here."""
     trigger, grace = job.trigger, job.misfire_grace_time
     if isinstance(trigger, DateTrigger):
         return {"at": trigger.run_date, "ttl": None if grace is None else f"{grace}s"}
@@ -44,7 +44,7 @@ def rule(job: Job) -> dict[str, Any]:
     fields = {field.name: str(field) for field in trigger.fields}
     if fields["year"] + fields["week"] != "**" or re.search("[a-z]", fields["day"]) or "/" in fields["day_of_week"]:
         raise ValueError(f"{trigger} has no equal")
-    # As in APScheduler, and unlike crontab, a day matches in Spring's dialect if both of its fields do.
+    # As in APScheduler, and unlike crontab, a day matches in Spring's dialect only if both of its fields match.
     days = re.sub(r"\d", lambda number: WEEKDAYS[int(number[0])], fields["day_of_week"])
     expression = " ".join((*(fields[name] for name in ("second", "minute", "hour", "day", "month")), days))
     zone = str(trigger.timezone)

@@ -1,10 +1,10 @@
-"""Run Celery's tasks at the times of light-scheduler: workers of Celery stay, ETA, countdown and beat go.
+"""Run Celery's tasks at light-scheduler's times: it replaces ETA, countdown and beat; Celery's workers stay.
 
 $ python examples/clients/make_topic.py tasks
 $ PYTHONPATH=. python examples/migrating/celery_bridge.py shop:app declare
 $ PYTHONPATH=. python examples/migrating/celery_bridge.py shop:app run
 
-`declare` makes schedules of the entries of beat_schedule; `run` sends a task to Celery's broker for each firing.
+`declare` converts the entries of beat_schedule to schedules; `run` sends a task to Celery's broker for each firing.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ scheduler = SchedulerClient(KAFKA, url=os.environ.get("SCHEDULER", "http://127.0
 
 
 def call(task: str, args: Any = (), kwargs: Any = None) -> bytes:
-    """Return the payload of a task: in place of `task.apply_async(args, kwargs, countdown=...)`, schedule this."""
+    """Return the payload of a task. Schedule it instead of calling `task.apply_async(args, kwargs, countdown=...)`."""
     return json.dumps({"task": task, "args": list(args), "kwargs": kwargs or {}}).encode()
 
 
 def rule(when: crontab | schedule | timedelta | float, timezone: str) -> dict[str, Any]:
     """Return the trigger of an entry of beat_schedule."""
     if isinstance(when, crontab):
-        # As in Celery, and unlike crontab, a day matches in Spring's dialect if both of its fields do.
+        # As in Celery, and unlike crontab, a day matches in Spring's dialect only if both of its fields match.
         fields = (when.minute, when.hour, when.day_of_month, when.month_of_year, when.day_of_week)
         expression = " ".join(("0", *map(field, fields, (60, 24, 31, 12, 7))))
         return {"cron": expression, "cron_dialect": "spring", "timezone": timezone}
@@ -42,7 +42,7 @@ def rule(when: crontab | schedule | timedelta | float, timezone: str) -> dict[st
 
 
 def field(values: set[int], possible: int) -> str:
-    """Return a field of a cron expression that has these values, of so many possible ones."""
+    """Return a field of a cron expression with these values, out of `possible` ones."""
     return "*" if len(values) == possible else ",".join(map(str, sorted(values)))
 
 

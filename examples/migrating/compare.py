@@ -2,8 +2,8 @@
 
 $ python examples/migrating/compare.py kafka-1:9092 127.0.0.1:9092 mails
 
-Prints what only one of them has, and how much later the second one was. Exit code 1 if they differ. If the first
-cluster needs TLS or a login, put these settings into a file: --source-config source.toml
+Prints the messages that only one of them has, and how much later the second one was. Exit code 1 if they differ. If the
+first cluster needs TLS or a login, put these settings into a file: --source-config source.toml
 """
 
 import argparse
@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaConsumer
 
 from light_scheduler.settings import load_settings
 
-QUIET_MS = 3_000  # the end of a topic is where nothing comes for so long
+QUIET_MS = 3_000  # a topic ends where nothing arrives for this long
 SHOWN = 10
 
 Message = tuple[bytes | None, bytes | None]

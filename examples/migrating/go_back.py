@@ -3,13 +3,13 @@
 $ python examples/migrating/go_back.py schedules --config light-scheduler.toml
 $ python examples/migrating/go_back.py schedules --config light-scheduler.toml --write
 
-Stop all workers and producers first. The program finds the keys whose last event in the history is `fired`, and leaves
-out those that producers have written again since. With --write, it writes a null value for each; for Karafka, a cancel.
-Settings are those of the workers.
+Stop all workers and producers first. The program finds the keys whose last event in the history is `fired`, and skips
+keys that producers have written again since. With --write, it writes a null value for each; for Karafka, a cancel. Use
+the settings of the workers.
 
 The history does not say from which commands topic a schedule came. If there are several, an event counts only if its
-due time and target are those of the key's last record. What was rescheduled or triggered here is then named and left
-out.
+due time and target are those of the key's last record. Schedules that were rescheduled or triggered here are then
+printed and skipped.
 """
 
 import argparse
@@ -39,7 +39,7 @@ Aim = tuple[int, str]
 
 
 class Last(NamedTuple):
-    """What counts of a key's last record; `aim` is None if it is no schedule that can be read."""
+    """The last record of a key. `aim` is None if it is not a readable schedule."""
 
     offset: int
     aim: Aim | None
@@ -47,7 +47,7 @@ class Last(NamedTuple):
 
 
 async def records_of(topic: str, kafka: dict[str, Any]) -> AsyncIterator[ConsumerRecord]:
-    """Yield all records that are in a topic now."""
+    """Yield all records that a topic has now."""
     async with AIOKafkaConsumer(
         topic, isolation_level="read_committed", auto_offset_reset="earliest", **kafka
     ) as consumer:
@@ -60,7 +60,7 @@ async def records_of(topic: str, kafka: dict[str, Any]) -> AsyncIterator[Consume
 
 
 async def positions_of(settings: Settings, kafka: dict[str, Any]) -> dict[TopicPartition, int]:
-    """Return up to where the workers have read the commands topics."""
+    """Return the positions up to which the workers have read the commands topics."""
     admin = AIOKafkaAdminClient(**kafka)
     await admin.start()
     try:
@@ -71,7 +71,7 @@ async def positions_of(settings: Settings, kafka: dict[str, Any]) -> dict[TopicP
 
 
 def aim_of(record: ConsumerRecord, dialect: CompatibleDialect) -> Aim | None:
-    """Return the due time and target topic of a schedule; None if the record is none that can be read."""
+    """Return the due time and target topic of a schedule; None if the record is not a readable schedule."""
     try:
         command = dialect.decode(record)
     except InvalidCommand:
@@ -92,9 +92,9 @@ async def last_of(settings: Settings, topic: str, dialect: CompatibleDialect) ->
 
 
 async def delivered(settings: Settings, topic: str, dialect: CompatibleDialect) -> tuple[list[Place], list[Place]]:
-    """Return partitions and keys of what light-scheduler has delivered and the topic still holds as a schedule.
+    """Return partitions and keys of the schedules that light-scheduler has delivered and that the topic still contains.
 
-    Then those of which that is not certain.
+    Also returns those of which that is uncertain.
     """
     last = await last_of(settings, topic, dialect)
     positions = await positions_of(settings, settings.connection.aiokafka())
@@ -121,7 +121,7 @@ async def delivered(settings: Settings, topic: str, dialect: CompatibleDialect) 
 
 
 async def written_since(settings: Settings, topic: str, dialect: CompatibleDialect, found: list[Place]) -> list[Place]:
-    """Return those of these places that somebody has written to while the history was read."""
+    """Return the places that have been written to while the history was read."""
     positions = await positions_of(settings, settings.connection.aiokafka())
     last = await last_of(settings, topic, dialect)
     return [

@@ -1,9 +1,9 @@
-"""Copy a topic to another cluster: partitions, keys, values, headers and timestamps stay. Start it again to go on.
+"""Copy a topic to another cluster: partitions, keys, values, headers and timestamps stay. Start it again to continue.
 
 $ python examples/migrating/shadow.py kafka-1:9092 127.0.0.1:9092 schedules
 
-It copies until Ctrl-C; with --once, it ends when it has copied what is there. If the source needs TLS or a login, put
-these settings into a file: --source-config source.toml
+It copies until Ctrl-C; with --once, it ends when it has copied all existing records. If the source needs TLS or a
+login, put these settings into a file: --source-config source.toml
 """
 
 import argparse
@@ -19,7 +19,7 @@ from light_scheduler.settings import load_settings
 
 
 async def make_topic(servers: str, topic: str, partitions: int) -> None:
-    """Create the topic, or check that it has as many partitions."""
+    """Create the topic, or check that it has this number of partitions."""
     admin = AIOKafkaAdminClient(bootstrap_servers=servers)
     await admin.start()
     try:
@@ -57,7 +57,7 @@ async def copy(source: dict[str, Any], target: str, topic: str, *, once: bool) -
                 for place, records in (await consumer.getmany(timeout_ms=500)).items()
                 for record in records
             ]
-            await asyncio.gather(*sent)  # raises what the target has refused: nothing after it is committed
+            await asyncio.gather(*sent)  # raises what the target refused: nothing after it is committed
             await consumer.commit()
             copied += len(sent)
         print(f"{copied} records copied")

@@ -3,8 +3,8 @@
 Put it into the folder of DAGs. The commands run where Airflow's workers have `light-scheduler[spark]` and a Java 17 or
 newer, or set the pool and queue of machines that have. An exit code other than 0 fails the task: 1 means that the job
 failed, refused rows or found faults. All jobs can be run again: a load sends no row twice, an archive has each record
-once. But only the first try of a load of a Delta table, or of an audit since the last, tells of refused rows or faults.
-A second one has nothing new, and would end well. So these two are not tried again before their next run.
+once. But for a load of a Delta table, or an audit since the last one, only the first try reports refused rows or
+faults: a second try finds nothing new, and would succeed. So these two have no retries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIRST_DAY = datetime(2026, 11, 1)
 
 
 def job(name: str, command: str, retries: int = 2) -> BashOperator:
-    """Return a task that runs a job; Airflow ends it with SIGTERM when it takes too long."""
+    """Return a task that runs a job. Airflow ends it with SIGTERM if it takes too long."""
     return BashOperator(
         task_id=name,
         bash_command=f"exec {command} {METRICS}",
@@ -38,7 +38,7 @@ def job(name: str, command: str, retries: int = 2) -> BashOperator:
 with DAG("light_scheduler_load", schedule="@hourly", start_date=FIRST_DAY, catchup=False, max_active_runs=1):
     job("load", "light-scheduler pipeline load /data/reminders --format delta --refused /data/refused", retries=0)
 
-# One run at a time: two archives into one table, or two audits with one state, would be in each other's way.
+# One run at a time: two archives into the same table, or two audits with the same state, would interfere.
 with DAG("light_scheduler_daily", schedule="@daily", start_date=FIRST_DAY, catchup=False, max_active_runs=1):
     archive = job("archive", "light-scheduler pipeline archive /data/archive --vacuum 7d")
     job("audit", "light-scheduler pipeline audit --since-last /data/audits --report /data/audit.html", retries=0)

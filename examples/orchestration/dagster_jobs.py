@@ -1,7 +1,7 @@
 """Dagster assets of the jobs on Spark: an archive, and a report on it; an audit; a schedule for all of them.
 
 Load it with `dagster dev -f dagster_jobs.py`, where `light-scheduler[spark]` and a Java 17 or newer are installed. Each
-asset runs a command and takes its `--json` for metadata. An exit code other than 0 fails the asset.
+asset runs a command and uses its `--json` output as metadata. An exit code other than 0 fails the asset.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def lateness(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
 
 @dg.asset
 def faults(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    """What was delivered otherwise than commanded, since the last audit."""
+    """Deliveries that differ from the commands, since the last audit."""
     return run(context, "light-scheduler pipeline audit --since-last /data/audits --report /data/audit.html")
 
 
 daily = dg.define_asset_job("light_scheduler_daily", selection=[archive, lateness, faults])
-# One run at a time: two archives into one table, or two audits with one state, would be in each other's way.
+# One run at a time: two archives into the same table, or two audits with the same state, would interfere.
 defs = dg.Definitions(
     assets=[archive, lateness, faults],
     jobs=[daily],

@@ -1,4 +1,4 @@
-"""Remind a customer of a cart that was left behind, unless it is bought before.
+"""Remind a customer of an abandoned cart, unless it is bought first.
 
 $ python examples/clients/make_topic.py carts
 $ python examples/patterns/delayed_notification.py
@@ -26,7 +26,7 @@ async def main() -> None:
             print(f"{firing.id} is left behind: mail to {json.loads(firing.payload or b'')['email']}")
             consumer.stop()
 
-        # To schedule an id again moves its reminder: do so whenever the cart changes.
+        # Scheduling an id again moves its reminder: do so whenever the cart changes.
         for cart, email in {"cart-1": "ann@example.com", "cart-2": "bob@example.com"}.items():
             await scheduler.schedule(cart, json.dumps({"email": email}).encode(), topic="carts", after=DELAY)
 

@@ -23,7 +23,7 @@ KAFKA = os.environ.get("KAFKA", "127.0.0.1:9092")
 scheduler = SchedulerClient(KAFKA, url=os.environ.get("SCHEDULER", "http://127.0.0.1:6066"))
 
 
-# 02:30 in Prague, once a night, also in the nights when clocks change. A run that fails comes again, 3 times at most.
+# 02:30 in Prague, once per night, even when clocks change. A failed run is delivered again, up to 3 attempts in all.
 @scheduler.cron("30 2 * * *", timezone="Europe/Prague", topic="jobs", ack_timeout="1h", max_attempts=3)
 async def close_the_day(firing: Firing) -> None:
     print(f"{firing.id}: run {firing.sequence}")
@@ -35,13 +35,13 @@ async def count_stock(firing: Firing) -> None:
 
 
 async def deploy() -> None:
-    """Make what is pending the same as what is declared; `remove` cancels jobs that are gone from this file."""
+    """Make the pending schedules match the declared ones. `remove` cancels jobs that are no longer in this file."""
     async with scheduler:
         print(await scheduler.sync("shop", remove=True))
 
 
 async def work(runs: int) -> None:
-    """Run jobs, until so many have been run; start as many of these as you like."""
+    """Run jobs until `runs` of them have run. You can start any number of these processes."""
     consumer = FiringConsumer(scheduler, KAFKA, group_id="shop-jobs")
 
     @consumer.on_firing("jobs", completes=True)

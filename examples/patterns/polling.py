@@ -1,4 +1,4 @@
-"""Ask a slow service from time to time whether its work is done, less and less often, until it is.
+"""Poll a slow service until its work is done, at growing intervals.
 
 $ python examples/clients/make_topic.py polls
 $ python examples/patterns/polling.py
@@ -19,7 +19,7 @@ OFTEN_AT_FIRST = "initial=500ms factor=2 max=1h attempts=50"
 
 
 def status_of(poll: int) -> str:
-    """Stand in for a call of the slow service."""
+    """Stand-in for a call of the slow service."""
     return "done" if poll >= 3 else "still running"
 
 
@@ -27,7 +27,7 @@ async def main() -> None:
     async with SchedulerClient(KAFKA) as scheduler:
         consumer = FiringConsumer(scheduler, KAFKA, group_id="exports")
 
-        # The function completes the firing itself, and only when the work is done: that ends the series.
+        # The function completes the firing itself, and only when the work is done, which ends the series.
         @consumer.on_firing("polls")
         async def poll(firing: Firing) -> None:
             status = status_of(firing.sequence)

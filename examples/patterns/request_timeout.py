@@ -1,6 +1,6 @@
 """A saga: send a request, and undo the order if no answer comes in time.
 
-Request and time-out are one Kafka transaction: neither is there without the other.
+Request and time-out are one Kafka transaction: both exist, or neither.
 
 $ python examples/clients/make_topic.py payment-requests payment-timeouts
 $ python examples/patterns/request_timeout.py
@@ -28,7 +28,7 @@ async def request_payment(producer: AIOKafkaProducer, order: str) -> None:
 
 
 async def on_paid(scheduler: SchedulerClient, order: str) -> None:
-    """Go on with an order, or send the money back: the outcome of the cancel decides, and nothing else does."""
+    """Continue with an order, or refund the payment. Only the outcome of the cancel decides."""
     result = await scheduler.cancel(f"timeout-{order}", key=order)
     if result.outcome == "cancelled":
         print(f"{order} is paid: time-out cancelled")

@@ -17,7 +17,7 @@ KAFKA = os.environ.get("KAFKA", "127.0.0.1:9092")
 
 
 async def charge(firing: Firing) -> None:
-    """Call the bank, which answers the third time. Give it `delivery_id` or your own id, to charge once."""
+    """Call the bank, which answers the third time. Send it `delivery_id` or your own id, so that it charges once."""
     if attempt_of(firing) < 3:
         print(f"attempt {attempt_of(firing)}: the bank does not answer")
         raise ConnectionError("the bank does not answer")

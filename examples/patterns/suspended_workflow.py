@@ -1,7 +1,7 @@
-"""A workflow that waits for a person: it goes on when that person answers, or another way when nobody does in time.
+"""A workflow that waits for a person: it continues with the answer, or differently if there is none in time.
 
 The suspended workflow is one schedule: its payload is the next step, its due time the end of the wait. An answer
-replaces the payload and the time, if the schedule is as it was when the workflow was suspended.
+replaces the payload and the time, if the schedule has not changed since the workflow was suspended.
 
 $ python examples/clients/make_topic.py workflow-steps
 $ python examples/patterns/suspended_workflow.py
@@ -23,7 +23,7 @@ STEPS = "workflow-steps"
 
 
 async def suspend(scheduler: SchedulerClient, claim: str) -> int:
-    """Wait for an approval; return the version to resume, which belongs into the link of the mail to the boss."""
+    """Wait for an approval. Return the version to resume, which belongs in the link in the mail to the boss."""
     result = await scheduler.schedule(claim, b"remind the boss", topic=STEPS, after=PATIENCE)
     return result.version or 0
 

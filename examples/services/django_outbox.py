@@ -43,7 +43,7 @@ outbox = Outbox(tables, name="shop_outbox", notify=False)
 
 
 class DjangoTransaction:
-    """Takes the rows of the outbox into the transaction that Django has open."""
+    """Inserts the rows of the outbox in Django's open transaction."""
 
     def add(self, row: Any) -> None:
         names = [column.name for column in outbox.tables.commands.columns if column.name in vars(row)]

@@ -1,4 +1,4 @@
-"""A FastStream application that receives scheduled messages; those that fail come again later, with growing delays.
+"""A FastStream application that receives scheduled messages; failed ones are delivered again with growing delays.
 
 $ pip install 'light-scheduler[faststream]'
 $ python examples/services/faststream_consumer.py

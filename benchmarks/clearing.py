@@ -1,9 +1,9 @@
-"""What a plain one-shot costs an audit in Python: with what its records claim compared, and with a replay.
+"""Measures an audit of plain one-shots in Python: comparing what their records claim, and replaying them.
 
     python -m benchmarks.clearing > benchmarks/results/clearing.json
 
-The records are those of real lanes, in memory, so nothing is measured but the code that reads commands and judges
-schedules. Prints one JSON document, in microseconds of processor time for each schedule: the least of some rounds.
+The records come from real lanes, in memory, so only the code that reads commands and judges schedules is measured.
+Prints one JSON document, in microseconds of processor time per schedule: the minimum of several rounds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RECORDS = (
 
 
 class MemoryLog:
-    """Keeps the records of each topic."""
+    """Stores the records of each topic."""
 
     def __init__(self) -> None:
         self.now = START
@@ -66,7 +66,7 @@ class MemoryLog:
 
 
 def lived_through() -> MemoryLog:
-    """Return what one lane writes about a chunk of one-shots."""
+    """Return the records that a lane writes for a chunk of one-shots."""
     log = MemoryLog()
     Lane(NAMES, 0, START, log).live_through([number for number in range(2 * CHUNK) if number % SERIES][:CHUNK])
     return log
@@ -79,7 +79,7 @@ def records_of(log: MemoryLog, topic: str) -> pa.RecordBatch:
 def in_order(
     batches: Iterable[pa.RecordBatch], columns: Sequence[str], *, is_history_last: bool = False
 ) -> pa.RecordBatch:
-    """Return columns of evidence, by schedule: of each by kind, as clearing needs them, or with its history at last."""
+    """Return columns of evidence, ordered by schedule, then by kind as clearing needs it, or with the history last."""
     table = pa.Table.from_batches(batches).select(columns).combine_chunks()
     is_behind = pc.and_(pc.equal(table["kind"], HISTORY), pa.scalar(is_history_last))
     order = [(name, "ascending") for name in ("tenant", "id", "is_behind", "kind", "offset")]
@@ -88,7 +88,7 @@ def in_order(
 
 
 def cost(run: Callable[[], object]) -> float:
-    """Return the processor time of a run (microseconds for each schedule), the least of all rounds."""
+    """Return the processor time of a run (microseconds per schedule), the minimum of all rounds."""
     spent = []
     for _ in range(ROUNDS):
         begun = time.process_time()

@@ -1,9 +1,10 @@
-"""What a cold start costs a processor for each schedule, without a broker: from fetched batches to a closed table.
+"""Measures the processor time of a cold start for each schedule, without a broker: from fetched batches to a closed
+table.
 
-`python benchmarks/cold_load.py` prints the processor time (us) for each schedule of the thread, and of the process with
-RocksDB's threads, round by round. A changelog of new schedules that are due within 30 days is filled into an empty
-table: with `--order arrival` ids and due times rise with the log, with `shuffled` neither does. With `--rounds 0` the
-changelog is made and nothing else, to be subtracted where instructions are counted.
+`python benchmarks/cold_load.py` prints the processor time (us) per schedule of the thread, and of the process including
+RocksDB's threads, round by round. A changelog of new schedules due within 30 days is loaded into an empty table: with
+`--order arrival` ids and due times grow along the log, with `shuffled` neither does. With `--rounds 0`, only the
+changelog is made, to be subtracted when instructions are counted.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def main() -> None:
 
 
 def entry(number: int, arrival: int, schedules: int) -> Entry:
-    """Return a schedule; the higher its number, the later it is due."""
+    """Return a schedule. A higher number is due later."""
     due, id = NOW + number * SPAN_MS // schedules, f"order-{number:012}"
     target = Target("bench-target", id.encode())
     return Entry(
@@ -66,7 +67,7 @@ def entry(number: int, arrival: int, schedules: int) -> Entry:
 
 
 def batches(numbers: list[int]) -> Iterator[bytes]:
-    """Yield the batches of a changelog, as a lane writes them."""
+    """Yield the batches of a changelog in the form that a lane writes."""
     first, builder = 0, _builder()
     for offset, number in enumerate(numbers):
         each = entry(number, offset, len(numbers))
@@ -89,7 +90,7 @@ def _built(builder: DefaultRecordBatchBuilder, first: int) -> bytes:
 
 
 async def fill(changelog: list[bytes]) -> None:
-    """Fill an empty table and close it."""
+    """Load an empty table and close it."""
     folder = tempfile.mkdtemp(prefix="cold-load-")
     table = ScheduleTable(RocksStore(Path(folder)))
     load, end = BulkLoad(table, may_block=True), 0  # as in a rebuild process

@@ -1,16 +1,16 @@
-"""What counting schedules costs a lane's processor, without a broker: cycles that take commands, and cycles that fire.
+"""Measures what counting schedules costs a lane's processor, without a broker: cycles that accept commands, and cycles
+that fire.
 
 `python benchmarks/counting.py --spread 1440` prints JSON. The cycles are a lane's, from fetched bytes to batches and
-RocksDB. Two tables get the same cycles, one after the other and each of them first every other time: one counts, and
-the other one stores nothing for counts and does nothing for them. So what else the machine does falls on both. A round
-has the same cycles as any other, so of each cycle there is a median over the rounds, and one of the differences between
-its two tables. `us` adds up the medians, for each schedule over its command and its firing; `cost` is the sum of the
-differences, relative to what there is without counts; `cost_fastest` takes of each cycle the fastest in place of the
-median; `cost_of_rounds` are the quartiles of whole rounds.
+RocksDB. Two tables run the same cycles, alternating which goes first: one counts, the other stores nothing for counts
+and does nothing for them. So other load on the machine affects both. All rounds have the same cycles, so for each cycle
+there is a median over the rounds, and a median difference between its two tables. `us` is the sum of the medians, per
+schedule with its command and its firing. `cost` is the sum of the differences, relative to the time without counts;
+`cost_fastest` uses the fastest of each cycle instead of the median; `cost_of_rounds` are the quartiles of whole rounds.
 
-On a machine that others use, too, processor time is not exact enough. Instructions are: run this with `--only with`,
-`without` and `neither` under `valgrind --tool=cachegrind --cache-sim=no`, with PYTHONHASHSEED=0. What each of the first
-two has more than the third is the cycles'.
+On a machine that others use, too, processor time is not precise enough. Instructions are: run this with `--only with`,
+`without` and `neither` under `valgrind --tool=cachegrind --cache-sim=no`, with PYTHONHASHSEED=0. The difference of each
+of the first two to the third is the cost of its cycles.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class SpreadWorkload(Workload):
 
 
 def fetched(schedules: int, minutes: int, most: int) -> list[bytes]:
-    """Return the batches of commands, one for each cycle, that Kafka would send."""
+    """Return the batches of commands, one per cycle, as fetched from Kafka."""
     workload = SpreadWorkload(messages=schedules, payloads=Payloads(200, 1), target=TARGET, due=DueTimes(NOW + MINUTE))
     workload.span_ms = minutes * MINUTE
     batches = []
@@ -88,7 +88,7 @@ def fetched(schedules: int, minutes: int, most: int) -> list[bytes]:
 
 @contextmanager
 def not_counting() -> Iterator[None]:
-    """Have schedules be in no cell for as long as this lasts, and their rows begin with none."""
+    """Within the block, add schedules to no cell, and begin their rows without one."""
     with (
         patch.multiple(CellChanges, add=lambda *_: b"", cell=lambda *_: b""),
         patch.object(TenantScan, "take", _take_uncounted),
@@ -100,7 +100,7 @@ def not_counting() -> Iterator[None]:
 
 
 def _put_uncounted(self: WholeSchedules, id: bytes, due: int, arrival: int, topic: str, record: bytes) -> None:
-    """Do what `WholeSchedules.put` does, but for counting."""
+    """Same as `WholeSchedules.put`, without counting."""
     del topic
     primary = self.key_start + id
     index_key = self._index_key(due, arrival, id)
@@ -111,7 +111,7 @@ def _put_uncounted(self: WholeSchedules, id: bytes, due: int, arrival: int, topi
 
 
 def _remove_uncounted(self: WholeSchedules, primary: bytes, index_key: bytes) -> None:
-    """Do what `WholeSchedules.remove` does, but for counting."""
+    """Same as `WholeSchedules.remove`, without counting."""
     self._changes[index_key] = None
     if self._fresh:
         self._fresh.discard(index_key)
@@ -120,7 +120,7 @@ def _remove_uncounted(self: WholeSchedules, primary: bytes, index_key: bytes) ->
 
 
 def _take_uncounted(self: TenantScan, allowance: float) -> float:
-    """Do what `TenantScan.take` does for schedules that are whole and wait for nothing, but for counting."""
+    """Same as `TenantScan.take` for whole schedules that wait for nothing, without counting."""
     bound, unit, most, taken = self._bound, self._unit, self.most, self.taken
     primary, primaries, waits = self._primary, self._primaries, self._waits
     id_at = len(primary) + layout.TIME_BYTES
@@ -144,7 +144,7 @@ def _take_uncounted(self: TenantScan, allowance: float) -> float:
 
 
 class Lane:
-    """A table, and the processor time of this thread that each of its cycles has taken (s)."""
+    """A table, and this thread's processor time for each of its cycles (s)."""
 
     def __init__(self, context: LaneContext, most: int, *, counts: bool) -> None:
         self.folder = tempfile.mkdtemp(prefix="counting-")
@@ -154,7 +154,7 @@ class Lane:
         self._counting = nullcontext if counts else not_counting
 
     def cycle(self, commands: list[Any], now: int, position: int | None = None) -> None:
-        """Carry commands out and fire what is due."""
+        """Carry out commands, and fire what is due."""
         with self._counting():
             begun = thread_time()
             run_cycle(self.table, self._context, now, commands, position, self._most)
@@ -173,7 +173,7 @@ def run_cycle(
     position: int | None = None,
     most: int = MOST,
 ) -> None:
-    """Carry out commands and what is due at an instant (UTC epoch ms), and apply it."""
+    """Carry out commands, fire what is due at an instant (UTC epoch ms), and apply the changes."""
     overlay, batches = Overlay(table), RecordBatches(now)
     cycle = Cycle(context, overlay, batches, now)
     cycle.take_all(commands)
@@ -188,7 +188,7 @@ def run_cycle(
 def seconds(
     batches: list[bytes], context: LaneContext, most: int, until: int, tables: Sequence[bool] = (True, False)
 ) -> list[list[float]]:
-    """Carry commands out, then fire all; return the time (s) of each cycle of each table: whether it counts."""
+    """Carry out commands, then fire everything. Return the time (s) of each cycle, by table: counting or not."""
     lanes = [Lane(context, most, counts=counts) for counts in tables]
     gc.collect()
     gc.disable()
@@ -210,13 +210,13 @@ def seconds(
 
 
 def read(batch: bytes, offset: int) -> list[Any]:
-    """Return the commands of a fetched batch, the last one first."""
+    """Return the commands of a fetched batch in reverse order."""
     records = PartitionRecords(TopicPartition(NAMES.commands, 0), MemoryRecords(batch), (), offset, None, None, True, 0)
     return list(CommandReader(records))[::-1]
 
 
 def in_turn(each: list[T], number: int) -> list[T]:
-    """Return two in one order or the other."""
+    """Return two values in one order or the other."""
     return each if number % 2 else each[::-1]
 
 
@@ -252,7 +252,7 @@ def main() -> None:
 
 
 def figures(rounds: list[list[list[float]]], schedules: int) -> dict[str, object]:
-    """Return what rounds come to, as the head of this file says."""
+    """Return the figures of the rounds, as described at the top of this file."""
     counting, without = ([*zip(*each, strict=True)] for each in zip(*rounds, strict=True))  # cycle by cycle
     differences = [median(a - b for a, b in zip(*both, strict=True)) for both in zip(counting, without, strict=True)]
     of_rounds = quantiles(sum(each) / sum(other) - 1 for each, other in rounds)

@@ -1,10 +1,11 @@
-"""What a command of each dialect costs a lane, compared with native in the same rounds, framed Avro too.
+"""Measures the cost of a command of each dialect for a lane, relative to native in the same rounds, including framed
+Avro.
 
     python benchmarks/dialect_lane_rounds.py --rounds 30
 
-A round has a new lane of each dialect take 2,500 commands as `dialect_lanes.py` does, native first. Prints JSON: by
-dialect the least processor time of a lane's thread for a command (us), and its ratio to native's; `by_round` is the
-median of the ratios within a round. The least of many rounds depends little on what else the machine does.
+In a round, a new lane of each dialect takes 2,500 commands as in `dialect_lanes.py`, native first. Prints JSON: by
+dialect the minimum processor time of a lane's thread per command (us), and its ratio to native's; `by_round` is the
+median of the ratios within a round. The minimum of many rounds depends little on other load on the machine.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ COMMANDS = SIZE * MOST_CYCLES
 
 
 def played() -> dict[str, float]:
-    """Play one round; return us for a command by dialect."""
+    """Play one round. Return us per command by dialect."""
     found = {}
     for name, is_framed in [*((name, False) for name in WRITERS), *((name, True) for name in AVRO)]:
         gc.collect()

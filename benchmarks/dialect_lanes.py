@@ -1,11 +1,12 @@
-"""Has a lane take commands of a dialect, without a broker, to count instructions, which do not depend on the load.
+"""Makes a lane take commands of a dialect, without a broker, for counting instructions, which do not depend on the
+load.
 
     valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null \\
       python benchmarks/dialect_lanes.py karafka 5
 
-The cycles are a lane's, from fetched bytes to batches and RocksDB, of 500 commands each; the second argument is how
-many there are, at most 5. The difference between two numbers of cycles is what these cost. With `framed` as the third
-one, Avro is framed as with a schema registry, whose schemas are known.
+The cycles are a lane's, from fetched bytes to batches and RocksDB, with 500 commands each. The second argument is their
+number, at most 5. The difference between two numbers of cycles is the cost of the additional ones. With `framed` as the
+third argument, Avro is framed as with a schema registry, whose schemas are known.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ DAY = 86_400_000
 
 
 def fetched(dialect: str, first: int, *, is_framed: bool) -> bytes:
-    """Return the batch of commands of one cycle, as Kafka would send it."""
+    """Return the batch of commands for one cycle, as fetched from Kafka."""
     write = framed(dialect) if is_framed else WRITERS[dialect]
     builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
     for number in range(SIZE):
@@ -55,7 +56,7 @@ def fetched(dialect: str, first: int, *, is_framed: bool) -> bytes:
 
 
 def known_schemas(dialect: str) -> Schemas:
-    """Return what a registry has of a dialect."""
+    """Return the schemas that a registry has for a dialect."""
     schemas = Schemas()
     for id, schema in registered(dialect).items():
         schemas.note(id, schema)
@@ -63,7 +64,7 @@ def known_schemas(dialect: str) -> Schemas:
 
 
 def take(name: str, cycles: int, *, is_framed: bool) -> tuple[int, float]:
-    """Have a new lane take commands; return how many schedules it has, and the seconds of its thread."""
+    """Make a new lane take commands. Return its number of schedules, and the seconds of its thread."""
     registry = SchemaRegistry(RegistryAccess("http://127.0.0.1:1"), known_schemas(name)) if is_framed else None
     dialect = dialect_named(name, None if registry is None else registry.schemas)
     readable = Readable(dialect, registry, lambda: None)

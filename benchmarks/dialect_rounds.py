@@ -1,11 +1,11 @@
-"""What a command of each dialect costs a whole worker, compared with native in the same minutes.
+"""Measures the cost of a command of each dialect for a whole worker, relative to native in the same minutes.
 
     python benchmarks/dialect_rounds.py --rounds 3 --messages 60000
 
-Each round plays `light-scheduler bench ingest` once for every dialect, native first and Avro also framed, so what else
-the machine does falls on all of them. Prints JSON: medians of the rounds, of processor time for each command (us) and
-of commands accepted a second, and, for each, the median of its ratios to native in the same round. The processor time
-is the one to trust on a machine that does other things too.
+Each round plays `light-scheduler bench ingest` once for every dialect, native first and Avro also framed, so that other
+load on the machine affects all of them. Prints JSON: medians over the rounds of processor time per command (us) and of
+commands accepted per second, and for each, the median of its ratios to native in the same round. On a machine with
+other load, the processor time is more reliable.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ FAULTS = ("missing", "duplicate", "early")
 
 
 def played(dialect: str, messages: int) -> dict[str, float]:
-    """Play one round of a dialect, or of `skyuk:framed`; return its figures.
+    """Play one round of a dialect, or of `skyuk:framed`. Return its figures.
 
-    Raises RuntimeError if a command was lost or doubled.
+    Raises RuntimeError if a command was lost or duplicated.
     """
     name, *framed = dialect.split(":")
     command = [*BENCH, "--dialect", name, "--messages", str(messages), *(f"--{option}" for option in framed)]
@@ -50,7 +50,7 @@ def played(dialect: str, messages: int) -> dict[str, float]:
 
 
 def table(rounds: list[dict[str, dict[str, float]]]) -> dict[str, Any]:
-    """Return the medians by dialect, of rounds that have figures by dialect."""
+    """Return the medians by dialect, given rounds with figures by dialect."""
     found: dict[str, Any] = {}
     for dialect in rounds[0]:
         row: dict[str, Any] = {}

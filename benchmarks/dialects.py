@@ -1,7 +1,7 @@
-"""What a command of each dialect costs a worker's processor, without a broker: taking it, and making its message.
+"""Measures the processor cost of a command of each dialect, without a broker: accepting it, and making its message.
 
-`python benchmarks/dialects.py` prints JSON. Each round takes every dialect in turn, so that what else the machine does
-falls on all of them. `us` is the least of the rounds, per command; `ratio_to_native` is of that.
+`python benchmarks/dialects.py` prints JSON. Each round plays every dialect in turn, so that other load on the machine
+affects all of them. `us` is the minimum of the rounds, per command; `ratio_to_native` is relative to native's minimum.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ USER_HEADERS: list[tuple[str, bytes | None]] = [("trace", b"0123456789abcdef")]
 
 
 def records_of(dialect: str, count: int) -> list[Any]:
-    """Return commands as a producer of a dialect writes them, with 200 bytes of payload."""
+    """Return commands in the form of a dialect's producer, with 200 bytes of payload."""
     write = WRITERS[dialect]
     records = []
     for offset in range(count):
@@ -41,7 +41,7 @@ def records_of(dialect: str, count: int) -> list[Any]:
 
 
 def taken(records: Sequence[Any], dialect: Dialect) -> list[bytes]:
-    """Return the state records that a lane stores for commands of new ids."""
+    """Return the state records that a lane stores for commands with new ids."""
     states = []
     for record in records:
         if (task := dialect.task(record)) is not None and (due := task_due(record, task, NOW, LIMITS)) is not None:
@@ -61,7 +61,7 @@ def taken(records: Sequence[Any], dialect: Dialect) -> list[bytes]:
 
 
 def delivered(entries: Sequence[Entry], dialect: Dialect) -> None:
-    """Make the messages of schedules that are due."""
+    """Make the messages of due schedules."""
     for entry in entries:
         dialect.delivered(entry, NOW + HOUR, b"in")
 
@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def table(costs: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
-    """Return the figures by dialect, out of (taking, message) in us per command for each round."""
+    """Return the figures by dialect, given (taking, message) in us per command for each round."""
     least = {name: min(sum(each) for each in rounds) for name, rounds in costs.items()}
     return {
         name: {

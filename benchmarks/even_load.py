@@ -1,6 +1,6 @@
-"""Schedules that are due at an even rate while clients ask the worker: what `listing` and `pages` have in common.
+"""Schedules due at an even rate while clients query the worker; shared by `listing` and `pages`.
 
-The clients are a process of their own, which runs until its standard input ends and then prints JSON.
+The clients are a separate process, which runs until its standard input ends and then prints JSON.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PARTITIONS = 4
 PAYLOAD_BYTES = 200
 LEAD_S = 12
 ACCEPTED_PER_S = 10_000
-"""Commands that are sent and accepted in a second, at the least, unless somebody knows better."""
+"""Default for the minimum number of commands that are sent and accepted per second."""
 
 WARM_UP_S = 2
-"""How long before the first is due clients and reader begin."""
+"""How long before the first due time the clients and the reader begin."""
 
 
 class Rate(NamedTuple):
-    """Schedules that are due in each of so many seconds."""
+    """A number of schedules per second, for a number of seconds."""
 
     per_s: int
     seconds: int
@@ -53,7 +53,7 @@ class _Timed(Tally):
 
 
 class Clients:
-    """A process that asks a worker until it is to end."""
+    """A process that queries a worker until it is asked to stop."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._process = subprocess.Popen(
@@ -61,7 +61,7 @@ class Clients:
         )
 
     def answers(self) -> Any:
-        """End them, and return the JSON that they print. Raises SchedulerError if they failed."""
+        """Stop the clients, and return the JSON that they print. Raises SchedulerError if they failed."""
         printed, _ = self._process.communicate()
         if self._process.returncode:
             raise SchedulerError(f"the clients ended with exit code {self._process.returncode}: see above")
@@ -69,12 +69,12 @@ class Clients:
 
 
 def stdin_ended() -> asyncio.Future[str]:
-    """Return a future that is done as soon as standard input has ended: the sign for clients to stop."""
+    """Return a future that completes when standard input ends, which asks clients to stop."""
     return asyncio.ensure_future(asyncio.to_thread(sys.stdin.read))
 
 
 class EvenLoads:
-    """Loads of one application, one after the other, each with a target topic of its own."""
+    """Loads of one application, one after the other, each with its own target topic."""
 
     def __init__(
         self, stage: Stage, application: BenchApplication, progress: Progress, accepted_per_s: int = ACCEPTED_PER_S
@@ -86,7 +86,7 @@ class EvenLoads:
         self._numbers = count(1)
 
     def play(self, rate: Rate, clients: Sequence[str]) -> tuple[dict[str, float], Any]:
-        """Return the figures of the firings, and what the clients (arguments of Python) print meanwhile.
+        """Return the figures of the firings, and the output of the clients (given as arguments of Python).
 
         Raises SchedulerError if not everything was accepted before the first was due.
         """

@@ -1,10 +1,11 @@
-"""The least lateness at full seconds that a Kafka client alone reaches: what `bench steady --grid 1s` compares with.
+"""Measures the lowest lateness at full seconds that a Kafka client alone reaches, for comparison with `bench steady
+--grid 1s`.
 
     python benchmarks/instants.py
 
-Four transactional producers (librdkafka) do what four lanes do, and nothing else: shortly before each full second they
-have messages, state and history acknowledged in a transaction, and commit it when it is time. A read_committed consumer
-notes when it has each message. Prints one JSON document.
+Four transactional producers (librdkafka) do only the Kafka part of four lanes: shortly before each full second they
+send messages, state and history in a transaction, wait for the acknowledgements, and commit on time. A read_committed
+consumer records when it receives each message. Prints one JSON document.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from light_scheduler.settings import Settings
 LANES = 4
 SECOND_MS = 1_000
 MESSAGES = 1_000
-"""Of all lanes together, each second."""
+"""Messages per second, over all lanes."""
 
 PAYLOAD, EVENT = bytes(200), bytes(150)
 AHEAD_MS = Settings.stage_ahead
 WARM_UP = 10
-"""Seconds that do not count: Java compiles what it needs."""
+"""Seconds that do not count, while Java compiles."""
 
 SILENT = logging.Logger("benchmarks.instants", logging.CRITICAL + 1)
 
@@ -53,7 +54,7 @@ class Lane:
         self._number = number
 
     def fire(self, instant: int) -> None:
-        """Prepare a transaction before an instant (UTC epoch ms), and commit it then."""
+        """Fill a transaction before an instant (UTC epoch ms), and commit it then."""
         wait_until(instant - AHEAD_MS)
         self._producer.begin_transaction()
         for number in range(MESSAGES // LANES):
@@ -66,7 +67,7 @@ class Lane:
 
 
 class Reader(threading.Thread):
-    """Reads the target topic until it has seen so many messages; counts those that are due from an instant on."""
+    """Reads the target topic until it has seen a number of messages. Counts those that are due from an instant on."""
 
     def __init__(self, servers: str, messages: int, since: int) -> None:
         super().__init__(daemon=True)
@@ -92,7 +93,7 @@ class Reader(threading.Thread):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=60, help="For so long something is due.")
+    parser.add_argument("--seconds", type=int, default=60, help="How long the load lasts.")
     seconds = parser.parse_args().seconds
     found_on = machine()
     with EmbeddedBroker() as broker:

@@ -1,11 +1,11 @@
-"""How late firings are while clients ask a worker without pause: lists, lists that match nothing, previews.
+"""Measures the lateness of firings while clients query a worker without pause: lists, lists without matches, previews.
 
     python benchmarks/listing.py --pending 200000 --rate 2000 --clients 50
 
-One worker with default settings holds the pending schedules. For each kind of load, schedules are due at an even rate,
-and a read_committed consumer notes when it gets each one. The clients are a process of their own, and ask again as soon
-as they have an answer. Prints one JSON document: for each load the lateness of firings, how many answers of each status
-the clients had in a second, how long /live took, and the worker's memory.
+One worker with default settings has the pending schedules. For each kind of load, schedules are due at an even rate,
+and a read_committed consumer records when it receives each firing. The clients are a separate process, and send the
+next request as soon as they have an answer. Prints one JSON document: for each load the lateness of firings, the number
+of answers per second by status, the duration of /live, and the worker's memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOADS = {
 
 
 async def ask_without_pause(url: str, path: str, clients: int) -> None:
-    """Ask until standard input ends; print what came as JSON."""
+    """Send requests until standard input ends. Print the results as JSON."""
     statuses: Counter[str] = Counter()
     live: list[float] = []
     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
@@ -71,7 +71,7 @@ async def ask_without_pause(url: str, path: str, clients: int) -> None:
 
 
 def measure(loads: EvenLoads, url: str, load: str, asked: argparse.Namespace) -> dict[str, object]:
-    """Return what one load did."""
+    """Return the figures of one load."""
     clients = [__file__, "--ask", url, "--path", LOADS[load], "--clients", str(asked.clients)]
     figures, answers = loads.play(Rate(asked.rate, asked.seconds), clients)
     return {**figures, **answers}

@@ -1,14 +1,14 @@
-"""What readers see when a worker or the broker dies under load: how long firings stand still, whose, and since when.
+"""Measures outages under load when a worker or the broker dies: how long firings stop, for which lanes, and since when.
 
-    python benchmarks/outages.py worker-restarted   # SIGKILL, started again at once with its instance id
-    python benchmarks/outages.py worker-lost        # SIGKILL, started again only after others have taken over
-    python benchmarks/outages.py broker             # SIGKILL, started again after 8 s
-    python benchmarks/outages.py rolling-restart    # SIGTERM and started again, one worker after the other
+    python benchmarks/outages.py worker-restarted   # SIGKILL, restarted at once with its instance id
+    python benchmarks/outages.py worker-lost        # SIGKILL, restarted only after others have taken over
+    python benchmarks/outages.py broker             # SIGKILL, restarted after 8 s
+    python benchmarks/outages.py rolling-restart    # SIGTERM and restart, one worker after the other
 
 Two workers (a rolling restart: three) share four partitions, default settings. Schedules are due evenly; every lane
-writes to every partition of the target topic, so a transaction that is left open holds back the firings of all lanes. A
-read_committed consumer notes when it gets each record. Prints one JSON document: for each figure the median, least and
-greatest of all trials.
+writes to every partition of the target topic, so an abandoned open transaction delays the firings of all lanes. A
+read_committed consumer records when it receives each record. Prints one JSON document: for each figure the median,
+minimum and maximum of all trials.
 """
 
 from __future__ import annotations
@@ -46,19 +46,20 @@ PARTITIONS = 4
 TARGET = "outages-target"
 ROLLING = "rolling-restart"
 RATE, ROLLING_RATE = 1_000, 2_000
-"""Schedules that are due in a second: each lane is in a transaction most of the time."""
+"""Schedules due per second, so that each lane is in a transaction most of the time."""
 
 ON_TIME_MS = 250
 BROKER_DOWN_S = 8.0
 BEFORE_S, AFTER_S = 4.0, 30.0
-"""The load of a trial begins so long before the outage, and it and the trial end so long after that began."""
+"""How long before the outage the load of a trial begins, and how long after the outage's start the load and the trial
+end."""
 
 SENT_PER_MS = 10
-"""Commands that are surely sent in 1 ms: the first is due when all of them are there."""
+"""Lower bound for commands sent per ms, so that all of them are sent before the first is due."""
 
 
 class Sight(NamedTuple):
-    """A record in the reader's hands, at s of the system's clock; `lane` is the partition of its command."""
+    """A record as seen by the reader, at a time (s of the system's clock). `lane` is the partition of its command."""
 
     at: float
     lane: int
@@ -66,7 +67,7 @@ class Sight(NamedTuple):
 
 
 class Watch(threading.Thread):
-    """Reads the target topic all the time."""
+    """Reads the target topic continuously."""
 
     def __init__(self, servers: str) -> None:
         super().__init__(daemon=True)
@@ -95,9 +96,9 @@ def longest_gap(sights: list[Sight], begun: float, ended: float) -> float:
 
 
 def late_until(sights: list[Sight], since: float) -> tuple[float, int]:
-    """Return how long after an instant (s) records were on time again, and how many were late after that.
+    """Return how long after an instant (s) records were on time again, and how many were late.
 
-    They are when of those of each second that follows no more than a hundredth is late.
+    They are on time when, in every following second, at most one in a hundred is late.
     """
     late = [sight.at - since for sight in sights if sight.late_ms > ON_TIME_MS and sight.at > since]
     seconds, late_in = Counter(int(sight.at - since) for sight in sights), Counter(map(int, late))
@@ -121,7 +122,7 @@ class Trials:
         self._watch.start()
 
     def worker(self, *, is_restarted: bool) -> dict[str, float]:
-        """Kill a worker; return how long its own lanes and those of the other stood still."""
+        """Kill a worker. Return how long its own lanes and those of the other worker stopped."""
         victim = self._workers[0]
         self._await_shares()
         lanes = _lanes(victim)
@@ -141,7 +142,7 @@ class Trials:
         }
 
     def broker(self) -> dict[str, float]:
-        """Kill the broker; return when firings came again, and when they were on time again, after its return."""
+        """Kill the broker. Return when, after its return, firings resumed, and when they were on time again."""
         self._await_shares()
         begun = self._load()
         self._broker.kill()
@@ -158,7 +159,8 @@ class Trials:
         }
 
     def rolling(self) -> dict[str, float]:
-        """Restart each worker in its turn; return the p99 of lateness in the worst second, before and since."""
+        """Restart each worker in turn. Return the p99 of lateness in the worst second, before and since the
+        restarts."""
         self._await_shares()
         begun = self._load()
         for worker in self._workers:
@@ -179,7 +181,7 @@ class Trials:
         }
 
     def _load(self) -> float:
-        """Send what a trial needs and wait until the outage is to begin; return that instant (s of the clock)."""
+        """Send the commands of a trial and wait until the outage should begin. Return that instant (s of the clock)."""
         count = int(self._rate * (BEFORE_S + AFTER_S))
         first = self._clock.now() + count // SENT_PER_MS
         for number in range(count):
@@ -200,7 +202,7 @@ class Trials:
         time.sleep(max(0.0, begun + AFTER_S - self._now()))
 
     def _await_shares(self) -> None:
-        """Wait until the workers share the partitions as evenly as they can."""
+        """Wait until the workers share the partitions evenly."""
         least = PARTITIONS // len(self._workers)
         deadline = time.monotonic() + 60
         while sum(shares := [len(_lanes(worker)) for worker in self._workers]) != PARTITIONS or min(shares) < least:

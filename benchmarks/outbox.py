@@ -1,10 +1,10 @@
-"""How soon the scheduler knows of what was booked in PostgreSQL, with a relay that LISTEN and NOTIFY wake.
+"""Measures how soon the scheduler knows a booking in PostgreSQL, with a relay that LISTEN and NOTIFY wake.
 
     python benchmarks/outbox.py --bookings 300 > benchmarks/results/outbox.json
 
-One worker and one relay with default settings. Each booking is a transaction of its own; the next one follows when the
-scheduler has accepted it. Prints one JSON document: from the return of the commit, how long until the command can be
-read in its topic (read_committed), and until the history tells that the schedule is accepted, in ms.
+One worker and one relay with default settings. Each booking is a separate transaction; the next one follows when the
+scheduler has accepted it. Prints one JSON document: the time from the return of the commit until the command is
+readable in its topic (read_committed), and until the history shows that the schedule is accepted, in ms.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from light_scheduler.model import EventType
 from light_scheduler.outbox import Outbox, OutboxRelay, RelayOptions
 
 WARM_UP = 20
-"""Bookings before those that count: the relay takes its shards, and connections are made."""
+"""Bookings before the measured ones, while the relay takes its shards and connections are opened."""
 
 
 async def measure(application: BenchApplication, database: str, bookings: int) -> dict[str, dict[str, float]]:
-    """Return the times (ms) until a command could be read, and until it was accepted."""
+    """Return the times (ms) until a command was readable, and until it was accepted."""
     metadata = MetaData()
     outbox = Outbox(metadata)
     engine = create_engine(f"postgresql+psycopg://{database}")
@@ -97,7 +97,7 @@ def main() -> None:
     found_on = machine()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
         folder = Path(made)
-        folder.chmod(0o711)  # the server gives up root
+        folder.chmod(0o711)  # the server drops root
         installed = shutil.which("postgres")
         programs = Path(installed).resolve().parent if installed else Toolbox(folder / "programs").postgres
         tools: Any = SimpleNamespace(postgres=programs, python=sys.executable)

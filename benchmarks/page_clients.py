@@ -1,10 +1,10 @@
-"""People who look at a worker's pages, for `pages`: visits of pages at random times, and dashboards that stay open.
+"""Simulated users of a worker's pages, for `pages`: visits at random times, and dashboards that stay open.
 
     python benchmarks/page_clients.py visits URL --pages '{"overview": "/api/v1/overview"}' --per-second 5
     python benchmarks/page_clients.py dashboards URL --count 20 --chart
 
-Both go on until standard input ends, and print JSON: of visits, for each page, the time (us) and the status of each; of
-dashboards, how many bytes they got.
+Both run until standard input ends, and then print JSON: for visits, the time (us) and status of each, by page; for
+dashboards, the number of received bytes.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from even_load import stdin_ended
 from yarl import URL
 
 STREAM = "/api/v1/events?of=cluster&of=overview"
-"""What the overview of a dashboard follows."""
+"""The stream that a dashboard's overview follows."""
 
 CHART = "/api/v1/upcoming?group=tenant&top=0&by=hour"
 CHART_EVERY_S = 15.0
-"""What its chart asks for, and how often."""
+"""The chart's request, and its interval."""
 
 _NO_LIMIT = aiohttp.ClientTimeout(total=None)
 
 
 async def visit(url: str, pages: dict[str, str], per_s: float, seed: int) -> None:
-    """Ask for pages, each as often as any other. When that happens does not depend on how long answers take."""
+    """Request pages, each as often as any other. The times of requests do not depend on how long answers take."""
     random, ended = Random(seed), stdin_ended()  # nosec B311 # no secret
     found: dict[str, list[tuple[int, str]]] = {name: [] for name in pages}
     names = [*pages]
@@ -61,7 +61,7 @@ async def visit(url: str, pages: dict[str, str], per_s: float, seed: int) -> Non
 
 
 async def keep_open(url: str, count: int, *, chart: bool) -> None:
-    """Hold the streams of so many dashboards, and ask for their charts, if they have any."""
+    """Keep the streams of `count` dashboards open, and request their charts, if they have any."""
     ended = stdin_ended()
     received = 0
 

@@ -1,19 +1,19 @@
-"""How long pages of the HTTP API take beside firings, how late firings are beside pages, and what dashboards cost.
+"""Measures pages of the HTTP API while schedules fire, the lateness of these firings, and the cost of dashboards.
 
     python benchmarks/pages.py --pending 1000000 --rate 10000 --rounds 3
 
-One worker with default settings holds the pending schedules: of several tenants, with labels, due within 30 days, some
-paused. In each round, schedules are due at an even rate twice: without clients, and while people ask for pages. Each
-page is asked for as often as any other, at random instants (a Poisson process), whether the last one was answered or
-not. Lists are first pages, as the dashboard asks for them unless the name says something else: `page_2` is behind the
-first one, `deep` behind half of all schedules. A read_committed
-consumer notes when it gets each firing.
+One worker with default settings has the pending schedules: of several tenants, with labels, due within 30 days, some
+paused. In each round, schedules are due at an even rate twice: without clients, and while users request pages. Each
+page is requested as often as any other, at random instants (a Poisson process), whether the last request was answered
+or not. Lists are first pages, as the dashboard requests them, unless the name says something else: `page_2` is the
+second page, `deep` a page in the middle of all schedules. A read_committed consumer records when it receives each
+firing.
 
 Then nothing is due, and the worker's processor time is measured without dashboards, with the event streams of open
-dashboards, and with their charts of what is ahead too.
+dashboards, and also with their charts of upcoming firings.
 
-Prints one JSON document: of each page p50, p95 and p99 of the time until the answer is read, and its statuses; of each
-round lateness and rate of firings; of dashboards the share of a core (%) that they take.
+Prints one JSON document: for each page p50, p95 and p99 of the time until the answer is read, and its statuses; for
+each round lateness and rate of firings; for dashboards their share of a core (%).
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ TIMEOUT_S = 60.0
 
 
 class Held(Workload):
-    """What is pending: nine in ten of the tenant `default`; one in 100 with a label, one in 1,000 with another one, and
-    one in 1,000 paused."""
+    """The pending schedules: nine in ten of the tenant `default`; one in 100 with a label, one in 1,000 with another
+    label, and one in 1,000 paused."""
 
     def due_of(self, number: int) -> int:
         return self.due + number * 2_654_435_761 % SPREAD_MS
@@ -85,7 +85,7 @@ class Rejected(Workload):
 
 
 def prepare(application: BenchApplication, pending: int, progress: Progress) -> None:
-    """Start the worker and give it what the pages show."""
+    """Start the worker and create the data for the pages."""
     payloads, first = Payloads(PAYLOAD_BYTES, 1), DueTimes(SystemClock().now() + DAY_MS)
 
     def of(kind: type[Workload], messages: int, prefix: str) -> Workload:
@@ -108,14 +108,14 @@ def dead_letters(application: BenchApplication) -> int:
 
 
 def behind(worker: WorkerAddress, path: str, where: str = "") -> str:
-    """Return the path of a list's page behind a page; with `where`, behind one in the middle of the same list."""
+    """Return the path of the next page of a list; with `where`, of a page in the middle of the list."""
     status, answer = worker.exchange("GET", path + where)
     assert status == 200, answer
     return f"{path}&cursor={quote(json.loads(answer)['next_cursor'])}"
 
 
 def pages(application: BenchApplication, pending: int) -> dict[str, str]:
-    """Return the path of each page by its name."""
+    """Return the path of each page by name."""
     shown, due = f"{LIST}?limit=50&sort=due", SystemClock().now() + 10 * DAY_MS
     partition = quote(f"{application.settings.topics.commands}[1]")
     by_id = f"{LIST}?limit=50&sort=id"
@@ -155,11 +155,11 @@ def pages(application: BenchApplication, pending: int) -> dict[str, str]:
 
 
 Visits = dict[str, list[tuple[int, str]]]
-"""The time (us) and the status of each visit of each page."""
+"""The time (us) and status of each visit, by page."""
 
 
 def figures_of(visits: Visits) -> dict[str, Any]:
-    """Return what visits come to, by page and in all."""
+    """Return the figures of visits, by page and in total."""
     return {name: _figures(each) for name, each in visits.items()} | {"all": _figures([*chain(*visits.values())])}
 
 
@@ -192,7 +192,7 @@ def beside_firings(loads: EvenLoads, url: str, paths: dict[str, str], asked: arg
 
 
 def dashboards_cost(application: BenchApplication, asked: argparse.Namespace) -> dict[str, Any]:
-    """Return the share of a core (%) that the worker takes with each kind of dashboards, in rounds that alternate."""
+    """Return the worker's share of a core (%) for each kind of dashboards, in alternating rounds."""
     kinds: dict[str, list[str]] = {"none": ["--count", "0"], "streams": [], "streams_and_charts": ["--chart"]}
     shares: dict[str, list[float]] = {kind: [] for kind in kinds}
     for number in range(asked.rounds):
@@ -207,7 +207,7 @@ def dashboards_cost(application: BenchApplication, asked: argparse.Namespace) ->
 
 
 def _watched(application: BenchApplication, clients: list[str], seconds: float) -> tuple[float, int]:
-    """Return the share of a core (%) that the worker takes, and the bytes that the dashboards got."""
+    """Return the worker's share of a core (%), and the bytes that the dashboards received."""
     pid = application.worker.pid
     assert pid is not None
     watching = Clients(clients)

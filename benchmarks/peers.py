@@ -1,4 +1,4 @@
-"""Schedulers side by side: the same one-shots, one scheduler at a time, in turns. See `benchmarks/contestants`."""
+"""Compares schedulers with the same one-shots, one scheduler at a time, in turns. See `benchmarks/contestants`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from light_scheduler.errors import SchedulerError
 CACHE = Path(tempfile.gettempdir()) / "light-scheduler-peers"
 PARTITIONS = 4
 WIDTH = 160
-"""Characters of a line of the table where there is no terminal to tell."""
+"""Width of the table in characters without a terminal."""
 
 # Name on the command line -> its class in `contestants`.
 CONTESTANTS = {
@@ -51,7 +51,7 @@ Examples:
 
 
 class Meeting:
-    """All rounds of all contestants: what each one found, and with what."""
+    """All rounds of all contestants, with their figures and versions."""
 
     def __init__(self, names: tuple[str, ...], place: Workspace, scale: float) -> None:
         self._kinds = {name: contestant_named(name) for name in names}
@@ -66,11 +66,11 @@ class Meeting:
         return any(self._failures.values())
 
     def play(self, number: int, rounds: int) -> None:
-        """Play a round: each contestant once. In the first one each is killed."""
+        """Play a round: each contestant once. In the first round, each is also killed."""
         for name, kind in self._kinds.items():
             self._place.progress.round = f"{kind.title}, round {number} of {rounds}"
             with tempfile.TemporaryDirectory(prefix=f"light-scheduler-{name}-", ignore_cleanup_errors=True) as folder:
-                Path(folder).chmod(0o755)  # PostgreSQL may run as somebody else
+                Path(folder).chmod(0o755)  # PostgreSQL may run as another user
                 place = replace(self._place, folder=Path(folder))
                 match = Match(kind, place, self._scale)
                 try:
@@ -81,7 +81,7 @@ class Meeting:
                 self._versions[name] = match.versions
 
     def results(self) -> dict[str, Any]:
-        """Return what is known of each contestant."""
+        """Return the results of each contestant."""
         return {
             name: {
                 "title": kind.title,
@@ -97,7 +97,7 @@ class Meeting:
 
 
 def measured(stage: Stage, progress: Progress, scale: float) -> dict[str, Any]:
-    """Play one round with all contestants, and return what is known of each."""
+    """Play one round with all contestants. Return the results of each."""
     meeting = Meeting(tuple(CONTESTANTS), Workspace(Path(), Toolbox(CACHE.absolute()), stage, progress), scale)
     meeting.play(1, 1)
     return meeting.results()
@@ -110,7 +110,7 @@ def contestant_named(name: str) -> type[Contestant]:
 
 
 def table_of(results: dict[str, Any]) -> Table:
-    """Show the median of every figure, a column for each contestant."""
+    """Show the median of every figure, with a column for each contestant."""
     table = Table(Column("Figure", no_wrap=True), *(found["title"] for found in results.values()), "unit")
     for name in dict.fromkeys(name for found in results.values() for name in found["figures"]):
         cells = [found["figures"].get(name) for found in results.values()]

@@ -1,11 +1,11 @@
-"""What the jobs of the data pipeline cost, by the number of rows: time, rate and memory, as one JSON document.
+"""Measures the cost of the data pipeline's jobs by number of rows: time, rate and memory, as one JSON document.
 
     python -m benchmarks.pipeline --rows 100 --rows 1000000 --result pipeline.json
     python -m benchmarks.pipeline --only loading --rows 1000000 --ingest --result loading.json
     python -m benchmarks.pipeline --only fired --until audit --rows 10000000 --result audit.json
 
-Brokers, topics and tables are temporary; 5 million rows take up to 10 GB of disk at a time. The document is written
-again after each job.
+Brokers, topics and tables are temporary; 5 million rows take up to 10 GB of disk at a time. The document is updated
+after each job.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main(
 
 
 def through(costs: Iterator[Cost], job: str | None) -> Iterator[Cost]:
-    """Yield costs, each measured when it is asked for, up to that of a job."""
+    """Yield costs up to that of a job. Each is measured when it is requested."""
     for cost in costs:
         yield cost
         if cost.job == job:

@@ -1,8 +1,8 @@
-"""Draws what is in benchmarks/results: rates beside their ceilings, lateness, schedulers compared, jobs on Spark.
+"""Plots the results in benchmarks/results: rates with their ceilings, lateness, compared schedulers, jobs on Spark.
 
     python benchmarks/plots.py
 
-Each figure is drawn from the results that are there; one that lacks all of its results is left out.
+Each plot uses the available results; a plot without any is left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RATES = {
     "scan-cost-10m": "firings_per_s",
     "recovery-10m": "recovered_per_s",
 }
-"""Result -> the rate that it is about."""
+"""Result -> its rate."""
 
 LATENESS = ("steady", "steady-grid", "steady-grid-unstaged", "steady-10m", "fair", "recurring")
 PERCENTILES = {"p50": "lateness_p50_ms", "p99": "lateness_p99_ms", "max": "lateness_max_ms"}
@@ -38,20 +38,20 @@ COMPARED = {
     "lateness_p99_ms": "lateness, 99 %, ms",
     "scheduler_bytes_per_pending": "memory of a pending one, bytes",
 }
-"""Figures of every contestant, a panel each."""
+"""Figures of every contestant, one panel each."""
 
 Figures = Mapping[str, Mapping[str, Any]]
 
 
 def figures_of(name: str) -> Figures | None:
-    """Return the figures of a result, if it is there."""
+    """Return the figures of a result, if it exists."""
     path = RESULTS / f"{name}.json"
     found: Figures | None = json.loads(path.read_text(encoding="utf-8"))["figures"] if path.exists() else None
     return found
 
 
 def rates() -> Figure | None:
-    """Draw the median rates, from least to greatest, and the ceilings of the same runs."""
+    """Plot the median rates, with minimum and maximum, and the ceilings of the same runs."""
     found = {name: figures for name in RATES if (figures := figures_of(name))}
     if not found:
         return None
@@ -70,7 +70,7 @@ def rates() -> Figure | None:
 
 
 def lateness() -> Figure | None:
-    """Draw how late firings reached their consumer."""
+    """Plot the lateness of firings as their consumer sees it."""
     found = {name: figures for name in LATENESS if (figures := figures_of(name))}
     if not found:
         return None
@@ -93,7 +93,7 @@ def _bars(axes: Axes, values: Mapping[str, Mapping[str, float]]) -> None:
 
 
 def peers() -> Figure | None:
-    """Draw the schedulers compared, a panel for each figure."""
+    """Plot the comparison of schedulers, with a panel for each figure."""
     path = RESULTS / "peers.json"
     if not path.exists():
         return None
@@ -109,7 +109,7 @@ def peers() -> Figure | None:
 
 
 def pipeline() -> Figure | None:
-    """Draw seconds, processor seconds and memory over rows, with a line of linear cost beside the first two."""
+    """Plot seconds, processor seconds and memory over rows, with a line of linear cost for the first two."""
     path = RESULTS / "pipeline.json"
     if not path.exists():
         return None
@@ -143,7 +143,7 @@ PLOTS: dict[str, Callable[[], Figure | None]] = {
 
 
 def main() -> None:
-    """Draw every figure into benchmarks/results, and say which."""
+    """Write every plot to benchmarks/results, and print its name."""
     mpl.rcParams["svg.hashsalt"] = "light-scheduler"  # the same results give the same file
     for name, draw in PLOTS.items():
         if (figure := draw()) is not None:

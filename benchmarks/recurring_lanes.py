@@ -1,9 +1,9 @@
-"""What a firing costs a lane's processor, without a broker, from the due scan to RocksDB.
+"""Measures the cost of a firing for a lane's processor, without a broker, from the due scan to RocksDB.
 
-`python benchmarks/recurring_lanes.py` prints the processor time of the thread for each firing (us), round by round; all
-schedules fire once in a round. With `--rule once` they are one-shots: those of 5 rounds are there from the beginning.
-Instructions do not depend on what else the machine does: the difference between two numbers of rounds is what these
-cost.
+`python benchmarks/recurring_lanes.py` prints the thread's processor time per firing (us), round by round; all schedules
+fire once in a round. With `--rule once` they are one-shots: those of 5 rounds exist from the beginning. Instructions do
+not depend on other load on the machine: the difference between two numbers of rounds is the cost of the additional
+ones.
 
     PYTHONHASHSEED=0 valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null \\
       python benchmarks/recurring_lanes.py --schedules 1000 --rounds 3
@@ -67,13 +67,13 @@ def main() -> None:
 
 
 def headers_of(options: argparse.Namespace, turn: int) -> Headers:
-    """Return the headers of a command, for one-shots of those that fire in a round."""
+    """Return the headers of a command. For one-shots, `turn` is the round in which they fire."""
     at: Headers = [("schedule-at", b"%d" % (BEGIN + (turn + 1) * MINUTE))] if options.rule == "once" else []
     return [("schedule-target-topic", TARGET.encode()), *RULES[options.rule], *at]
 
 
 def fire_all(table: ScheduleTable, context: LaneContext, now: int, options: argparse.Namespace) -> float:
-    """Have all schedules that are due fire; return what each took (us)."""
+    """Fire all due schedules. Return the time per firing (us)."""
     begun = thread_time()
     while (first := next(iter(table.rows_by_due("default")), None)) is not None:
         if table.entry_of(*first).progress.due > now:

@@ -1,17 +1,17 @@
-"""What an event costs when two workers share the partitions, compared with one that has all of them.
+"""Compares the cost of an event when two workers share the partitions with that of one worker which has all of them.
 
     python benchmarks/scaling.py                two workers
     python benchmarks/scaling.py --processes    one node of two processes
 
-The same schedules, in turns, with one worker and with two: all are accepted as they arrive, then all are due at one
-instant. Processor time of the workers, from the first command sent to the last accepted, and from just before the
-instant to the last firing, by schedule. On a machine with cores to spare the same cost for each is twice the rate.
+The same schedules, alternately with one worker and with two: all are accepted as they arrive, then all are due at one
+instant. Measures processor time of the workers per schedule, from the first command sent to the last accepted, and from
+just before the instant to the last firing. On a machine with spare cores, equal cost means twice the rate.
 
-The workers have one core, one or two of them, and the broker and the measurement have the others: on a small machine
-two workers would else get more into the way of the broker than one does, and what is measured would be that. With
-`--crowded` each may run everywhere. Linux only.
+The workers have one core, one or two of them, and the broker and the measurement have the others. Otherwise, on a small
+machine, two workers would disturb the broker more than one does, and that would be measured. With `--crowded`,
+everything may run on every core. Linux only.
 
-Prints one JSON document: the median, least and greatest of all trials, and the ratio of two workers to one.
+Prints one JSON document: the median, minimum and maximum of all trials, and the ratio of two workers to one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PARTITIONS = 4
 PAYLOAD_BYTES = 200
 LEAD_MS = 4_000
 ASSUMED_PER_MS = 8
-"""Commands that are sent and accepted in a millisecond, at the least."""
+"""Lower bound for commands that are sent and accepted per millisecond."""
 
 QUIET_MS = 500
 TIMEOUT_S = 120.0
@@ -53,13 +53,13 @@ STOP_TIMEOUT_S = 30.0
 
 
 class Crew:
-    """Workers that share the partitions of an application; one may be a node of several processes."""
+    """Workers that share the partitions of an application. One may be a node of several processes."""
 
     def __init__(self, workers: list[WorkerProcess]) -> None:
         self._workers = workers
 
     def start(self, cores: set[int]) -> None:
-        """Start all on some cores and wait until each runs its part."""
+        """Start all workers on some cores, and wait until each runs its part."""
         with on_cores(cores):
             for worker in self._workers:
                 worker.start()
@@ -73,7 +73,7 @@ class Crew:
         return all(info is not None and [lane.state for lane in info.lanes] == ["running"] * part for info in infos)
 
     def until(self, counted: Callable[[Look], int], count: int) -> None:
-        """Wait until all together have done so many events."""
+        """Wait until the workers have done `count` events in total."""
         wait_until(
             lambda: sum(map(counted, self._looks())) >= count,
             timeout=TIMEOUT_S,
@@ -82,7 +82,7 @@ class Crew:
         )
 
     def cpu_s(self) -> float:
-        """Return the processor time that all have used, with the processes that they have started."""
+        """Return the total processor time of the workers and their child processes."""
         started = (psutil.Process(worker.pid) for worker in self._workers)
         times = [each.cpu_times() for worker in started for each in (worker, *worker.children(recursive=True))]
         return sum(each.user + each.system for each in times)
@@ -93,7 +93,7 @@ class Crew:
 
 @contextmanager
 def on_cores(cores: set[int]) -> Iterator[None]:
-    """Start processes that run on some cores only."""
+    """Start processes that run only on some cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
@@ -104,7 +104,7 @@ def on_cores(cores: set[int]) -> Iterator[None]:
 
 @contextmanager
 def crew_of(application: BenchApplication, count: int, *, as_node: bool) -> Iterator[Crew]:
-    """Give an application so many workers, or processes of one, and stop those that it did not have."""
+    """Give an application `count` workers, or processes of one worker. Stop the additional ones at the end."""
     folder = application.settings.data_dir.parent
     if as_node:
         settings = replace(application.settings, processes=count)
@@ -135,7 +135,7 @@ def crew_of(application: BenchApplication, count: int, *, as_node: bool) -> Iter
 
 
 def cost(stage: Stage, workers: int, messages: int, cores: set[int], *, as_node: bool) -> dict[str, float]:
-    """Return what accepting and firing took of the workers' processor time, in us an event."""
+    """Return the workers' processor time for accepting and firing, in us per event."""
     with stage.application() as application, crew_of(application, workers, as_node=as_node) as crew:
         crew.start(cores)
         clock = SystemClock()

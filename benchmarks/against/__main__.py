@@ -1,11 +1,11 @@
-"""What an event costs a worker in this tree, compared with another commit, in alternating rounds.
+"""Compares the cost of an event for a worker in this tree and in another commit, in alternating rounds.
 
     python -m benchmarks.against f1ba380 --rounds 4 --messages 150000
 
 Each round runs `light-scheduler bench ingest` and `bench burst` once in this tree and once in that commit's, which is
-written to a temporary folder; every second round begins with that commit. Both run with the same interpreter and the
-same packages. Prints JSON: for each figure the median, least and greatest of the ratios within a round, of this tree to
-the other commit, and the figures of all rounds.
+written to a temporary folder; every second round runs that commit first. Both run with the same interpreter and the
+same packages. Prints JSON: for each figure the median, minimum and maximum ratio of this tree to the other commit
+within a round, and the figures of all rounds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write_tree(commit: str, folder: Path) -> None:
 
 
 def played(tree: Path, scenario: str, messages: int) -> dict[str, float]:
-    """Run a scenario once in a tree; return its figures.
+    """Run a scenario once in a tree. Return its figures.
 
     Raises RuntimeError if something was missing, duplicate or early.
     """
@@ -58,7 +58,7 @@ def played(tree: Path, scenario: str, messages: int) -> dict[str, float]:
 
 
 def round_of(trees: dict[str, Path], messages: int) -> Round:
-    """Run both scenarios once in each tree, in their order."""
+    """Run both scenarios once in each tree, in this order."""
     found: Round = {}
     for scenario in FIGURES:
         for which, tree in trees.items():
@@ -68,7 +68,7 @@ def round_of(trees: dict[str, Path], messages: int) -> Round:
 
 
 def ratios(rounds: list[Round]) -> dict[str, dict[str, Any]]:
-    """Return the median, least and greatest ratio of this tree to the other within a round, by figure."""
+    """Return the median, minimum and maximum ratio of this tree to the other within a round, by figure."""
     paired = {name: [each[name]["this"] / each[name]["other"] for each in rounds] for name in rounds[0]}
     return {
         f"{name}_ratio": {"median": statistics.median(values), "min": min(values), "max": max(values), "unit": "1"}

@@ -1,4 +1,5 @@
-"""APScheduler 3 with its jobs in PostgreSQL: scheduler and those who add jobs are one process, as it wants them."""
+"""APScheduler 3 with its jobs in PostgreSQL. As it requires, the scheduler and the code that adds jobs are one
+process."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class ApScheduler(Peer):
     settings: ClassVar[Mapping[str, object]] = {
         "job_store": "sqlalchemy",
         "threads": 10,
-        # None: what is late is run nevertheless. By default what is 1 s late is dropped, which is most of a burst.
+        # None: late jobs still run. By default, jobs that are 1 s late are dropped, which is most of a burst.
         "misfire_grace_time": None,
         "postgresql": postgres.SETTINGS,
     }

@@ -1,4 +1,4 @@
-"""What was delivered, and when: lines that a peer's job wrote, or records that a consumer got."""
+"""Deliveries and their times: lines that a peer's job wrote, or records that a consumer received."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from light_scheduler.clock import SystemClock
 
 
 class Arrival(NamedTuple):
-    """A delivery: whose, when it was there (UTC epoch ms), and the CRC-32 of its payload."""
+    """A delivery: its key, when it arrived (UTC epoch ms), and the CRC-32 of its payload."""
 
     key: bytes
     at: int
@@ -20,16 +20,16 @@ class Arrival(NamedTuple):
 
 
 class Arrivals(Protocol):
-    """Deliveries as they come."""
+    """Deliveries as they arrive."""
 
     def seen(self) -> list[Arrival]:
-        """Return all deliveries so far, in the order in which they came."""
+        """Return all deliveries so far, in order of arrival."""
 
 
 class WrittenArrivals:
     """Lines of a file, `key at checksum`, which the jobs of a peer append to.
 
-    A line needs nothing but a write to an open file, which outlives a SIGKILL: less than any real delivery.
+    A line only needs a write to an open file, which survives a SIGKILL: less than any real delivery.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,7 +51,7 @@ class WrittenArrivals:
 
 
 class ReadArrivals(threading.Thread):
-    """Records of a topic, noted when a read_committed consumer, which reads all the time, has them in its hands."""
+    """Records of a topic, with the time when a continuously reading read_committed consumer received them."""
 
     def __init__(self, servers: str, topic: str) -> None:
         super().__init__(daemon=True)

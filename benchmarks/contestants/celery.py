@@ -1,4 +1,4 @@
-"""Celery with Redis: a task with an ETA, which a worker holds in its memory until it is due."""
+"""Celery with Redis: tasks with an ETA, which a worker holds in memory until they are due."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Celery(Peer):
     settings: ClassVar[Mapping[str, object]] = {
         "pool": "prefork",
         "concurrency": 2,
-        "task_acks_late": True,  # at least once; by default a task that a killed worker had begun is lost
+        "task_acks_late": True,  # at least once; by default, a task begun by a killed worker is lost
         "task_reject_on_worker_lost": True,
         "task_ignore_result": True,
         "worker_prefetch_multiplier": 4,
-        # s; must be longer than the longest ETA, and what a killed worker held comes again only then. Default: an hour.
+        # s; must be longer than the longest ETA; only after it, tasks of a killed worker come again. Default: an hour.
         "visibility_timeout": 60,
         "redis": redis.SETTINGS,
     }

@@ -1,4 +1,4 @@
-"""What a scheduler is to a match: something that takes one-shots, delivers them, and can be killed."""
+"""The interface of a scheduler in a match: it accepts one-shots, delivers them, and can be killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .toolbox import Toolbox
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where one contestant plays: an empty folder of its own, what was installed, and the Kafka that some need."""
+    """The environment of a contestant: an empty folder, the installed tools, and Kafka for those that need it."""
 
     folder: Path
     toolbox: Toolbox
@@ -31,19 +31,19 @@ class Workspace:
 
 
 class Contestant(ABC):
-    """A scheduler with an empty store of its own. A context manager: leaving it ends and removes everything.
+    """A scheduler with its own empty store. A context manager: leaving it ends and removes everything.
 
-    `settings` is what it runs with besides its defaults; its program reads them from there.
+    `settings` are those that differ from its defaults; its program reads them from there.
     """
 
     title: ClassVar[str]
     settings: ClassVar[Mapping[str, object]]
     pending: ClassVar[int] = 100_000
-    """How many are made pending to see what they take."""
+    """Number of pending schedules for measuring their footprint."""
     burst: ClassVar[int] = 50_000
-    """How many are due at one instant."""
+    """Number of schedules that are due at one instant."""
     patience_s: ClassVar[float] = 30.0
-    """For so long nothing may come after a kill before the rest counts as lost."""
+    """How long (s) nothing may arrive after a kill before the rest counts as lost."""
 
     def __init__(self, place: Workspace) -> None:
         self._place = place
@@ -52,7 +52,7 @@ class Contestant(ABC):
     @property
     @abstractmethod
     def arrivals(self) -> Arrivals:
-        """What it has delivered so far."""
+        """The deliveries so far."""
 
     @property
     def target(self) -> str:
@@ -62,35 +62,35 @@ class Contestant(ABC):
     @property
     @abstractmethod
     def pid(self) -> int:
-        """The process id of the scheduler; its children belong to it."""
+        """The process id of the scheduler. Its children are included in measurements."""
 
     @abstractmethod
     def open(self) -> None:
-        """Start the store, then the scheduler; return when it takes work."""
+        """Start the store, then the scheduler. Return when it accepts work."""
 
     @abstractmethod
     def submit(self, work: Workload) -> float:
-        """Hand in all of a workload; return the seconds until all were accepted: stored, and known to the scheduler."""
+        """Submit a workload. Return the seconds until all of it was accepted: stored, and known to the scheduler."""
 
     @abstractmethod
     def kill(self) -> None:
-        """End the scheduler, with its children, by SIGKILL. Its store goes on."""
+        """Kill the scheduler and its children with SIGKILL. Its store keeps running."""
 
     @abstractmethod
     def restart(self) -> None:
-        """Start the scheduler again on the same store, without waiting for it."""
+        """Restart the scheduler on the same store, without waiting for it."""
 
     @abstractmethod
     def left(self) -> int | None:
-        """Return how many the store still holds; None if it does not tell."""
+        """Return the number of schedules still in the store; None if unknown."""
 
     @abstractmethod
     def store_bytes(self) -> int:
-        """Return what the store has in memory if it keeps everything there, else on disk."""
+        """Return the size of the store: in memory if it keeps everything there, otherwise on disk."""
 
     @abstractmethod
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of scheduler and store."""
+        """Return the versions of the scheduler and the store."""
 
     def __enter__(self) -> Self:
         try:
@@ -107,7 +107,7 @@ class Contestant(ABC):
 
 
 def await_that(condition: Callable[[], bool], what: str, timeout_s: float = 60.0, interval_s: float = 0.02) -> None:
-    """Wait until a condition holds. Raises SchedulerError naming what was awaited."""
+    """Wait until a condition holds. Raises SchedulerError naming `what` after the time-out."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""db-scheduler on PostgreSQL: rows that threads of one process lock, run and delete."""
+"""db-scheduler on PostgreSQL: threads of one process lock rows, run them and delete them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class DbScheduler(JavaPeer):
     properties: ClassVar[Mapping[str, object]] = {
         "threads": 20,
         "connections": 22,
-        # What its documentation gives for a high throughput, polling with lock-and-fetch.
+        # Its documentation's recommendation for high throughput, polling with lock-and-fetch.
         "lower_limit_fraction_of_threads": 1.0,
         "upper_limit_fraction_of_threads": 4.0,
         "polling_interval_ms": 100,  # default: 10 s
-        # What a killed scheduler was at comes again after so many of these. By default that is half an hour.
+        # Work of a killed scheduler is repeated after several of these intervals. By default that is half an hour.
         "heartbeat_interval_ms": 2_000,
         "missed_heartbeats_limit": 4,
     }

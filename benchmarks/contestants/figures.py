@@ -1,4 +1,4 @@
-"""Arrivals to figures."""
+"""Computes figures from arrivals."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ UNITS = {
     "killed_left": "count",
     "killed_to_last_s": "s",
 }
-"""Every figure that a round can have, in the order in which they are shown."""
+"""All possible figures of a round, in display order."""
 
 
 class Count:
-    """What came of a workload.
+    """The deliveries of a workload.
 
-    `came` are different schedules, `duplicate` deliveries beyond a schedule's first; `early` came before due; `wrong`
-    had another payload, and count as nothing else. `last_at` is when the last one came, 0 if nothing did.
+    `came` counts different schedules, `duplicate` deliveries after a schedule's first, `early` those before due;
+    `wrong` those with another payload, which count as nothing else. `last_at` is the time of the last delivery; 0 if
+    there was none.
     """
 
     def __init__(self, work: Workload) -> None:
@@ -52,7 +53,7 @@ class Count:
         return self._work.messages - self.came
 
     def add(self, arrivals: Iterable[Arrival]) -> None:
-        """Count further deliveries; those of other workloads are passed over."""
+        """Count further deliveries, ignoring those of other workloads."""
         for key, at, checksum in arrivals:
             number = self._work.number_of(key)
             if number is None:
@@ -69,7 +70,7 @@ class Count:
             self.last_at = max(self.last_at, at)
 
     def faults(self) -> dict[str, float]:
-        """Return what went wrong."""
+        """Return the numbers of faults."""
         return {
             "missing": self.missing,
             "duplicate": self.duplicate,
@@ -78,12 +79,12 @@ class Count:
         }
 
     def lateness(self) -> dict[str, float]:
-        """Return percentiles; nothing if nothing came."""
+        """Return percentiles; empty if there were no deliveries."""
         return self._late.figures()
 
     @property
     def seconds(self) -> float:
-        """From when the first was due until the last came, at least 1 ms."""
+        """Time from the first due time to the last delivery, at least 1 ms."""
         return max(1, self.last_at - self._work.due) / 1_000
 
 

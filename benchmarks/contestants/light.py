@@ -1,4 +1,4 @@
-"""light-scheduler: one worker, and its firings as a read_committed consumer gets them."""
+"""light-scheduler: one worker, with its firings as a read_committed consumer receives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""light-scheduler: one node of two processes, as the Java peer has two threads."""
+"""light-scheduler: one node of two processes, comparable to the Java peer's two threads."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A match: what one contestant does in one round, each part on a scheduler that has nothing else to do.
+"""A match: one round of one contestant, with each part on an otherwise idle scheduler.
 
-1. *pending*: many schedules due in a month, on an empty scheduler: how fast they are accepted, what they take.
-2. *steady*: on another empty one, an even rate for some seconds: how late is each? This also warms up what warms up.
-3. *burst*: many due at one instant: how many a second, from the instant to the last delivery?
-4. *kill*: a burst again; SIGKILL after half of the time that the last one took, and a new start at once. What is
-   missing at the end is lost unless the store still has it.
+1. *pending*: many schedules due in a month, on an empty scheduler: rate of acceptance and footprint.
+2. *steady*: on another empty one, an even rate for some seconds: lateness. This is also the warm-up.
+3. *burst*: many due at one instant: rate from the instant to the last delivery.
+4. *kill*: a burst again; SIGKILL after half of the time that the last one took, and a restart at once. What is missing
+   at the end is lost, unless the store still has it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ RATE = 200
 SECONDS = 10
 _MONTH_MS = 30 * 24 * 3_600_000
 _LEAD_S = 2.0
-_SPARE = 1.6  # times as long as it took to hand in what is pending, and to have it accepted
+_SPARE = 1.6  # multiple of the time that submitting and accepting the pending ones took
 _ATTEMPTS = 3
 _DRAIN_S = 120.0
-_AFTERWARDS_S = 3.0  # for duplicates that come when everything has been delivered
+_AFTERWARDS_S = 3.0  # for late duplicates after everything has been delivered
 
 
 class Match:
-    """A round of one contestant. `scale`: how much of the usual numbers is played with."""
+    """A round of one contestant. `scale` is a factor for all numbers of schedules."""
 
     def __init__(self, make: type[Contestant], place: Workspace, scale: float) -> None:
         self._make = make
@@ -45,7 +45,7 @@ class Match:
         self.versions: dict[str, str] = {}
 
     def play(self, *, with_kill: bool) -> dict[str, float]:
-        """Return the figures of the round. Raises SchedulerError if a contestant does not do its part."""
+        """Return the figures of the round. Raises SchedulerError if a contestant fails."""
         with self._contestant("held") as contestant:
             self.versions = dict(contestant.versions())
             found = self._hold(contestant)
@@ -118,7 +118,8 @@ class Match:
         )
 
     def _accepted(self, contestant: Contestant, messages: int, rate: int | None = None) -> Workload:
-        """Hand in work that is due as soon as all of it will have been accepted; again if that was too soon."""
+        """Submit work that is due as soon as all of it should be accepted. Repeat it with more time if that was too
+        soon."""
         for attempt in range(_ATTEMPTS):
             lead_s = (_LEAD_S + _SPARE * (self._overhead_s + messages / self._accepted_per_s)) * 2**attempt
             work = self._work(contestant, messages, self._clock.now() + int(lead_s * 1_000), rate)
@@ -130,7 +131,7 @@ class Match:
         raise SchedulerError(f"{self._make.title} did not accept {messages} schedules within {lead_s:.0f} s")
 
     def _settled(self, contestant: Contestant, work: Workload, patience_s: float) -> Count:
-        """Wait until all has come and nothing is left, or nothing comes any more."""
+        """Wait until everything has arrived and nothing is left, or nothing more arrives."""
         count, counted, moved_at = Count(work), 0, time.monotonic()
         while count.missing or contestant.left():
             time.sleep(0.25)

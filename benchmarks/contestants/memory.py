@@ -1,4 +1,4 @@
-"""The memory of a process with all that it started."""
+"""The memory of a process and its descendants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATIENCE_S = 20.0
 
 
 def settled_bytes(pid: int) -> int:
-    """Return the resident memory of a family of processes once it changes by no more than 1 % in 1.5 s.
+    """Return the resident memory of a process and its descendants, once it changes by at most 1 % in 1.5 s.
 
     Memory that still changes after 20 s is returned as it is.
     """
@@ -31,7 +31,7 @@ def settled_bytes(pid: int) -> int:
 
 
 def family_bytes(pid: int) -> int:
-    """Return the resident memory of a process and its descendants; pages that they share count for each of them."""
+    """Return the resident memory of a process and its descendants. Shared pages are counted in each process."""
     return sum(rss_bytes(member) or 0 for member in family(pid))
 
 

@@ -1,6 +1,7 @@
-"""A peer: a scheduler whose program runs in its own environment and writes down what it delivers.
+"""A peer: a scheduler whose program runs in its own environment and records its deliveries.
 
-Work is handed over in a file, a line for each schedule: `key due payload`, due in UTC epoch ms, the payload in hex.
+Work is submitted as a file with a line per schedule: `key due payload`, with due in UTC epoch ms and the payload in
+hex.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .contestant import Contestant, Workspace, await_that
 
 
 class Peer(Contestant):
-    """A scheduler that is no part of ours. Its process says by a file that it takes work."""
+    """A scheduler of another project. Its process creates a file when it accepts work."""
 
     def __init__(self, place: Workspace) -> None:
         super().__init__(place)
@@ -43,7 +44,7 @@ class Peer(Contestant):
 
     @abstractmethod
     def open_store(self) -> None:
-        """Start the store; what ends it belongs into `_running`."""
+        """Start the store, and register how to end it in `_running`."""
 
     @abstractmethod
     def command(self) -> Sequence[str | Path]:
@@ -51,7 +52,7 @@ class Peer(Contestant):
 
     @abstractmethod
     def environment(self) -> dict[str, str]:
-        """Return what the program reads from its environment, besides what every program does."""
+        """Return environment variables for the program, besides those for every program."""
 
     def file(self, name: str) -> Path:
         return self._place.folder / name
@@ -77,7 +78,7 @@ class Peer(Contestant):
             return Leash(command, environment=self._environment(), output=log, folder=self._place.folder)
 
     def write(self, work: Workload, name: str) -> Path:
-        """Write work into a file; it has its name once it is whole."""
+        """Write work to a file, which gets its name when it is complete."""
         partial, path = self.file("partial"), self.file(name)
         with partial.open("w", encoding="ascii") as file:
             for number, command in enumerate(work.commands()):
@@ -85,14 +86,14 @@ class Peer(Contestant):
         return partial.rename(path)
 
     def submit_by(self, command: Sequence[str | Path]) -> float:
-        """Run a program that hands in work and then writes into the file `submitted` how many seconds that took."""
+        """Run a program that submits work, and then writes the seconds that it took to the file `submitted`."""
         process = self.run(command)
         if process.wait() != 0:
             raise SchedulerError(f"{self.title} did not take the work. {self.log_end()}")
         return float(self.file("submitted").read_text(encoding="ascii"))
 
     def log_end(self) -> str:
-        """Return the last lines of what the programs said, and where it is."""
+        """Return the last lines of the programs' output, and its path."""
         lines = self.file("log").read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
         return f"{self.file('log')} ends with:\n" + "\n".join(lines)
 

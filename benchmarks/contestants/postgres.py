@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own."""
+"""A private PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .contestant import await_that
 from .toolbox import PROGRAMS, Toolbox
 
 SETTINGS = {"shared_buffers": "256MB", "max_connections": "60"}
-"""What is not as PostgreSQL comes: each commit waits for the disk."""
+"""Differences from PostgreSQL's defaults. Each commit still waits for the disk."""
 
 _USER = "peer"
 
 
 class Postgres:
-    """Runs in an empty folder until `close`. As root it runs as `nobody`, since it refuses root."""
+    """Runs in an empty folder until `close`. PostgreSQL refuses to run as root, so it then runs as `nobody`."""
 
     def __init__(self, toolbox: Toolbox, folder: Path) -> None:
         self._toolbox = toolbox
@@ -50,7 +50,7 @@ class Postgres:
 
     @property
     def address(self) -> str:
-        """The address without its scheme, which each client has its own for."""
+        """The address without its scheme, which differs between clients."""
         return f"{_USER}@127.0.0.1:{self._port}/postgres"
 
     @property
@@ -62,7 +62,8 @@ class Postgres:
         return _USER
 
     def ask(self, query: str) -> str:
-        """Return the one value that a query finds, empty if there is none. Raises SchedulerError without an answer."""
+        """Return the single value that a query finds; empty if there is none. Raises SchedulerError if the query
+        fails."""
         asked = self._asked(query)
         if asked.returncode != 0:
             raise SchedulerError(f"PostgreSQL did not answer {query!r}: {asked.stderr.strip()[-500:]}")
@@ -74,7 +75,7 @@ class Postgres:
 
     @property
     def data_bytes(self) -> int:
-        """The size of its tables and indexes; the log that is written before them is not in it."""
+        """The size of its tables and indexes, without the write-ahead log."""
         return int(self.ask("select pg_database_size(current_database())"))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A Redis server of one's own."""
+"""A private Redis server."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from light_scheduler.host.ports import free_port
 from .contestant import await_that
 
 SETTINGS = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
-"""The log of every write, which Redis' documentation advises where data should survive."""
+"""An append-only log of every write, as Redis' documentation recommends for durable data."""
 
 
 class Redis:
-    """Runs in an empty folder until `close`. `server` is its program; `redis-cli` stands beside it."""
+    """Runs in an empty folder until `close`. `server` is its program, with `redis-cli` in the same folder."""
 
     def __init__(self, server: Path, folder: Path) -> None:
         self._client = server.with_name("redis-cli")
@@ -44,7 +44,7 @@ class Redis:
 
     @property
     def memory_bytes(self) -> int:
-        """What its data take."""
+        """The memory that its data use."""
         return int(self._information("memory", "used_memory"))
 
     def close(self) -> None:

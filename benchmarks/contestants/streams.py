@@ -1,7 +1,7 @@
-"""A plain Kafka Streams punctuator, the design of networknt's light-scheduler: a store, and a look at it now and then.
+"""A plain Kafka Streams punctuator, the design of networknt's light-scheduler: a store that is checked at intervals.
 
-It is given the commands that light-scheduler is given, and keeps of them due time, key and payload. Its store is in
-order of due time, so that a look reads what is due and nothing else; networknt's goes through the whole store.
+It gets light-scheduler's commands, and stores due time, key and payload. Its store is ordered by due time, so that a
+check only reads due schedules; networknt's scans the whole store.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class KafkaStreams(JavaPeer):
         "punctuation_interval_ms": 100,
         "streams.processing.guarantee": "exactly_once_v2",
         "streams.num.stream.threads": 2,
-        "streams.commit.interval.ms": 100,  # its default with exactly_once_v2
-        # A process that comes back need not wait until its session of 45 s has timed out.
+        "streams.commit.interval.ms": 100,  # the default with exactly_once_v2
+        # A restarted process need not wait until its session of 45 s has timed out.
         "streams.group.instance.id": "peer",
     }
     settings: ClassVar[Mapping[str, object]] = {"partitions": PARTITIONS, **properties, "jvm": JVM_OPTIONS}
@@ -85,7 +85,7 @@ class KafkaStreams(JavaPeer):
         return {"kafka-streams": KAFKA_VERSION, "java": self._place.toolbox.java_version}
 
     def _await_processed(self) -> None:
-        """Wait until what was read and stored has been committed up to the end of the commands."""
+        """Wait until everything up to the end of the commands has been read, stored and committed."""
         consumer = Consumer({"bootstrap.servers": self._place.stage.bootstrap_servers, "group.id": self._name})
         partitions = [TopicPartition(self._commands, number) for number in range(PARTITIONS)]
         ends = [consumer.get_watermark_offsets(partition, timeout=_ANSWER_S)[1] for partition in partitions]

@@ -1,6 +1,6 @@
-"""What peers need, installed once into a cache folder: an environment for Python, jars, classes, PostgreSQL.
+"""The peers' dependencies, installed once into a cache folder: a Python environment, jars, classes, PostgreSQL.
 
-Nothing of it is needed by users of light-scheduler, and nothing goes into the environment that this runs in.
+Users of light-scheduler need none of them, and nothing is installed in the current environment.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LIBRARIES = (_POSTGRES, *_OF_JAVA.values())
 
 
 class Toolbox:
-    """Installs into a folder what is not there yet. Raises SchedulerError if something cannot be had."""
+    """Installs missing tools into a folder. Raises SchedulerError if one is not available."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -72,13 +72,13 @@ class Toolbox:
 
     @cached_property
     def python_versions(self) -> Mapping[str, str]:
-        """The version of each package that the environment has."""
+        """The version of each package in the environment."""
         listed = _run(self.python, "-m", "pip", "list", "--disable-pip-version-check", "--format", "json")
         return {package["name"].lower(): package["version"] for package in json.loads(listed)}
 
     @cached_property
     def java_version(self) -> str:
-        """The version of the Java that runs the peers."""
+        """The version of Java that runs the peers."""
         return _run("java", "--version").splitlines()[0]
 
     @cached_property
@@ -104,7 +104,7 @@ class Toolbox:
 
     @cache  # noqa: B019 - one toolbox lives as long as the run
     def java_program(self, name: str) -> tuple[str, ...]:
-        """Compile a program; return the command that runs it, for properties, its name and arguments to be added."""
+        """Compile a program. Return the command that runs it, to which properties, its name and arguments are added."""
         java, compiler = shutil.which("java"), shutil.which("javac")
         if java is None or compiler is None:
             raise SchedulerError("db-scheduler and Kafka Streams need a JDK of version 17 or newer on the path")

@@ -1,4 +1,4 @@
-"""What topics take on the broker's disk."""
+"""The size of topics on the broker's disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from light_scheduler.bench.footprint import disk_bytes
 
 
 def topic_bytes(broker_folder: Path, prefix: str) -> int:
-    """Return the size of all topics whose names begin so, those that are being deleted aside."""
+    """Return the size of all topics with this prefix, without those that are being deleted."""
     return sum(
         disk_bytes(partition) for partition in broker_folder.rglob(f"{prefix}*-*") if not _is_deleted(partition.name)
     )

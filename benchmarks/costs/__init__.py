@@ -1,8 +1,8 @@
-"""What jobs of the data pipeline cost: what `python -m benchmarks.pipeline` does.
+"""Measures the cost of the data pipeline's jobs, for `python -m benchmarks.pipeline`.
 
-cost       runs a job and measures it; `watch` sees what Spark takes meanwhile
-loading    `load`, and a worker that takes the same commands in
-pending    `import`, `export` and `forecast`
-fired      `archive`, `audit` and `report`, of topics as `lanes` leaves them
-results    costs to a document and a plot
+cost       runs a job and measures it; `watch` measures Spark's memory and processor time
+loading    `load`, and a worker that accepts the same commands
+pending    `import`, `export` and `forecast`; `waiting` makes their schedules
+series     `forecast` of recurring schedules
+fired      `archive`, `audit` and `report`, of topics in the state that `lanes` produces
 """

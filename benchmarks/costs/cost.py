@@ -17,14 +17,14 @@ from .watch import watched
 
 PARTITIONS = 4
 WORKER = "worker"
-"""Stands for a job where a worker was measured: its processor time is its own, and its memory is not looked at."""
+"""Used as the job when a worker was measured: processor time is the worker's, and memory is not measured."""
 TARGET = "reminders"
 PAYLOAD = b"x" * 200
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where jobs run: a session, an empty broker, and a folder for tables."""
+    """The environment of jobs: a session, an empty broker, and a folder for tables."""
 
     spark: SparkSession
     bootstrap_servers: str
@@ -40,10 +40,11 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run of a job took.
+    """The cost of one run of a job.
 
-    Memory is the most that Spark and its Python workers had at once, processor time theirs (None: not known); `load` is
-    the machine's (runnable tasks, last minute) when it ended, whoever they belong to, and `at` then (UTC epoch ms).
+    Memory is the maximum resident memory of Spark and its Python workers at once, processor time is theirs (None:
+    unknown). `load` is the machine's total load (runnable tasks, last minute) at the end, and `at` the time of the end
+    (UTC epoch ms).
     """
 
     job: str
@@ -57,7 +58,7 @@ class Cost:
 
 
 def cost_of(job: str, rows: int, run: Callable[[], int]) -> Cost:
-    """Run a job, which returns how many rows it did; it has to be all of them."""
+    """Run a job, which returns the number of rows that it processed. It must equal `rows`."""
     with watched() as watch:
         begun = time.monotonic()
         done = run()

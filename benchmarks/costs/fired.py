@@ -1,4 +1,5 @@
-"""`archive`, `audit` and `report`, of schedules that have fired: commands, history and firings as lanes write them."""
+"""`archive`, `audit` and `report` of schedules that have fired, with commands, history and firings as lanes write
+them."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ from .lanes import CHUNK, CHUNK_MS, LIMITS, SERIES, LaneTask
 
 
 def costs(place: Workspace, rows: int, *, replay: bool = False) -> Iterator[Cost]:
-    """Yield what it costs to archive the commands of so many schedules, to audit them, and to report on them.
+    """Yield the costs of archiving the commands of `rows` schedules, of auditing them, and of the report.
 
-    An audit reads four records for each: its command, two lines of history, and its firing; a report reads two. With
-    `replay` there is a second audit, which replays every schedule.
+    An audit reads four records per schedule: its command, two history events, and its firing; a report reads two. With
+    `replay`, a second audit replays every schedule.
     """
     settings = Settings(broker=f"kafka://{place.bootstrap_servers}", partitions=PARTITIONS)
     create_topics(settings)
@@ -62,5 +63,5 @@ def _audited(place: Workspace, options: audit.AuditOptions, rows: int) -> int:
 
 
 def _series(rows: int) -> int:
-    """Return how many of so many schedules fire twice."""
+    """Return how many of the schedules fire twice."""
     return -(-rows // SERIES)

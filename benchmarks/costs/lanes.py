@@ -1,7 +1,8 @@
-"""Topics as lanes leave them, without a worker: real cycles over tables in memory, written straight to the broker.
+"""Topics in the state that lanes produce, without a worker: real cycles over in-memory tables, written directly to the
+broker.
 
-So a history of hours is there in minutes. Commands of a chunk are recorded at one instant and fire a minute later; one
-in SERIES is a series that fires once more, a minute after that.
+So a history of hours is created in minutes. The commands of a chunk are recorded at one instant and fire a minute
+later. One in SERIES is a series that fires once more, a minute after that.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .cost import PARTITIONS, PAYLOAD, TARGET
 CHUNK = 5_000
 SERIES = 100
 CHUNK_MS = 150_000
-"""Between the commands of a chunk and those of the next one."""
+"""Time between the commands of one chunk and the next."""
 
 DUE_MS = 60_000
 LIMITS = Limits(1_000_000, 512)
@@ -45,7 +46,7 @@ _PRODUCER = {
 
 
 class LaneTask:
-    """What a task of Spark does: it is the lane of its own number, for ids in a column `id`; goes to it by pickle."""
+    """The work of a Spark task: it acts as the lane with its own number, for ids in a column `id`. Sent as a pickle."""
 
     def __init__(self, bootstrap_servers: str, names: TopicNames, start: int) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -65,7 +66,7 @@ class LaneTask:
 
 
 class Log(Protocol):
-    """Where the records of a lane go; `now` (UTC epoch ms) is their time."""
+    """The destination of a lane's records; `now` (UTC epoch ms) is their time."""
 
     now: int
 
@@ -79,11 +80,11 @@ class Log(Protocol):
     ) -> None: ...
 
     def served(self) -> None:
-        """Learn of what failed."""
+        """Process delivery reports, raising failures."""
 
 
 class Lane:
-    """A lane from an instant on (UTC epoch ms), whose records go to a log."""
+    """A lane, from an instant on (UTC epoch ms), whose records go to a log."""
 
     def __init__(self, names: TopicNames, number: int, start: int, log: Log) -> None:
         self._number = number
@@ -101,10 +102,10 @@ class Lane:
         )
         self._table = ScheduleTable(MemoryStore())
         self.offset = 0
-        """Of the next command: nobody else writes to this partition."""
+        """Offset of the next command: this partition has no other writers."""
 
     def live_through(self, numbers: list[int]) -> None:
-        """Send a chunk of commands, take them in, and fire all that they ask for."""
+        """Send a chunk of commands, carry them out, and fire everything."""
         self._cycle(self._now, [self._send(number) for number in numbers])
         for turn in (1, 2):
             self._cycle(self._now + turn * DUE_MS + 1, [])
@@ -123,7 +124,7 @@ class Lane:
         return record
 
     def _key(self, number: int) -> bytes:
-        """Return a key of this lane's partition: any other command would be passed on."""
+        """Return a key of this lane's partition, since other commands would be forwarded."""
         keys = (b"order-%010d-%d" % (number, salt) for salt in count())
         return next(key for key in keys if partition_for(key, PARTITIONS) == self._number)
 
@@ -138,7 +139,7 @@ class Lane:
 
 
 class _Log:
-    """What a cycle adds goes to the broker, with the time of the cycle, if it is for one of these topics."""
+    """Writes the records of a cycle to the broker, with the cycle's time, if they are for one of these topics."""
 
     def __init__(self, bootstrap_servers: str, topics: set[str]) -> None:
         self._failures: list[Any] = []
@@ -160,11 +161,11 @@ class _Log:
             try:
                 self._producer.produce(topic, value, key, partition, timestamp=self.now, headers=list(headers or []))
                 return
-            except BufferError:  # until some of it is acknowledged
+            except BufferError:  # until some records are acknowledged
                 self._producer.poll(0.05)
 
     def served(self) -> None:
-        """Learn of what failed."""
+        """Process delivery reports, raising failures."""
         self._producer.poll(0)
         assert not self._failures, self._failures[0]
 

@@ -1,4 +1,4 @@
-"""`load`, of one-shots; and a worker that takes in what was loaded, to hold the one against the other."""
+"""`load` of one-shots, and for comparison a worker that accepts what was loaded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT = 1_900_000_000_000
 
 
 def costs(place: Workspace, rows: int, *, ingest: bool) -> Iterator[Cost]:
-    """Yield the cost of a load, and with `ingest` that of a worker which takes the same commands in."""
+    """Yield the cost of a load, and with `ingest` that of a worker that accepts the same commands."""
     settings = Settings(
         broker=f"kafka://{place.bootstrap_servers}",
         partitions=PARTITIONS,
@@ -44,7 +44,7 @@ def costs(place: Workspace, rows: int, *, ingest: bool) -> Iterator[Cost]:
 
 
 def _ingest(settings: Settings, place: Workspace, rows: int) -> Cost:
-    """Measure from the first look at the worker that shows a command taken to the one that shows the last."""
+    """Measure from the first look with an accepted command to the first look with the last one."""
     worker = WorkerProcess(settings, place.folder / "worker.log")
     worker.start()
     try:

@@ -1,6 +1,6 @@
-"""`import`, `export` and `forecast`, of schedules that wait: nine of ten fire once, within a day, and others again.
+"""`import`, `export` and `forecast` of pending schedules: nine in ten fire once, within a day.
 
-One in twenty fires each hour, one in twenty by cron at nine in the morning.
+One in twenty fires each hour, and one in twenty by cron at nine in the morning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ DAY_MS = 86_400_000
 
 
 def costs(place: Workspace, rows: int) -> Iterator[Cost]:
-    """Yield what it costs to import schedules into an empty application, to export them, and to look ahead a day."""
+    """Yield the costs of importing schedules into an empty application, of exporting them, and of a forecast for a
+    day."""
     imported = table_of(place, rows, partial(_timing, SystemClock().now()))
     yield cost_of("import", rows, lambda: importing.main(place.spark, imported).written)
     whose: dict[str, Any] = {"app_id": imported.app_id, "commands_topics": imported.commands_topics}

@@ -15,7 +15,7 @@ ZONES = (b"Europe/Zurich", b"UTC")
 
 
 def costs(place: Workspace, rows: int) -> Iterator[Cost]:
-    """Yield what it costs to look a month ahead; the import before is not measured."""
+    """Yield the cost of a forecast for a month; the preceding import is not measured."""
     imported = table_of(place, rows, _timing)
     importing.main(place.spark, imported)
     looking = forecast.ForecastOptions(

@@ -1,4 +1,4 @@
-"""Schedules that wait, imported into an empty application."""
+"""Pending schedules, imported into an empty application."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from light_scheduler.wire.native import NATIVE
 from .cost import PARTITIONS, PAYLOAD, TARGET, Workspace
 
 Timing = Callable[[int], list[tuple[str, bytes]]]
-"""Returns the headers that say when a schedule fires, for its number."""
+"""Returns the headers with the time rule of a schedule, given its number."""
 
 
 def table_of(place: Workspace, rows: int, timing: Timing) -> importing.ImportOptions:
-    """Create an application's topics and write a table of schedules; return the options that import it."""
+    """Create an application's topics and a table of schedules. Return the options to import it."""
     settings = Settings(broker=f"kafka://{place.bootstrap_servers}", partitions=PARTITIONS)
     create_topics(settings)
     create_topic(place.bootstrap_servers, TARGET, PARTITIONS)
@@ -49,7 +49,7 @@ def _rows(commands: str, now: int, timing: Timing) -> Callable[[Iterator[pa.Reco
 
 
 def _entry(number: int, now: int, timing: Timing) -> Entry:
-    """Return what a worker stores for a new schedule."""
+    """Return the entry that a worker stores for a new schedule."""
     key = b"order-%010d" % number
     headers = [*timing(number), ("schedule-target-topic", TARGET.encode())]
     record = UnsentRecord(key, PAYLOAD, headers, now, partition_for(key, PARTITIONS), number)

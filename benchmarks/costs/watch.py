@@ -1,4 +1,4 @@
-"""What Spark takes of the machine, seen from outside: memory and processor time of its JVM and all that it started."""
+"""Spark's use of the machine, seen from outside: memory and processor time of its JVM and all descendants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOK_EVERY_S = 0.5
 
 @dataclass
 class Watch:
-    """The most memory that was resident at one look, and the processor time that was used, within a block."""
+    """The maximum resident memory of all looks, and the processor time used, within a block."""
 
     peak_rss_bytes: int = 0
     cpu_s: float = 0.0
@@ -22,9 +22,10 @@ class Watch:
 
 @contextmanager
 def watched() -> Iterator[Watch]:
-    """Watch Spark within a block; what is yielded is complete when it ends.
+    """Watch Spark within a block. The yielded object is complete when the block ends.
 
-    Each process counts for itself, up to the last look at it: what has ended is in nobody's account for sure.
+    Each process is counted separately, up to the last look at it, since the time of ended processes may not be added
+    anywhere.
     """
     watch, ended = Watch(), threading.Event()
     before = {process: _used(process) for process in _spark_processes()}

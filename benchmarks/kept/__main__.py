@@ -1,14 +1,14 @@
-"""Measures again what is kept in benchmarks/results, one after the other, so that all figures are of one commit.
+"""Repeats the measurements in benchmarks/results, one after the other, so that all figures are of one commit.
 
     python -m benchmarks.kept                   all that are not of this commit yet: more than four hours
     python -m benchmarks.kept ingest burst      these
     python -m benchmarks.kept --again           all of them
-    python -m benchmarks.kept --list            only say which result is of which commit
+    python -m benchmarks.kept --list            only list the commit of each result
 
-All need 60 GB in the temporary folder. The tree that this runs in is measured, also if another one is installed: a
-worktree that is checked out at a commit will do. Each command begins when the machine is idle, or after 5 minutes. A
-result is replaced only when its command has succeeded, and names the command. While files that run in a measurement are
-changed and not committed, nothing counts as measured; tests, documents, results and their pages may change in between.
+All need 60 GB in the temporary folder. It measures the tree that it runs in, even if another version is installed, so a
+worktree at a commit is fine. Each command begins when the machine is idle, or after 5 minutes. A result is replaced
+only if its command succeeds, and contains the command. While measured files have uncommitted changes, nothing counts as
+measured; tests, documents, results and their pages may change in between.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KNOWN = {measurement.name: measurement for measurement in MEASUREMENTS}
 
 
 def main() -> int:
-    """Measure what is asked for. Returns 1 if any command failed."""
+    """Run the requested measurements. Return 1 if any command failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"Of {', '.join(KNOWN)}; none: all.")
     parser.add_argument("--again", action="store_true", help="Also measure what is of this commit.")
@@ -58,7 +58,7 @@ def is_of(file: Path, commit: str | None) -> bool:
 
 
 def commit_of(file: Path) -> str | None:
-    """Return the commit that a result names; None: it names none, or is not there."""
+    """Return the commit in a result; None if it has none, or does not exist."""
     if not file.exists():
         return None
     commit: str | None = json.loads(file.read_text(encoding="utf-8")).get("versions", {}).get("commit")
@@ -66,7 +66,7 @@ def commit_of(file: Path) -> str | None:
 
 
 def show(asked: Iterable[Measurement], to_measure: list[Measurement]) -> None:
-    """Print each result with its commit, and how long those that are not of this commit take."""
+    """Print each result with its commit, and the duration of the outstanding measurements."""
     for each in asked:
         what = "to measure" if each in to_measure else "measured"
         commit = commit_of(each.file) or ("not recorded" if each.file.exists() else "not measured")
@@ -75,13 +75,13 @@ def show(asked: Iterable[Measurement], to_measure: list[Measurement]) -> None:
 
 
 def measured_when_idle(measurement: Measurement) -> bool:
-    """Wait for an idle machine, and measure."""
+    """Wait for an idle machine, then measure."""
     wait_until_idle()
     return measured(measurement, measurement.file)
 
 
 def measured(measurement: Measurement, file: Path) -> bool:
-    """Run a command and keep its result in a file; return whether it succeeded."""
+    """Run a command and store its result in a file. Return whether it succeeded."""
     at = SystemClock().now()
     begun, written = time.monotonic(), file.with_suffix(".new")
     command = measurement.command.format(result=written)
@@ -102,7 +102,7 @@ def measured(measurement: Measurement, file: Path) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """Return an environment in which this interpreter's commands run this tree."""
+    """Return an environment in which this interpreter runs commands of this tree."""
     programs = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     packages = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PATH": programs, "PYTHONPATH": packages}

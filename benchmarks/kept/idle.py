@@ -1,4 +1,4 @@
-"""Waits until nothing else uses the machine."""
+"""Waits until the machine is idle."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _LOOK_S = 5.0
 
 
 def wait_until_idle(load: Callable[[], float] = lambda: load(_LOOK_S), at_most_s: float = AT_MOST_S) -> None:
-    """Return when the load of some seconds is below `IDLE_LOAD`, or after `at_most_s` seconds; say if that takes time.
+    """Return when the average load of a few seconds is below `IDLE_LOAD`, or after `at_most_s` seconds. Report longer
+    waits.
 
-    The measurement before this one may have left files that are still being written, or processes that are ending.
+    After the last measurement, files may still be written, or processes may still be ending.
     """
     if (before := load()) < IDLE_LOAD:
         return

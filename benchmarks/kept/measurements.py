@@ -1,4 +1,4 @@
-"""The results that are kept in benchmarks/results: the command of each, and about how long it takes."""
+"""The measurements whose results are in benchmarks/results: command and approximate duration of each."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PEERS = "python -m benchmarks.peers"
 
 
 class Measurement(NamedTuple):
-    """A result, the minutes that its command takes, and the command.
+    """A result, the duration of its command in minutes, and the command.
 
-    The command prints the result, or writes it to `{result}` where that is part of it.
+    The command prints the result, or writes it to `{result}` if it contains that.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Measurement(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The command as one types it in a shell, at the root of a checkout."""
+        """The command as typed in a shell, at the root of a clone."""
         file = f"benchmarks/results/{self.name}.json"
         return self.command.format(result=file) if "{result}" in self.command else f"{self.command} > {file}"
 

@@ -1,8 +1,7 @@
-"""Writes the tables of benchmarks/README.md, and figures in sentences of other pages, from the results in
-benchmarks/results.
+"""Writes the tables of benchmarks/README.md, and figures in sentences of other pages, from benchmarks/results.
 
 python -m benchmarks.report            write them
-python -m benchmarks.report --check    only say whether they agree: exit code 1 if not
+python -m benchmarks.report --check    only check whether they are up to date: exit code 1 if not
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PAGE = "benchmarks/README.md"
 
 
 def main() -> int:
-    """Write the pages, or compare them. Returns 1 if one does not agree."""
+    """Write or compare the pages. Return 1 if one differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="Write nothing.")
     options = parser.parse_args()
@@ -32,7 +31,7 @@ def main() -> int:
 
 
 def _made(name: str) -> str:
-    """Return the text of a page with the tables and figures of the results."""
+    """Return the text of a page with current tables and figures."""
     text = _text(name)
     return page.filled(text, RESULTS) if name == PAGE else sentences.filled(name, text, RESULTS)
 

@@ -1,4 +1,4 @@
-"""Figures as text, and rows as tables in Markdown."""
+"""Formats figures as text, and rows as Markdown tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOT_MEASURED = "not measured"
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Return a number with thousands separated, halves rounded up, or that it was not measured."""
+    """Return a number with thousands separators, halves rounded up, or the text for a missing measurement."""
     if value is None:
         return NOT_MEASURED
     return f"{Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"
@@ -23,7 +23,7 @@ def median(figure: Figure | None, digits: int = 0) -> str:
 
 
 def spread(figure: Figure | None, digits: int = 0) -> str:
-    """Return the median of the rounds, with the least and greatest if there was more than one round."""
+    """Return the median of the rounds, with minimum and maximum if there was more than one round."""
     if figure is None:
         return NOT_MEASURED
     least, greatest = number(figure.min, digits), number(figure.max, digits)
@@ -53,7 +53,7 @@ def link(name: str) -> str:
 
 
 def sources(results: Results, *, names_commits: bool) -> str:
-    """Return a line that names the results of a table: the load before each, remarks, and commits if they differ."""
+    """Return a line with the results of a table: the load before each, remarks, and the commits if they differ."""
     by_commit: dict[str, list[str]] = {}
     for name, document in results.asked.items():
         if document is None:

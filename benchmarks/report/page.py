@@ -1,4 +1,4 @@
-"""The parts of benchmarks/README.md that are made from results, and how they are put between their markers."""
+"""The generated parts of benchmarks/README.md, and their insertion between the markers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tables import bars, dialects, failures, http, lateness, origin, peers, pip
 Part = Callable[[Results], str]
 
 ABOUT: dict[str, Part] = {"origin": origin.origin, "commands": origin.commands, "hours": origin.hours}
-"""Parts about the results as such, without a line that names those that they are from."""
+"""Parts about the results in general, without a line that lists their sources."""
 
 TABLES: dict[str, Part] = {
     "speed": speed.speed,
@@ -43,7 +43,7 @@ TABLES: dict[str, Part] = {
     "node": peers.node,
     "chaos": failures.chaos,
 }
-"""Name of a marker -> the table there."""
+"""Name of a marker -> its table."""
 
 _MADE = re.compile(r"<!-- made: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
@@ -54,9 +54,9 @@ def names_in(page: str) -> list[str]:
 
 
 def filled(page: str, folder: Path) -> str:
-    """Return a page with each part made from the results in a folder.
+    """Return a page with each part generated from the results in a folder.
 
-    Raises KeyError for a marker of an unknown name.
+    Raises KeyError for a marker with an unknown name.
     """
     names_commits = len(origin.commits(Results(folder))) > 1
 
@@ -69,7 +69,7 @@ def filled(page: str, folder: Path) -> str:
 
 
 def results_of(part: Part, folder: Path) -> set[str]:
-    """Return the names of the results that a part is made from."""
+    """Return the names of the results that a part uses."""
     results = Results(folder)
     part(results)
     return set(results.asked)

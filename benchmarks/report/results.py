@@ -1,4 +1,4 @@
-"""The results in benchmarks/results, as the tables ask for them."""
+"""Access to the results in benchmarks/results, for the tables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from benchmarks.kept.measurements import MEASUREMENTS, Measurement
 
 Document = dict[str, Any]
 BUSY_LOAD = 1.0
-"""With a higher load before a command, its figures are those of a busy machine."""
+"""Load before a command from which on its figures count as those of a busy machine."""
 
 OTHER_COMMAND = "made by another command"
 _KNOWN = {each.name: each for each in MEASUREMENTS}
 
 
 class Figure(NamedTuple):
-    """The median, least and greatest of the rounds of a run."""
+    """The median, minimum and maximum of the rounds of a run."""
 
     median: float
     min: float
@@ -32,7 +32,7 @@ class Figure(NamedTuple):
 
 
 class Results:
-    """Reads results, and notes which were asked for."""
+    """Reads results, and records which were used."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -40,7 +40,7 @@ class Results:
 
     @property
     def asked(self) -> dict[str, Document | None]:
-        """Each result that was asked for; None: it was not measured."""
+        """Each result that was used; None if it was not measured."""
         return self._read
 
     def document(self, name: str) -> Document | None:
@@ -56,12 +56,13 @@ class Results:
         return None if document is None else figure_of(document, key)
 
     def setting(self, name: str, key: str) -> Any:
-        """Return a setting of a result, or what its command says; None: it was not measured, and that says nothing."""
+        """Return a setting of a result, or of its command; None: it was not measured, and its command does not set
+        it."""
         document = self.document(name)
         return option_of(_KNOWN[name], key) if document is None else document["settings"].get(key)
 
     def remarks(self, name: str) -> list[str]:
-        """Return what one has to know to judge a result: that the machine was busy, or another one, or the like."""
+        """Return remarks needed to judge a result, such as a busy or different machine."""
         document = self.document(name)
         if document is None:
             return []
@@ -74,14 +75,14 @@ class Results:
 
     @cached_property
     def _usual_processor(self) -> str | None:
-        """Return the processor that most results were measured with."""
+        """Return the processor of most results."""
         files = sorted(self._folder.glob("*.json"))
         processors = Counter(json.loads(file.read_text(encoding="utf-8"))["machine"]["cpu"] for file in files)
         return max(processors, key=processors.__getitem__, default=None)
 
 
 def figure_of(document: Document, key: str) -> Figure | None:
-    """Return a figure out of `figures`, which is a number or a median, least and greatest."""
+    """Return a figure from `figures`, which is a number, or median, minimum and maximum."""
     found = document["figures"].get(key)
     if found is None:
         return None
@@ -91,7 +92,7 @@ def figure_of(document: Document, key: str) -> Figure | None:
 
 
 def option_of(measurement: Measurement, key: str) -> int | None:
-    """Return the number that a command gives for an option; None: it leaves that out."""
+    """Return the number that a command gives for an option; None if it omits the option."""
     words = measurement.command.split()
     option = f"--{key}"
     return int(words[words.index(option) + 1]) if option in words else None
@@ -103,6 +104,6 @@ def day_of(document: Document) -> str | None:
 
 
 def commit_of(document: Document) -> str:
-    """Return the commit that a result names, in short."""
+    """Return the abbreviated commit of a result."""
     commit: str = document.get("versions", {}).get("commit", "")
     return f"`{commit}`" if commit else "not recorded"

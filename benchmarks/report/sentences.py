@@ -1,4 +1,4 @@
-"""Figures in sentences of other pages: each stands where its sentence has room for it."""
+"""Figures in sentences of other pages. Patterns mark their places."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .tables import failures
 
 
 class Sentence(NamedTuple):
-    """What a page says of results."""
+    """A sentence of a page with results."""
 
     page: str
     text: re.Pattern[str]
-    """Each group is a figure, and the rest stays."""
+    """Each group is a figure; the rest stays unchanged."""
 
     figures: Callable[[Results], list[str]]
 
@@ -25,7 +25,7 @@ class Sentence(NamedTuple):
 def filled(page: str, text: str, folder: Path) -> str:
     """Return the text of a page with the figures of the results in a folder.
 
-    Raises LookupError if it has no such sentence.
+    Raises LookupError if the page has no matching sentence.
     """
     for sentence in SENTENCES:
         if sentence.page == page:
@@ -38,7 +38,7 @@ def _said(sentence: Sentence, text: str, results: Results) -> str:
     if found is None:
         raise LookupError(f"{sentence.page} has no sentence such as {sentence.text.pattern}")
     figures = sentence.figures(results)
-    for group in range(sentence.text.groups, 0, -1):  # from behind: the places of those before stay
+    for group in range(sentence.text.groups, 0, -1):  # in reverse order, so that earlier positions stay valid
         start, end = found.span(group)
         text = text[:start] + figures[group - 1] + text[end:]
     return text

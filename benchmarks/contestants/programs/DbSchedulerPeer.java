@@ -21,7 +21,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.zip.CRC32;
 
-/** db-scheduler's side: {@code work} runs a scheduler, {@code submit FILE} hands in work. Settings are properties. */
+/** db-scheduler's side: {@code work} runs a scheduler, {@code submit FILE} submits work. Settings are properties. */
 public final class DbSchedulerPeer {
   private static final Path FOLDER = Path.of(System.getenv("PEER_FOLDER"));
 

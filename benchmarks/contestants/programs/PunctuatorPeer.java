@@ -21,9 +21,9 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * A scheduler as one writes it with Kafka Streams: pending messages in a store, in order of due time, and a punctuator
- * that forwards what is due. Arguments: application id, servers, topic of commands, topic to deliver to. Properties
- * that begin with {@code streams.} are settings of Kafka Streams.
+ * A plain scheduler on Kafka Streams: a store of pending messages, ordered by due time, and a punctuator that forwards
+ * due messages. Arguments: application id, servers, commands topic, target topic. Properties that begin with
+ * {@code streams.} are settings of Kafka Streams.
  */
 public final class PunctuatorPeer {
   private static final Path FOLDER = Path.of(System.getenv("PEER_FOLDER"));

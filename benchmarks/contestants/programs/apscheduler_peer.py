@@ -1,4 +1,4 @@
-"""APScheduler's side: runs a scheduler and adds to it what comes in the file `work`."""
+"""APScheduler's side: runs a scheduler and adds the jobs that arrive in the file `work`."""
 
 import json
 import os

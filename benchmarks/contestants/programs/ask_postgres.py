@@ -1,4 +1,4 @@
-"""Prints the one value that a query finds: ask_postgres.py URL QUERY."""
+"""Prints the single value that a query finds: ask_postgres.py URL QUERY."""
 
 import sys
 

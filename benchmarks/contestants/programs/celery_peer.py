@@ -1,4 +1,4 @@
-"""Celery's side: `work` runs a worker, `submit FILE` hands in work."""
+"""Celery's side: `work` runs a worker, `submit FILE` submits work."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The bars that the project has set itself, and whether they are reached."""
+"""The project's own targets, and whether they are reached."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ GIB = 2**30
 
 
 class Bar(NamedTuple):
-    """What is to be reached: at most, or at least (`is_least`), so much.
+    """A target: at most, or at least (`is_least`), `limit`.
 
-    `value` reads it from a result. `explained` is a section of EXPERIMENTS.md, which has `last_known` if the result is
-    not there.
+    `value` reads it from a result. `explained` is a section of EXPERIMENTS.md, which contains `last_known` if there is
+    no result.
     """
 
     title: str
@@ -31,7 +31,7 @@ class Bar(NamedTuple):
     last_known: float | None = None
 
     def row(self, results: Results) -> list[str]:
-        """Return the cells of a bar."""
+        """Return the cells of a target."""
         bound = f"at {'least' if self.is_least else 'most'} {number(self.limit, self.digits)}{self.unit}"
         value = self.value(results, self.result)
         if value is not None:
@@ -43,7 +43,7 @@ class Bar(NamedTuple):
         return [self.title, bound, last, "then reached" if self._is_reached(self.last_known) else "then not reached"]
 
     def _text(self, value: float) -> str:
-        """Return a value with as many digits as it takes to tell it from the limit."""
+        """Return a value with enough digits to distinguish it from the limit."""
         digits = self.digits
         while value != self.limit and number(value, digits) == number(self.limit, digits):
             digits += 1
@@ -58,7 +58,7 @@ class Bar(NamedTuple):
 
 
 def bars(results: Results) -> str:
-    """A row for each bar."""
+    """A row for each target."""
     return table(["bar", "", "measured", ""], (bar.row(results) for bar in BARS))
 
 

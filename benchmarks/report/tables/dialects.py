@@ -1,4 +1,4 @@
-"""What commands of each dialect cost, compared with native."""
+"""The cost of commands of each dialect, relative to native."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALONE = "dialects"
 
 
 def dialects(results: Results) -> str:
-    """A row for each dialect: its code alone, a lane, a whole worker."""
+    """A row for each dialect: its codec alone, a lane, a whole worker."""
     alone, lanes, workers = (_by_dialect(results, name) for name in (ALONE, LANES, WORKERS))
     rows = []
     for name in dict.fromkeys((*alone, *lanes, *workers)):

@@ -37,7 +37,7 @@ def broker_outage(results: Results) -> str:
 
 
 def rolling_restart(results: Results) -> str:
-    """Lateness while each worker is restarted."""
+    """Lateness while each worker is restarted in turn."""
     name = "outage-rolling-restart"
     rows = [
         ["p99 in the worst second before, ms", spread(results.figure(name, "worst_second_before_p99_ms"))],
@@ -69,17 +69,17 @@ def total(results: Results, names: Sequence[str], *keys: str) -> float | None:
 
 
 def faults(results: Results, names: Sequence[str]) -> float | None:
-    """Return how many faults there were in some runs."""
+    """Return the number of faults in some runs."""
     return total(results, names, "faults")
 
 
 def broken(results: Results, names: Sequence[str]) -> float | None:
-    """Return how many promises were broken in some runs."""
+    """Return the number of broken promises in some runs."""
     return total(results, names, *BROKEN)
 
 
 def upper_bound(results: Results, names: Sequence[str]) -> float | None:
-    """Return the upper end of the Wilson interval of the share that broke a promise, in a million."""
+    """Return the upper end of the Wilson interval of the share of broken promises, per million."""
     promises, failed = total(results, names, "commands", "firings"), broken(results, names)
     if promises is None or failed is None:
         return None

@@ -1,4 +1,4 @@
-"""Clients that ask over HTTP beside firings."""
+"""Clients that query over HTTP while schedules fire."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MILLION, TEN_MILLION = "pages", "pages-10m"
 
 
 def listing(results: Results) -> str:
-    """Lists that are asked for without pause."""
+    """Lists that are requested without pause."""
     document = results.document("listing") or {"found": []}
     head = ["in turn", "lateness p50, ms", "p99, ms", "maximum, ms", "answers with 200, 1/s", "with 429, 1/s"]
     return table(head, (_load(name, found) for name, found in document["found"]))
@@ -44,7 +44,7 @@ def _times(page: dict[str, Any] | None) -> list[str]:
 
 
 def visited(results: Results) -> str:
-    """Firings beside visits, and what dashboards cost."""
+    """Firings during visits, and the cost of dashboards."""
     documents = [results.document(name) for name in (MILLION, TEN_MILLION)]
     lines: dict[str, list[str]] = {}
     for document in documents:

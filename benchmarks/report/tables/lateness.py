@@ -1,4 +1,4 @@
-"""How late firings reach a consumer."""
+"""The lateness of firings as a consumer sees it."""
 
 from __future__ import annotations
 

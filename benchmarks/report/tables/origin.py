@@ -1,4 +1,4 @@
-"""Where the figures come from: commits, interpreters, machines and commands."""
+"""The origin of the figures: commits, interpreters, machines and commands."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def commands(results: Results) -> str:
 
 
 def hours(_: Results) -> str:
-    """How long all of them take."""
+    """The total duration."""
     minutes = sum(each.minutes for each in MEASUREMENTS)
     return f"All of them take about {number(minutes / 60, 1)} hours and up to 60 GB in the temporary folder."
 

@@ -1,4 +1,4 @@
-"""Other schedulers, with the same one-shots."""
+"""Other schedulers with the same one-shots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def peers(results: Results) -> str:
 
 
 def node(results: Results) -> str:
-    """One and two processes beside the punctuator."""
+    """One and two processes, compared with the punctuator."""
     return _table(results.document("peers-node"))
 
 
@@ -43,7 +43,7 @@ def _median(contestant: dict[str, Any], key: str) -> str:
 
 
 def relative(results: Results, name: str, key: str, ours: str, theirs: str) -> Figure | None:
-    """Return a figure of ours relative to that of another: medians of the same rounds."""
+    """Return our figure relative to theirs: the ratio of medians of the same rounds."""
     document = results.document(name)
     if document is None:
         return None

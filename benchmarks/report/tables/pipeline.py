@@ -1,4 +1,4 @@
-"""What jobs on Spark cost."""
+"""The cost of jobs on Spark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def jobs(results: Results) -> str:
 
 
 def long_jobs(results: Results) -> str:
-    """The jobs that have bars of their own."""
+    """The jobs with their own targets."""
     rows = []
     for name in LONG:
         for cost in costs_of(results, name):
@@ -43,13 +43,13 @@ def long_jobs(results: Results) -> str:
 
 
 def costs_of(results: Results, name: str) -> list[dict[str, Any]]:
-    """Return the costs of a result; none if it was not measured."""
+    """Return the costs of a result; empty if it was not measured."""
     document = results.document(name)
     return [] if document is None else list(document["costs"])
 
 
 def seconds(results: Results, name: str, job: str) -> float | None:
-    """Return how long a job took."""
+    """Return the duration of a job, s."""
     return next((cost["seconds"] for cost in costs_of(results, name) if cost["job"] == job), None)
 
 

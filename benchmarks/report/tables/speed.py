@@ -1,4 +1,4 @@
-"""How fast, how punctual and how safe: the four figures that most readers look for."""
+"""Speed, punctuality and safety: the four figures that most readers look for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What many pending schedules take, and how soon a worker has them."""
+"""The footprint of many pending schedules, and the time to restore them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def memory(results: Results) -> str:
 
 
 def scan_cost(results: Results) -> str:
-    """Bursts with few and many others pending."""
+    """Bursts with few and with many others pending."""
     name = "scan-cost-10m"
     few, many = (median(results.figure(name, key)) for key in ("ceiling_per_s", "firings_per_s"))
     ratio = median(results.figure(name, "ratio_to_ceiling"), 2)
@@ -32,7 +32,7 @@ def scan_cost(results: Results) -> str:
 
 
 def recovery(results: Results) -> str:
-    """Starts of a worker with its state and without it."""
+    """Starts of a worker with and without its state."""
     rows = [
         [title, *(spread(results.figure(name, key), 1) for name in RECOVERIES)]
         for title, key in (
@@ -51,7 +51,7 @@ def recovery(results: Results) -> str:
 
 
 def cold_start(results: Results, name: str) -> Figure | None:
-    """Return how long (s) a worker without state takes for all that is pending."""
+    """Return how long (s) a worker without state takes to restore all pending schedules."""
     rate = results.figure(name, "recovered_per_s")
     if rate is None:
         return None

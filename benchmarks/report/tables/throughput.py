@@ -10,7 +10,7 @@ AGAINST = "against-f1ba380"
 
 
 def throughput(results: Results) -> str:
-    """Accepting and firing, each beside the ceiling of the client."""
+    """Accepting and firing, each with the ceiling of the client."""
     rows = [
         ("rate, 1/s", [spread(results.figure(name, rate)) for name, rate in RUNS.items()]),
         *(
@@ -28,13 +28,13 @@ def throughput(results: Results) -> str:
 
 
 def faults(results: Results, name: str) -> str:
-    """Return the most that was missing, duplicate and early in any round."""
+    """Return the maximum numbers of missing, duplicate and early messages in any round."""
     found = [results.figure(name, key) for key in ("missing", "duplicate", "early")]
     return NOT_MEASURED if None in found else ", ".join(number(each.max) for each in found if each)
 
 
 def against(results: Results) -> str:
-    """This tree relative to the commit before its processor time was worked on."""
+    """This tree relative to the commit before its processor time was optimised."""
     keys = ("ingest_cpu", "ingest_rate", "burst_cpu", "burst_rate")
     cells = {key: spread(results.figure(AGAINST, f"{key}_ratio"), 2) for key in keys}
     return table(
@@ -47,7 +47,7 @@ def against(results: Results) -> str:
 
 
 def scaling(results: Results) -> str:
-    """What an event costs when two share the partitions."""
+    """The cost of an event when two share the partitions."""
     rows = []
     for title, name in (("two processes of one node", "scaling-processes"), ("two workers", "scaling")):
         for event, key in (("command", "accepting_us"), ("firing", "firing_us")):
@@ -58,7 +58,7 @@ def scaling(results: Results) -> str:
 
 
 def sharing_ratio(results: Results, name: str, key: str) -> Figure | None:
-    """Return the processor time of an event with two, relative to one."""
+    """Return the processor time per event with two, relative to one."""
     document = results.document(name)
     if document is None:
         return None
@@ -67,7 +67,7 @@ def sharing_ratio(results: Results, name: str, key: str) -> Figure | None:
 
 
 def fair(results: Results) -> str:
-    """A tenant with much that is due beside one with little."""
+    """A tenant with many due schedules, and one with few."""
     return table(
         ["", "`fair`"],
         [

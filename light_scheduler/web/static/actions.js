@@ -1,5 +1,5 @@
 /**
- * What can be done with one schedule: each action asks first, and shows the scheduler's answer.
+ * Actions on one schedule: each asks for confirmation, and shows the scheduler's answer.
  * @module
  */
 
@@ -89,7 +89,7 @@ export function actions(found, answers, changed, signal) {
 }
 
 /**
- * Return what is wrong with what `read` reads, or null.
+ * Return the message of the error that `read` throws, or null.
  * @param {() => unknown} read
  */
 export function mistake(read) {

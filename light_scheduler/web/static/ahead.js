@@ -1,5 +1,5 @@
 /**
- * What a count of schedules ahead is of: a tenant, or all tenants and maybe one target topic or partition. Pure.
+ * The scope of a count of upcoming schedules: one tenant, or all tenants, optionally with one target topic or partition. Pure.
  * @module
  */
 
@@ -14,7 +14,7 @@ import { parametersOf } from "./zoom.js";
 export const GROUPS = { tenant: "Tenant", target: "Target topic", partition: "Partition" };
 
 /**
- * Return the path that counts what is ahead in a scope, and its parameters but for the time.
+ * Return the path of the request that counts a scope, and its parameters without the time range.
  * @param {Scope} scope
  * @param {Group} [group]
  * @param {number} [top] how many groups are named
@@ -26,7 +26,7 @@ export function question({ tenant, target, partition }, group, top) {
 }
 
 /**
- * Return the counts of an answer, of whatever group.
+ * Return the counts in an answer, of all groups.
  * @param {Upcoming | UpcomingGroups} answer
  * @returns {{ due_from: number, count: number }[]}
  */
@@ -35,7 +35,7 @@ export function countsOf(answer) {
 }
 
 /**
- * Return how many schedules are pending, whenever they are due.
+ * Return the number of pending schedules, whenever they are due.
  * @param {Upcoming | UpcomingGroups} answer
  */
 export function pendingOf(answer) {
@@ -44,7 +44,7 @@ export function pendingOf(answer) {
 }
 
 /**
- * Return the view that shows what is in a group, with its parameters.
+ * Return the view of a group's schedules, with its parameters.
  * @param {Group} group
  * @param {string} name
  * @param {Scope} scope

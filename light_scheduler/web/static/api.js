@@ -8,7 +8,7 @@
 const NO_ANSWER = "This worker does not answer.";
 const IN_DOUBT = "The change may have been made: check before you send it again.";
 
-/** Statuses of a worker that may answer later. */
+/** Statuses after which a request may succeed later. */
 const LATER = [429, 503];
 
 /** Advice at the end of a worker's message. */
@@ -24,11 +24,11 @@ export class ApiError extends Error {
   constructor(message, problem, isRead) {
     super(message);
     this.problem = problem;
-    /** Whether asking again may help, and does no harm. */
+    /** Whether repeating the request may help, and does no harm. */
     this.mayAskAgain = isRead && (problem === null || LATER.includes(problem.status));
   }
 
-  /** What has failed, without advice to try again: where asking again may help, there is a link that says so. */
+  /** The reason of the failure, without advice to try again: where that may help, there is a link. */
   get reason() {
     return this.message.replace(ADVICE, ".");
   }
@@ -83,8 +83,7 @@ async function failure(response, isRead) {
 }
 
 /**
- * Return the path of the schedules of a tenant, or of one of them. A browser takes the ids "." and ".." for folders, and cannot ask for
- * them.
+ * Return the path of a tenant's schedules, or of one of them. Browsers treat the ids "." and ".." as folders, and cannot request them.
  * @param {string} tenant
  * @param {string} [id]
  */
@@ -94,7 +93,7 @@ export function schedulesPath(tenant, id) {
 }
 
 /**
- * Return a query string of what is not empty, with its question mark.
+ * Return a query string, with its question mark, of all non-empty parameters.
  * @param {Record<string, string | number | null | undefined>} parameters
  */
 export function queryString(parameters) {

@@ -1,5 +1,5 @@
 /**
- * Where the lines and labels of a chart's axes are. Pure.
+ * Positions of the lines and labels of a chart's axes. Pure.
  * @module
  */
 
@@ -11,10 +11,10 @@ import { LENGTHS } from "./intervals.js";
 const MOST_LINES = 4;
 const MINUTE = 60_000;
 
-/** Beyond so many days, a label has the year and month of a day. */
+/** Beyond this number of days, labels include year and month. */
 const A_YEAR = 366;
 
-/** Every how many minutes, hours or days there can be a label. */
+/** Possible distances between labels, in minutes, hours or days. */
 const STEPS = /** @type {Record<By, number[]>} */ ({
   minute: [1, 5, 10, 15, 30, 60],
   hour: [1, 2, 3, 6, 12, 24, 48],
@@ -22,7 +22,7 @@ const STEPS = /** @type {Record<By, number[]>} */ ({
 });
 
 /**
- * Return the numbers at the lines of an axis for counts, from 0 to one that is not less than `most`: whole and round ones.
+ * Return the round integers for the lines of an axis of counts, from 0 up to one that is at least `most`.
  * @param {number} most
  * @returns {number[]}
  */
@@ -43,7 +43,7 @@ export function brief(value) {
 }
 
 /**
- * Return the bars that have a label, with it: round times, as many as have room. Days are in UTC, whatever the zone.
+ * Return the bars with a label, at round times, as many as fit. Days are in UTC, whatever the zone.
  * @param {Bar[]} bars
  * @param {By} by
  * @param {number} room how many labels fit

@@ -1,5 +1,5 @@
 /**
- * A chart of what is due in each interval. Each bar is a link to what is in it, and some bars together can be zoomed into.
+ * A chart of what is due in each interval. Each bar links to its content; several bars together can be zoomed into.
  * @module
  */
 
@@ -26,7 +26,7 @@ const HINT = matchMedia("(pointer: coarse)").matches
   ? "Tap a bar to see what is in it. Drag sideways over bars to zoom in."
   : "Select a bar to see what is in it. Drag over bars to zoom in, or select them with Shift and an arrow key.";
 
-/** A chart in `node`, drawn in pixels, and anew when its width changes. */
+/** A chart in `node`, drawn in pixels, and redrawn when its width changes. */
 export class BarChart {
   /** @param {number} height */
   constructor(height) {
@@ -51,7 +51,7 @@ export class BarChart {
   /** @param {Shown} shown */
   show(shown) {
     const { by, bars } = shown;
-    if (!this._frame.isConnected) this._selection.clear(); // it was taken away while somebody dragged over it
+    if (!this._frame.isConnected) this._selection.clear(); // removed while the user was dragging
     if (this._selection.isDragging) return;
     const most = Math.max(0, ...bars.map((bar) => bar.count));
     const zone = by === "day" ? " Days are in UTC." : "";
@@ -112,7 +112,7 @@ export class BarChart {
   }
 
   /**
-   * Say something new: what is said again would be read out again.
+   * Announce a new text. Repeating the same text would make screen readers read it again.
    * @param {string} text
    */
   _say(text) {
@@ -121,7 +121,7 @@ export class BarChart {
 }
 
 /**
- * Return how wide the place of a bar is.
+ * Return the width of a bar's place.
  * @param {number} width
  * @param {number} bars
  */
@@ -193,7 +193,7 @@ function offsetOf(at) {
 }
 
 /**
- * Return an instant without seconds. Intervals are counted in UTC; relative times would say less here.
+ * Return an instant without seconds. Intervals are in UTC; relative times would be less helpful here.
  * @param {number} at UTC epoch ms
  */
 export function moment(at) {

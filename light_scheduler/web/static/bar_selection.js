@@ -1,5 +1,5 @@
 /**
- * Selecting some bars of a chart that are next to each other: by dragging over them, or with Shift and the arrow keys.
+ * Selects adjacent bars of a chart: by dragging over them, or with Shift and the arrow keys.
  * @module
  */
 
@@ -15,7 +15,7 @@
 /** A pointer that moves less than this, in pixels, does not drag. */
 const LEAST = 6;
 
-/** What is selected in an element that has a link with `data-index` for each bar that can have the focus. */
+/** The selection in an element that has a focusable link with `data-index` for each bar. */
 export class BarSelection {
   /**
    * @param {HTMLElement} frame
@@ -64,7 +64,7 @@ export class BarSelection {
   /** @param {PointerEvent} event */
   _move({ buttons, clientX, pointerId, isPrimary }) {
     if (!this._pressed || !isPrimary) return;
-    if (!(buttons & 1)) return this.clear(); // it was let go elsewhere
+    if (!(buttons & 1)) return this.clear(); // the button was released elsewhere
     if (!this.isDragging && Math.abs(clientX - this._pressed.x) < LEAST) return;
     if (!this.isDragging) this._frame.setPointerCapture(pointerId);
     this.isDragging = true;
@@ -112,7 +112,7 @@ export class BarSelection {
   }
 
   /**
-   * Give the focus to the next link on a side, if there is one. Nothing is selected then: Enter opens that link.
+   * Move the focus to the next link on a side, if there is one. This selects nothing: Enter opens that link.
    * @param {number} index
    * @param {number} step
    */
@@ -125,7 +125,7 @@ export class BarSelection {
 }
 
 /**
- * Return a selection whose end is one bar further, within all of them. Pure.
+ * Return a selection extended by one bar, within the chart. Pure.
  * @param {Selection} selection
  * @param {number} step
  * @param {number} bars

@@ -1,5 +1,5 @@
 /**
- * What can be done with all schedules that a list shows, on all of its pages: each action says first how many there are.
+ * Actions on all schedules that match a list's filters, on all pages. Each action first shows their number.
  * @module
  */
 
@@ -57,7 +57,7 @@ const ACTIONS = [
 ];
 
 /**
- * Return buttons for what is done with all that match: with one command if that can select them, else one by one.
+ * Return buttons for actions on all matches: with one command if that can select them, otherwise one by one.
  * @param {string} tenant
  * @param {Filters} filters
  * @param {Element} answers where the scheduler's answers are shown
@@ -124,7 +124,7 @@ export function bulkActions(tenant, filters, answers, changed, signal) {
 /** @typedef {{ node: Element, wrong: () => string | null, found: Schedule[] }} Matching `wrong` says why nothing can be done, or null. */
 
 /**
- * Return an element that says how many schedules match once that is known.
+ * Return an element that shows the number of matching schedules once it is known.
  * @param {Ask} get
  * @param {Filters} filters
  * @returns {Matching}
@@ -147,7 +147,7 @@ function countOf(get, filters) {
 }
 
 /**
- * Return the same, and the schedules themselves once all are there.
+ * Return the same, with the schedules themselves once all are loaded.
  * @param {Ask} get
  * @param {Filters} filters
  * @returns {Matching}

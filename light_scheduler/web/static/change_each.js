@@ -1,5 +1,5 @@
 /**
- * Schedules that no single command can select, changed one by one: each in the version that the user was asked about.
+ * Changes schedules that no single command can select, one by one: each only in the version that the user confirmed.
  * @module
  */
 
@@ -11,7 +11,7 @@ import { report, sendEach } from "./one_by_one.js";
 /** @typedef {import("./selection.js").Command} Command */
 /** @typedef {import("./types.d.ts").Schedule} Schedule */
 
-/** A browser has six connections to a worker of HTTP/1.1, one of which the page's stream may hold. */
+/** A browser has six connections to an HTTP/1.1 worker, one of which the page's stream may use. */
 const AT_ONCE = 4;
 
 /** @type {Record<Command, [string, string]>} */
@@ -24,7 +24,7 @@ const WORDS = {
 };
 
 /**
- * Change schedules, and show how far that is.
+ * Change schedules, and show the progress.
  * @param {Command} command
  * @param {Schedule[]} found
  * @param {{ trigger?: unknown }} members of the command

@@ -1,5 +1,5 @@
 /**
- * A small line chart of what was measured.
+ * A small line chart of measured values.
  * @module
  */
 
@@ -29,7 +29,7 @@ export function corners(values, from, to) {
 }
 
 /**
- * Return a line chart with lines at its top and half of it, and marks at quarters of its time; `label` says in words what it shows.
+ * Return a line chart with lines at its top and middle, and marks at quarters of its time; `label` describes it in words.
  * @param {string} label
  * @param {{ at: number, value: number }[]} values
  * @param {number} from

@@ -1,5 +1,5 @@
 /**
- * What the workers say about themselves, put together: totals, partitions, troubles. Pure.
+ * Combines what the workers report: totals, partitions, troubles. Pure.
  * @module
  */
 
@@ -18,13 +18,13 @@
  * @property {{ url: string, lag: number | null, reason: string | null }[]} standbys
  */
 
-/** Upper bounds (ms) of the buckets of lateness, as the workers have them; one more bucket takes the rest. */
+/** Upper bounds (ms) of the workers' buckets of lateness; one more bucket has the rest. */
 export const LATENESS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000, 600000];
 
 const NOT_ACCEPTED = new Set(["rejected", "conflict", "not_found"]);
 
 /**
- * Return the commands of a lane that have changed something, or been kept.
+ * Return how many commands of a lane changed something, or were stored for later.
  * @param {Lane} lane
  */
 export function accepted(lane) {
@@ -62,7 +62,7 @@ function sum(numbers) {
 }
 
 /**
- * Return every partition that is assigned, spoken for, or missing, in order.
+ * Return every partition that is assigned, reported, or missing, in order.
  * @param {Cluster} cluster
  * @returns {Partition[]}
  */
@@ -87,7 +87,7 @@ export function partitionsOf(cluster) {
 }
 
 /**
- * While a partition moves, two workers may speak for it: its owner counts.
+ * While a partition moves, two workers may report it: the owner's report counts.
  * @param {Cluster} cluster
  * @param {Map<string, Partition>} found
  */
@@ -126,7 +126,7 @@ export function keyOf({ topic, partition }) {
 }
 
 /**
- * Return the target topics that cannot be written to, once each, as the workers that noticed see them together.
+ * Return the target topics that cannot be written to, once each, merged from all workers' reports.
  * @param {Cluster} cluster
  * @returns {Target[]}
  */
@@ -157,7 +157,7 @@ function together(a, b) {
 }
 
 /**
- * Return an upper bound (ms) of a share of the firings: half of them (0.5) were not later than this. Null: there were none;
+ * Return an upper bound (ms) of the lateness of a share of the firings: half of them (0.5) were not later than this. Null: there were none;
  * Infinity: it is beyond the last bound.
  * @param {number[]} counts per bucket, not cumulative
  * @param {number} share

@@ -1,5 +1,5 @@
 /**
- * The settings of the worker that serves this page, and where each comes from. Read only; secrets stay hidden.
+ * The settings of the worker that serves this page, and the origin of each. Read-only; secrets stay hidden.
  * @module
  */
 

@@ -16,8 +16,8 @@ const NAMES = { decoded: "Decoded", json: "JSON", text: "Text", hex: "Hex" };
 const MASK = "********";
 
 /**
- * Return a payload with buttons for its forms. A large one is shown in parts, each in place of the last: however many marks for invisible
- * characters it needs, the page stays small. What has masked fields is shown as it was sent only if the user selects that.
+ * Return a payload with buttons for its forms. A large one is shown one part at a time, so that the page stays small however many marks for
+ * invisible characters it needs. A payload with masked fields is shown as it was sent only if the user selects that.
  * @param {Content | null} content null: a tombstone
  * @param {Decoded | null} [decoded]
  */
@@ -121,7 +121,7 @@ function maskedLine(value) {
 }
 
 /**
- * Return bytes in one line: text, or hexadecimal digits.
+ * Return bytes in one line, as text or hexadecimal digits.
  * @param {Content | null} value
  */
 export function line(value) {

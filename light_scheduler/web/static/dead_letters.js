@@ -79,7 +79,7 @@ async function fillIn(results, answers, { identity, query, signal }) {
 }
 
 /**
- * The topic has no index: follow the cursor until there is a letter, for a while.
+ * The topic has no index: follow the cursor until there is a letter, for a limited time.
  * @param {Record<string, string | number | null>} parameters
  * @param {AbortSignal} signal
  * @returns {Promise<Page>}
@@ -113,7 +113,7 @@ function list(page) {
 }
 
 /**
- * Return a cause as the filter has it.
+ * Return a cause in the filter's notation.
  * @param {string} cause
  */
 export function causeName(cause) {

@@ -1,5 +1,5 @@
 /**
- * Commands from what is shown or typed. Pure.
+ * Builds commands from displayed or typed values. Pure.
  * @module
  */
 
@@ -10,7 +10,7 @@ import { parseInstant } from "./instants.js";
 /** @typedef {{ kind: Kind, at: string, every: string, cron: string, dialect: string, timezone: string }} TypedTrigger */
 
 /**
- * Return what is typed as the trigger of a command. Throws Error if it is incomplete or no instant.
+ * Return a typed trigger in the form of a command. Throws Error if it is incomplete or invalid.
  * @param {TypedTrigger} typed
  * @param {number} now UTC epoch ms
  */
@@ -43,10 +43,10 @@ export function labelsOf(text) {
 }
 
 /**
- * Return the command that schedules again what was cancelled, or null if that would not be the same: headers that are repeated or are not
- * text, a partition key that is not text, firings that wait for their completion or by a trigger for their delivery, a series that counts its
- * firings and has begun, a backoff, and a series of intervals that is paused or has a jitter, whose next planned time is not known here. Once its time is over, a
- * one-shot is rejected: it would fire at once.
+ * Return the command that schedules a cancelled schedule again, or null if the result would differ: with headers that are repeated or are
+ * not text; a partition key that is not text; firings that wait for their completion or, after a trigger, for their delivery; a series that
+ * counts its firings and has begun; a backoff; or a series of intervals that is paused or has a jitter, whose next planned time is not
+ * known here. A one-shot whose time is over is rejected, since it would fire at once.
  * @param {ScheduleDetail} found
  */
 export function againOf(found) {
@@ -89,7 +89,7 @@ export function againOf(found) {
 }
 
 /**
- * Tell whether a token may change schedules of its tenants.
+ * Return whether a token may change schedules of its tenants.
  * @param {import("./types.d.ts").Identity} identity
  */
 export function mayWrite({ role }) {
@@ -97,7 +97,7 @@ export function mayWrite({ role }) {
 }
 
 /**
- * Tell whether a token may change what holds for the whole cluster, and see where workers run.
+ * Return whether a token may change settings of the whole cluster, and see where workers run.
  * @param {import("./types.d.ts").Identity} identity
  */
 export function isAdmin({ role, tenants }) {

@@ -1,5 +1,5 @@
 /**
- * The delay rules, and how far each is.
+ * The delay rules, and the progress of each.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Questions before something is changed.
+ * Confirmation dialogs.
  * @module
  */
 
@@ -8,7 +8,7 @@ import { whenLeft } from "./navigation.js";
 import { button } from "./widgets.js";
 
 /**
- * Ask a question, and return whether the answer is yes. Escape is no, and so is going to another page.
+ * Ask a question. Return whether the answer is yes; Escape and leaving the page mean no.
  * @param {string} title
  * @param {import("./elements.js").Child} body
  * @param {{ yes: string, isDangerous?: boolean, check?: () => string | null }} options `check` returns what is wrong with

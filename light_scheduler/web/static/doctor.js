@@ -1,5 +1,5 @@
 /**
- * The checks of `light-scheduler doctor`, where the worker runs that serves this page. They take seconds, so a button starts them.
+ * The checks of `light-scheduler doctor` on the worker that serves this page. They take seconds, so a button starts them.
  * @module
  */
 

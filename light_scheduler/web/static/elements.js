@@ -50,7 +50,7 @@ function fill(element, properties, children) {
 }
 
 /**
- * Return what children are as nodes.
+ * Return children as nodes.
  * @param {Child[]} children
  * @returns {Node[]}
  */
@@ -63,7 +63,7 @@ function nodes(children) {
 }
 
 /**
- * Give an element other children.
+ * Replace the children of an element.
  * @param {Element} parent
  * @param {...Child} children
  */
@@ -72,8 +72,8 @@ export function replace(parent, ...children) {
 }
 
 /**
- * Make an element's children like others, and change only what differs: focus, selection and scrolling stay.
- * Listeners are not compared, so what is shown again and again must not have any that change.
+ * Update an element's children, changing only what differs, so that focus, selection and scroll position stay. Listeners are not compared,
+ * so an element that is drawn repeatedly must not have changing listeners.
  * @param {Element} parent
  * @param {...Child} children
  */

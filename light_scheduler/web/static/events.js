@@ -1,5 +1,5 @@
 /**
- * Documents that a worker sends again and again over one stream; without a stream, the page asks for them.
+ * Documents that a worker sends repeatedly over one stream; without a stream, the page polls them.
  * @module
  */
 
@@ -12,14 +12,14 @@ import { pause, seen } from "./poll.js";
 
 const EVERY_MS = 2_000;
 
-/** A stream that is silent for so long is taken for dead: a worker sends every two seconds. */
+/** A stream that is silent for this long is considered dead: a worker sends every two seconds. */
 const SILENT_MS = 10_000;
 
-/** A worker that refused a stream is asked for another one after this time. */
+/** How long to wait before requesting another stream from a worker that refused one. */
 const AGAIN_MS = 30_000;
 
 /**
- * Take documents as they come, until `signal` ends it. A hidden page gets none, and has no stream.
+ * Receive documents until `signal` ends it. A hidden page receives none, and has no stream.
  * @param {Name[]} names
  * @param {Take} take
  * @param {(error: unknown) => void} fail There is no answer at the moment.
@@ -38,7 +38,7 @@ export async function follow(names, take, fail, signal) {
 }
 
 /**
- * Take what a stream has until it ends, the page is hidden or `signal` comes. Return whether it had anything.
+ * Receive from a stream until it ends, the page is hidden, or `signal` aborts. Return whether anything was received.
  * @param {Name[]} names
  * @param {Take} take
  * @param {AbortSignal} signal

@@ -1,5 +1,5 @@
 /**
- * A page of a list, filled by requests one after the other: where few schedules match, one request finds a few, or none.
+ * A page of a list, filled by consecutive requests: if few schedules match, a single request finds few or none.
  * @module
  */
 
@@ -10,7 +10,8 @@
 const MOST_REQUESTS = 100;
 
 /**
- * Yield a page after each request, with all that was found so far; the last one is full, or there is nothing more, or enough was asked.
+ * Yield a page after each request, with everything found so far. Ends when it is full, nothing is left, or the limit of requests is
+ * reached.
  * @param {Ask} ask
  * @param {number} limit
  * @param {string | null} begin the cursor that the page begins at

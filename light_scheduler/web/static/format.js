@@ -1,5 +1,5 @@
 /**
- * Numbers, durations and times as people read them. Pure.
+ * Numbers, durations and times for people. Pure.
  * @module
  */
 
@@ -21,7 +21,7 @@ export function count(value) {
 }
 
 /**
- * Return events a second, with as many digits as mean something: 0, 0.4, 12.5, 1,240.
+ * Return events per second with significant digits only: 0, 0.4, 12.5, 1,240.
  * @param {number | null} perSecond
  */
 export function rate(perSecond) {
@@ -60,7 +60,7 @@ export function duration(ms) {
 }
 
 /**
- * Return an instant as it is seen from another one: in 5 min, 3 s ago.
+ * Return an instant relative to another one: in 5 min, 3 s ago.
  * @param {number} at UTC epoch ms
  * @param {number} now UTC epoch ms
  */
@@ -110,7 +110,7 @@ function twoDigits(value) {
 }
 
 /**
- * Return a time rule as a sentence's part: "every 5 min", "cron 0 9 * * * (Europe/Prague)".
+ * Return a time rule as part of a sentence: "every 5 min", "cron 0 9 * * * (Europe/Prague)".
  * @param {import("./types.d.ts").Trigger} trigger
  * @param {TimeMode} mode
  * @param {number} now
@@ -127,7 +127,7 @@ export function trigger(trigger, mode, now) {
 }
 
 /**
- * Return how many there are of something: "1 partition", "3 partitions".
+ * Return a number with its noun: "1 partition", "3 partitions".
  * @param {number} number
  * @param {string} noun
  */
@@ -136,7 +136,7 @@ export function plural(number, noun) {
 }
 
 /**
- * Return why an answer lacks a partition: "worker-a:6066 did not answer in time", "no worker has it".
+ * Return why a partition is missing in an answer: "worker-a:6066 did not answer in time", "no worker has it".
  * @param {import("./types.d.ts").MissingPartition} missing
  */
 export function whyMissing({ worker, reason }) {

@@ -1,5 +1,5 @@
 /**
- * The workers: version, clock, and what has gone wrong since they took their partitions.
+ * The workers: version, clock, and incidents since they took their partitions.
  * @module
  */
 
@@ -24,7 +24,7 @@ const WORKERS = [
   { name: "Clock ahead of the broker" },
 ];
 
-/** What has gone wrong, each with its name and what it means. */
+/** Incidents, each with its name and meaning. */
 const INCIDENTS = /** @type {const} */ ([
   ["restarts", "Restarts", "A lane started again after a failure."],
   ["rebuilds", "Rebuilds", "A local copy was deleted and rebuilt."],
@@ -74,7 +74,7 @@ function worker({ url, partitions, info, reason }) {
 }
 
 /**
- * Return the largest difference of the clocks that a lane has seen.
+ * Return the largest clock difference that a lane has seen.
  * @param {Lane[]} lanes
  */
 function skew(lanes) {
@@ -92,7 +92,7 @@ function incidents(cluster) {
 }
 
 /**
- * Return how often something has gone wrong; what has happened stands out.
+ * Return the number of times that something went wrong, highlighted if it is not 0.
  * @param {number} times
  */
 function incident(times) {

@@ -1,5 +1,5 @@
 /**
- * What happened to a schedule, as far back as was searched: the topic has no index, so the search goes on when it is asked to.
+ * The events of a schedule, as far back as was searched. The topic has no index, so the user can continue the search.
  * @module
  */
 
@@ -20,7 +20,7 @@ const PAGE = 50;
 /** @type {Known} */
 const NOTHING = { events: [], from: Infinity };
 
-/** Requests until a user is asked whether to look further back. */
+/** Number of requests before the user is asked whether to look further back. */
 const MOST_REQUESTS = 10;
 
 const COLUMNS = [
@@ -66,7 +66,7 @@ export async function showHistory(element, { tenant, id }, since, signal) {
 }
 
 /**
- * Look further back. At the end of a search, another one begins at the end of the topic and has no end itself.
+ * Look further back. When a search has ended, another one starts at the end of the topic, without a limit.
  * @param {(parameters: Record<string, string | number>) => Promise<HistoryPage>} ask
  * @param {Found} found
  * @param {(progress: Found) => void} [keep]
@@ -77,8 +77,8 @@ export function further(ask, found, keep) {
 }
 
 /**
- * Search from the end of the topic back to `since`, as far as a few requests reach, or until there are more events than are known. What
- * each request found is kept, so that after an error the search can go on from there.
+ * Search from the end of the topic back to `since`, for a few requests, or until there are more events than `known`. Keeps the result of
+ * each request, so that the search can continue after an error.
  * @param {(parameters: Record<string, string | number>) => Promise<HistoryPage>} ask
  * @param {number} since
  * @param {Known} [known]
@@ -93,7 +93,7 @@ export async function searched(ask, since, known = NOTHING, keep = () => {}) {
 }
 
 /**
- * Go on with a search until more events than a number are shown, as far as a few requests reach.
+ * Continue a search until more than `number` events are shown, for a few requests.
  * @param {(parameters: Record<string, string | number>) => Promise<HistoryPage>} ask
  * @param {Found} found
  * @param {(progress: Found) => void} [keep]
@@ -110,7 +110,7 @@ export async function more(ask, found, keep = () => {}, number = shownOf(found).
 }
 
 /**
- * Return what is shown: what was known before, until the search has come as far.
+ * Return the events to show: the previously known ones, until the search has come as far.
  * @param {Found} found
  * @returns {Known}
  */

@@ -1,5 +1,5 @@
 /**
- * The last hour, as the workers have kept it. Pure.
+ * The last hour, as recorded by the workers. Pure.
  * @module
  */
 
@@ -8,11 +8,11 @@
 export const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
-/** A worker that has just started shows the time since then, and no less than this. */
+/** Minimum time span of the chart of a worker that has just started. */
 const LEAST_MS = 5 * MINUTE_MS;
 
 /**
- * Return what a chart of the last hour shows of one figure: its values, without those that are not known, and the highest.
+ * Return the data for a chart of one figure in the last hour: its known values, and the highest.
  * @param {HourSample[] | null} samples
  * @param {"accepted" | "fired" | "p99" | "backlog"} what
  */
@@ -25,7 +25,7 @@ export function lineOf(samples, what) {
 }
 
 /**
- * Return where a chart of the last hour begins: with the first sample, if there is not an hour of them yet.
+ * Return where a chart of the last hour begins: at the first sample, if there is less than an hour of samples.
  * @param {HourSample[] | null} samples
  * @param {number} now UTC epoch ms
  * @returns {{ from: number, label: string }} `label`: "1 h ago", "7 min ago"

@@ -1,5 +1,5 @@
 /**
- * Instants as people type them. Pure.
+ * Instants typed by people. Pure.
  * @module
  */
 
@@ -9,9 +9,8 @@ export const LATEST = 253_402_300_799_999;
 const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * Return what is typed as epoch ms: "+2h" and "-1d" are seen from now, "2030-01-31 09:00" is in the time zone of this machine,
- * with an offset or Z it is where that says, and a whole number is epoch ms. What is empty is null.
- * Throws Error if it is nothing of that kind.
+ * Return a typed instant as epoch ms: "+2h" and "-1d" are relative to now, "2030-01-31 09:00" is in this machine's time zone, unless it has
+ * an offset or Z; an integer is epoch ms. Empty text is null. Throws Error for anything else.
  * @param {string} text
  * @param {number} now UTC epoch ms
  * @returns {number | null}
@@ -33,7 +32,7 @@ export function parseInstant(text, now) {
 }
 
 /**
- * A date alone would be in UTC, unlike one with a time.
+ * A date alone would be interpreted in UTC, unlike one with a time.
  * @param {string} typed
  */
 function withTime(typed) {
@@ -41,7 +40,7 @@ function withTime(typed) {
 }
 
 /**
- * Return the instant that an address has as epoch ms, at most the latest that there is; null if it has none.
+ * Return the epoch ms in an address, limited to the latest valid instant; null if there is none.
  * @param {string | null} text
  */
 export function instantOf(text) {
@@ -50,8 +49,8 @@ export function instantOf(text) {
 }
 
 /**
- * Return an instant, to the minute, as it can be typed: in the time zone of this machine, or in UTC; where clocks are put back and the
- * local time would be another instant, in UTC.
+ * Return an instant, to the minute, in a form that can be typed: in this machine's time zone, or in UTC. If the local time is ambiguous
+ * because clocks are put back, in UTC.
  * @param {number} at UTC epoch ms
  * @param {boolean} isUtc
  */

@@ -9,14 +9,14 @@
 /** @type {Record<By, number>} */
 export const LENGTHS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
-/** How many intervals are shown at once. */
+/** Number of intervals shown at once. */
 export const SHOWN = { minute: 60, hour: 24, day: 30 };
 
-/** What a bar is opened into; schedules are listed for a minute. */
+/** The interval of the next zoom level; a minute opens a list of schedules. */
 const FINER = /** @type {Record<By, By | null>} */ ({ day: "hour", hour: "minute", minute: null });
 
 /**
- * Return the range that is shown at once, from the interval that an instant is in; intervals are counted in UTC.
+ * Return the range that is shown at once, starting with the interval of an instant; intervals are in UTC.
  * @param {number} at UTC epoch ms
  * @param {By} by
  * @returns {{ from: number, to: number }} UTC epoch ms
@@ -27,7 +27,7 @@ export function rangeFrom(at, by) {
 }
 
 /**
- * Return a bar for each interval of a range, those without schedules included.
+ * Return a bar for each interval of a range, including empty ones.
  * @param {{ due_from: number, count: number }[]} counts
  * @param {By} by
  * @param {number} from UTC epoch ms
@@ -48,7 +48,7 @@ export function barsOf(counts, by, from, to) {
 }
 
 /**
- * Return the height of each bar: one with `top` schedules has `most`, and none with schedules is too low to be seen.
+ * Return the height of each bar: `most` for one with `top` schedules, and at least `least` for any with schedules.
  * @param {Bar[]} bars
  * @param {number} most
  * @param {number} least
@@ -59,7 +59,7 @@ export function heightsOf(bars, most, least, top) {
 }
 
 /**
- * Return how many schedules there are of each target topic, the most frequent first.
+ * Return the number of schedules per target topic, in descending order.
  * @param {{ target_topic: string, count: number }[]} counts
  * @returns {[string, number][]}
  */
@@ -71,7 +71,7 @@ export function byTopic(counts) {
 }
 
 /**
- * Return the view that shows what is in a bar, with its parameters. Without a tenant, a minute opens into its tenants.
+ * Return the view of a bar's content, with its parameters. Without a tenant, a minute opens its tenants.
  * @param {Bar} bar
  * @param {By} by
  * @param {import("./ahead.js").Scope} scope

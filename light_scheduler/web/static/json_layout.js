@@ -1,17 +1,17 @@
 /**
- * JSON with line feeds and an indentation, token by token: repeated keys, the order, and how numbers are written stay as they are. Pure.
+ * JSON with line feeds and indentation, token by token: repeated keys, order, and notation of numbers are preserved. Pure.
  * @module
  */
 
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 const INDENT = "  ";
 
-/** Text that would grow beyond this many times its length, because it is nested so deeply, stays as it is. */
+/** Text is left unchanged if deep nesting would make it longer by more than this factor. */
 const MOST_GROWTH = 8;
 const LEAST_ROOM = 10_000;
 
 /**
- * Return JSON laid out, or null if text is not JSON.
+ * Return formatted JSON, or null if the text is not JSON.
  * @param {string} text
  */
 export function laidOut(text) {

@@ -1,5 +1,5 @@
 /**
- * The state of the cluster, again and again, as long as a view shows it.
+ * The state of the cluster, updated while a view shows it.
  * @module
  */
 
@@ -13,11 +13,11 @@ import { exactInstant, failure } from "./widgets.js";
 /** @typedef {import("./types.d.ts").Overview} Overview */
 /** @typedef {import("./elements.js").Child} Child */
 
-/** The rates since the page was opened; they outlive a view. */
+/** Rates since the page was opened; they are kept between views. */
 export const rates = new Rates();
 
 /**
- * Draw the cluster into an element every two seconds. If the worker does not answer, the last state stays, under a notice that says how old it is.
+ * Draw the cluster into an element every two seconds. If the worker does not answer, the last state stays, with a notice about its age.
  * @param {Element} element
  * @param {(cluster: Cluster) => Child[]} draw
  * @param {AbortSignal} signal

@@ -1,5 +1,5 @@
 /**
- * The shell: navigation, choices for all pages, and the view that the address names.
+ * The shell: navigation, settings for all pages, and the view of the address.
  * @module
  */
 
@@ -42,7 +42,7 @@ const VIEWS = {
   configuration,
 };
 
-/** Views with their names in the navigation; those that need a token for all tenants are marked. */
+/** Views with their names in the navigation. Views that need a token for all tenants are marked. */
 const NAVIGATION = [
   { view: "overview", name: "Overview", allTenants: true },
   { view: "schedules", name: "Schedules" },
@@ -54,7 +54,7 @@ const NAVIGATION = [
   { view: "health", name: "Health", allTenants: true },
 ];
 
-/** Pages that are not in the navigation, with those that they belong to. */
+/** Pages outside of the navigation, with the pages that they belong to. */
 const BELONGS = /** @type {Record<string, string>} */ ({
   schedule: "schedules",
   new: "schedules",
@@ -62,7 +62,7 @@ const BELONGS = /** @type {Record<string, string>} */ ({
   configuration: "health",
 });
 
-/** The name of everyone while no token is needed. */
+/** The name of all users while no token is needed. */
 const ANONYMOUS = "anonymous";
 
 const choices = h("div", { class: "choices" });
@@ -84,8 +84,8 @@ function start(identity) {
 }
 
 /**
- * Show the view of the address, or the first one if it names none; a token for some tenants has no overview, and begins with what
- * follows it.
+ * Show the view of the address, or the first one if there is none. A token for some tenants has no overview, so it begins with the view
+ * after it.
  * @param {Identity} identity
  */
 function show(identity) {
@@ -104,7 +104,7 @@ function show(identity) {
 }
 
 /**
- * Mark the page in the navigation, or the one that it belongs to.
+ * Mark the page, or the one that it belongs to, in the navigation.
  * @param {string} name
  */
 function markCurrent(name) {
@@ -125,7 +125,7 @@ function unknown() {
   };
 }
 
-/** Have the link at the top of the page lead to its content, and leave the address to the view. */
+/** Make the link at the top of the page jump to its content without changing the address of the view. */
 function startSkipping() {
   document.querySelector("a.skip")?.addEventListener("click", (event) => {
     event.preventDefault();

@@ -1,16 +1,16 @@
 /**
- * Going from page to page in this document. The page of a link takes the place of the one with the link at once, so that nothing of
- * what was left can be acted on: a browser tells of a new address only some time after it is there.
+ * Navigation between pages within this document. The next page replaces the current one at once, so that the user cannot act on the old
+ * one: browsers report a new address only after a delay.
  * @module
  */
 
 const SHOW = "show";
 
-/** What is called before the next page is shown. */
+/** Functions to call before the next page is shown. */
 const leaving = /** @type {Set<() => void>} */ (new Set());
 
 /**
- * Go to a page; one that is there already is shown anew.
+ * Go to a page. If it is already shown, show it again.
  * @param {string} address of a view: "#/schedules?tenant=shop"
  */
 export function go(address) {
@@ -19,7 +19,7 @@ export function go(address) {
 }
 
 /**
- * Call a function whenever another page is to be shown: by a link, by `go`, by going back or forward, and by an address that is typed.
+ * Call a function whenever another page should be shown: by a link, by `go`, by going back or forward, and by a typed address.
  * @param {() => void} show
  */
 export function startNavigation(show) {
@@ -38,7 +38,7 @@ export function startNavigation(show) {
 }
 
 /**
- * Call a function before the next page is shown, unless `signal` comes first.
+ * Call a function before the next page is shown, unless `signal` aborts first.
  * @param {() => void} leave
  * @param {AbortSignal} signal
  */
@@ -48,7 +48,7 @@ export function whenLeft(leave, signal) {
 }
 
 /**
- * Tell whether the browser is asked for something else: a new tab, a new window, a file.
+ * Return whether a click asks the browser for something else: a new tab, a new window, a file.
  * @param {MouseEvent} event
  */
 function isForBrowser({ button, ctrlKey, metaKey, shiftKey, altKey }) {
@@ -56,7 +56,7 @@ function isForBrowser({ button, ctrlKey, metaKey, shiftKey, altKey }) {
 }
 
 /**
- * Return the address of the view that a link leads to, if it is one; links in charts are SVG.
+ * Return the address of a link's view, if it has one; links in charts are SVG.
  * @param {EventTarget | null} target
  */
 function addressOf(target) {

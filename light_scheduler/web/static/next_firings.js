@@ -1,17 +1,17 @@
 /**
- * What to ask for the next firings of a schedule that is pending. Pure.
+ * Preview requests for the next firings of a pending schedule. Pure.
  * @module
  */
 
 /** @typedef {import("./types.d.ts").Schedule} Schedule */
 
-/** The most that one preview returns. */
+/** Maximum number of firings in one preview. */
 const MOST_ASKED = 1_000;
 
 /**
- * Return the body and the parameters of a preview that continues a series where it is, or null if only its next firing is known.
- * `firingsOf` takes its answer. Times of the clock are counted as the scheduler does, from before jitter moved what is next. A fixed
- * rate without a start goes on from its next due, whose jitter is in there already; while it is paused, from when it was accepted.
+ * Return body and parameters of a preview that continues a series from its current position, or null if only its next firing is known.
+ * `firingsOf` takes its answer. Times on the clock are counted as the scheduler does, from before jitter moved the next firing. A fixed
+ * rate without a start continues from its next due time, which already includes jitter; while it is paused, from when it was accepted.
  * @param {Schedule} schedule
  * @param {number} most firings
  * @param {number} now UTC epoch ms
@@ -34,7 +34,7 @@ export function previewOf(schedule, most, now) {
 }
 
 /**
- * Return the next firings, UTC epoch ms: of what a preview answered, those that are still to come.
+ * Return the next firings, UTC epoch ms: the upcoming ones in a preview's answer.
  * @param {Schedule} schedule
  * @param {number[]} next
  * @param {number} most firings
@@ -55,7 +55,7 @@ function leftOf({ trigger, sequence }, most) {
 }
 
 /**
- * Return from when on what is next was planned, but not before its series was accepted.
+ * Return the earliest planned time of the next firing, but not before its series was accepted.
  * @param {Schedule} schedule
  * @param {number} now
  */
@@ -65,7 +65,7 @@ function beforeJitter({ trigger, due, accepted_at }, now) {
 }
 
 /**
- * Return the shortest time between two firings as planned, ms: six fields or more of a cron expression have seconds.
+ * Return the minimum time between two planned firings, ms: cron expressions with six or more fields have seconds.
  * @param {import("./types.d.ts").Trigger} trigger
  */
 function shortestOf({ cron, every = 1 }) {

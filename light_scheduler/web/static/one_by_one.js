@@ -1,5 +1,5 @@
 /**
- * Requests that are sent one by one, with their progress, what failed, and a button that stops them.
+ * Sends requests one by one, with their progress, the failures, and a button to stop.
  * @module
  */
 
@@ -9,11 +9,11 @@ import { button, userText } from "./widgets.js";
 
 /** @typedef {{ sent: number, failed: { name: string, why: string }[] }} Progress */
 
-/** Failures that are shown. */
+/** Number of failures that are shown. */
 const SHOWN = 10;
 
 /**
- * Send something for each name until they are through, or `signal` comes. One that fails does not stop the others.
+ * Send a request for each name, until all are done or `signal` aborts. A failure does not stop the others.
  * @param {string[]} names
  * @param {(name: string, at: number) => Promise<unknown>} send
  * @param {(progress: Progress) => void} tell is called after each
@@ -45,7 +45,7 @@ export async function sendEach(names, send, tell, signal, atOnce = 1) {
 }
 
 /**
- * Return a notice of how far requests are, and functions that bring it up to date.
+ * Return a notice with the progress of requests, and functions to update it.
  * @param {number} total
  * @param {{ title: string, label: string, noun: string, done: string, undone?: string }} words "Sending 3 letters again…",
  *   "Sent again", "3 letters", "sent again", and what the others were not, if that differs: "sent"

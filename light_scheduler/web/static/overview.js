@@ -1,5 +1,5 @@
 /**
- * The overview: how much goes in and out, how late, what waits, and what is wrong.
+ * The overview: rates, lateness, backlog, and problems.
  * @module
  */
 
@@ -41,7 +41,7 @@ export function overview({ signal }) {
   return { title: "Overview", node: h("div", {}, status, ahead.node, rest) };
 }
 
-/** Tenants that are listed. */
+/** Number of tenants that are listed. */
 const LISTED = 10;
 
 /**
@@ -111,7 +111,7 @@ function tile(name, value, unit, ...more) {
 }
 
 /**
- * Return a tile that stands out if there is something to see to.
+ * Return a tile that stands out if something needs attention.
  * @param {boolean} isTrouble
  * @param {string} name
  * @param {string} value

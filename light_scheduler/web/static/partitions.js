@@ -1,5 +1,5 @@
 /**
- * The partitions: who has them, how they are, and their warm copies.
+ * The partitions: their owners, their state, and their warm copies.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Payloads decoded, as JSON, text and hex, part by part: a payload of a megabyte is too much for a page at once. Pure.
+ * Payloads decoded, as JSON, text and hex, part by part: a payload of a megabyte is too much for a page. Pure.
  * @module
  */
 
@@ -27,7 +27,7 @@ export function bytesOf(content) {
 }
 
 /**
- * Tell whether there are no bytes to show because this token may not see them.
+ * Return whether the bytes are hidden because this token may not see them.
  * @param {Content} content
  */
 export function isLeftOut({ masked, text, base64 }) {
@@ -35,7 +35,7 @@ export function isLeftOut({ masked, text, base64 }) {
 }
 
 /**
- * Return the fingerprint (CRC-64-AVRO, hexadecimal) of the schema that a payload in Avro's single-object encoding names; null: it is none.
+ * Return the fingerprint (CRC-64-AVRO, hexadecimal) of the schema of a payload in Avro's single-object encoding; null for other payloads.
  * The encoding is c3 01, the fingerprint with its lowest byte first, and the value.
  * @param {Content} content
  */
@@ -46,8 +46,8 @@ export function avroFingerprint(content) {
 }
 
 /**
- * Return the forms in which a payload can be shown, the most telling one first, each with what there is to show. JSON with masked fields
- * is shown as it was decoded.
+ * Return the forms in which a payload can be shown, the most useful one first, each with its content. JSON with masked fields is shown as
+ * decoded.
  * @param {Content} content
  * @param {Decoded | null} [decoded]
  * @returns {Map<Form, Source>}
@@ -88,7 +88,7 @@ function ofText(text) {
 }
 
 /**
- * Return bytes as lines of 16: offset, hexadecimal digits, and the printable ones of ASCII.
+ * Return bytes as lines of 16: offset, hexadecimal digits, and printable ASCII.
  * @param {Uint8Array} bytes
  * @param {number} from
  * @param {number} to
@@ -105,7 +105,7 @@ function partOfBytes(bytes, from, to) {
 }
 
 /**
- * Return which part of a source is shown, or null if that is all of it: "Characters 1 to 20,000 of 1,000,000."
+ * Return which part of a source is shown, or null for all of it: "Characters 1 to 20,000 of 1,000,000."
  * @param {Source} source
  * @param {number} from
  * @param {number} to

@@ -1,11 +1,11 @@
 /**
- * Repeated requests that stop while nobody looks.
+ * Repeated requests that pause while the page is hidden.
  * @module
  */
 
 /**
- * Call a function at once and again some ms after each time it is done, until `signal` ends it. A hidden page waits until it is
- * seen, then calls at once.
+ * Call a function at once, and again some time after each call, until `signal` aborts. A hidden page waits until it is visible, then calls
+ * at once.
  * @param {() => Promise<void>} call
  * @param {() => number} every ms
  * @param {AbortSignal} signal

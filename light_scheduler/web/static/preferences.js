@@ -1,5 +1,5 @@
 /**
- * What a user has chosen for all pages, kept by the browser.
+ * The user's preferences for all pages, stored by the browser.
  * @module
  */
 
@@ -10,7 +10,7 @@ export const THEMES = /** @type {const} */ ({ system: "System", light: "Light", 
 
 /** @typedef {keyof typeof THEMES} Theme */
 
-/** What was chosen on this page: where the browser lets it keep nothing, that holds until the page is left. */
+/** Preferences chosen on this page: they apply until the page is left, even if the browser cannot store them. */
 const chosen = /** @type {Map<string, string>} */ (new Map());
 
 /** @returns {TimeMode} */
@@ -34,7 +34,7 @@ export function setTheme(theme) {
   applyTheme();
 }
 
-/** Have the page use the theme that was chosen. */
+/** Apply the chosen theme to the page. */
 export function applyTheme() {
   document.documentElement.dataset.theme = theme();
 }
@@ -60,7 +60,7 @@ function write(name, value) {
   try {
     localStorage.setItem(name, value);
   } catch {
-    // The browser keeps nothing for this site.
+    // The browser stores nothing for this site.
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Rates from counters that only grow, until another worker takes a partition over: then they begin at 0 again.
+ * Rates from counters that only grow, but start over at 0 when another worker takes over a partition.
  * @module
  */
 
@@ -24,7 +24,7 @@ export class Rates {
   }
 
   /**
-   * Take a state of the cluster into account. One that is not newer than the last changes nothing.
+   * Add a state of the cluster. A state that is not newer than the last one is ignored.
    * @param {Cluster} cluster
    */
   add(cluster) {
@@ -44,7 +44,7 @@ export class Rates {
     this.samples = this.samples.filter(({ at }) => at > cluster.time - KEPT_MS);
   }
 
-  /** After a longer break, as of a hidden page, what has grown since is not of this moment. */
+  /** After a longer break, for example of a hidden page, the growth is not recent. */
   _beginAnew() {
     this._last.clear();
     this._at = null;
@@ -59,7 +59,7 @@ export class Rates {
   }
 
   /**
-   * A lane that is seen for the first time counts from now: what it did before is not of this moment.
+   * A lane counts from when it is first seen: its earlier activity is not recent.
    * @param {Cluster} cluster
    * @returns {Counters}
    */

@@ -1,5 +1,5 @@
 /**
- * Dead letters that are sent again, one after the other.
+ * Sends dead letters again, one after the other.
  * @module
  */
 
@@ -13,7 +13,7 @@ import { button } from "./widgets.js";
 /** @typedef {import("./types.d.ts").DeadLetter} DeadLetter */
 
 /**
- * Return a button that sends all letters of a list again. Those that were dropped have no bytes to send.
+ * Return a button that sends all letters of a list again. Dropped letters have no bytes to send.
  * @param {DeadLetter[]} letters
  * @param {Element} answers where the progress is shown
  * @param {AbortSignal} signal

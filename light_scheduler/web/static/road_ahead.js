@@ -1,5 +1,5 @@
 /**
- * What is due next, of all tenants or of what a user chooses: a tenant, target topic or partition, as a chart that keeps up.
+ * A live chart of upcoming firings, of all tenants or of a selected tenant, target topic or partition.
  * @module
  */
 
@@ -18,14 +18,14 @@ import { address, choice, empty, failure } from "./widgets.js";
 /** @typedef {import("./types.d.ts").UpcomingGroups} UpcomingGroups */
 
 const EVERY_MS = 15_000;
-/** A partition that moves is away for a moment. */
+/** A moving partition is unavailable for a moment. */
 const AGAIN_MS = 2_000;
 const HEIGHT = 200;
 const RANGES = { minute: "Next 60 minutes", hour: "Next 24 hours", day: "Next 30 days" };
 const ALL = "all";
 
 /**
- * Return a section, and a function that tells it what there is to choose from.
+ * Return a section, and a function to update its choices.
  * @param {AbortSignal} signal
  */
 export function roadAhead(signal) {

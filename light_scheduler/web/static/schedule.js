@@ -21,13 +21,13 @@ import { address, badge, empty, exactInstant, facts, failure, instant, loading, 
 
 const FIRINGS = 10;
 
-/** How far back the history of a schedule is searched that is not pending. */
+/** How far back to search the history of a schedule that is not pending. */
 const GONE_MS = 7 * 86_400_000;
 
-/** The clocks of a worker and of the broker may differ by so much. */
+/** Maximum difference between the clocks of a worker and of the broker. */
 const CLOCKS_MS = 60_000;
 
-/** Ids that browsers take for folders in an address, so that they cannot ask for such a schedule. */
+/** Ids that browsers treat as folders in an address, so that they cannot request such a schedule. */
 const FOLDERS = [".", ".."];
 
 /**
@@ -64,7 +64,7 @@ export function schedule(context) {
 }
 
 /**
- * Show a schedule, and return since when (UTC epoch ms) its history is of interest; null: nothing is known.
+ * Show a schedule. Return the start (UTC epoch ms) of its relevant history; null if nothing is known.
  * @param {Element} element
  * @param {string} tenant
  * @param {string} id
@@ -112,7 +112,7 @@ function actionsIn(element) {
 }
 
 /**
- * Show what the list has of a schedule whose id no browser can ask for: by bytes, it is the first that begins with it.
+ * Show a schedule whose id browsers cannot request, from the list: in byte order, it is the first with this prefix.
  * @param {Element} element
  * @param {string} tenant
  * @param {string} id

@@ -1,5 +1,5 @@
 /**
- * The explorer: pending schedules of a tenant. Its filters are in the address, so a list can be kept, sent and gone back to.
+ * The explorer: pending schedules of a tenant. Its filters are in the address, so a list can be bookmarked, shared and revisited.
  * @module
  */
 
@@ -77,7 +77,7 @@ export function schedules(context) {
 }
 
 /**
- * Return what the address asks for; a tenant and an order are always there.
+ * Return the filters in the address. Tenant and order are always set.
  * @param {Context} context
  * @returns {Record<string, string> & { tenant: string, sort: string, due_from: string, due_to: string }}
  */
@@ -150,7 +150,7 @@ async function fillIn(results, context, signal) {
 }
 
 /**
- * Return what there is of a page that is not full yet.
+ * Return the rows of a page that is not full yet.
  * @param {SchedulePage} page
  * @param {number} requests
  * @param {Context} context
@@ -176,7 +176,7 @@ function list(page, context) {
 }
 
 /**
- * Return the columns; the heading of one that a list can be sorted by is a link, and the order begins with the first page.
+ * Return the columns. Headings of sortable columns are links, which begin with the first page.
  * @param {Context} context
  */
 function columns(context) {

@@ -1,6 +1,6 @@
 /**
- * Schedules that are changed together. One command changes those of a tenant whose id begins with a text, and that have some labels;
- * others are listed, and changed one by one.
+ * Schedules that are changed together. One command changes schedules of a tenant by id prefix and labels; other selections are listed, and
+ * changed one by one.
  * @module
  */
 
@@ -14,23 +14,23 @@ import { plural } from "./format.js";
 /** @typedef {{ number: number, isAll: boolean }} Counted `isAll`: no others match. */
 /** @typedef {(path: string, parameters: Record<string, string | number | null>) => Promise<any>} Ask */
 
-/** What a list can be filtered by that a command cannot. */
+/** Filters of a list that a command does not have. */
 const ONLY_OF_LISTS = ["id_contains", "label_contains", "state", "target_topic", "partition", "due_from", "due_to"];
 
 const LONG_PAST = "2000-01-01T00:00:00Z";
 
-/** Asks for what is pending, and for no interval. */
+/** Parameters for a count of pending schedules only, without intervals. */
 const NO_INTERVALS = { by: "minute", due_from: LONG_PAST, due_to: LONG_PAST };
 
 const PAGE = 1_000;
 const MOST_REQUESTS = 40;
 
-/** Schedules that are changed one by one; more take too long for somebody who waits. */
+/** Maximum number of schedules changed one by one; more would take too long for a waiting user. */
 export const MOST_ONE_BY_ONE = 10_000;
 const MOST_SEARCHES = 400;
 
 /**
- * Tell whether one command can select what a list shows. A resume changes paused schedules alone.
+ * Return whether one command can select what a list shows. A resume only changes paused schedules.
  * @param {Filters} filters
  * @param {Command} command
  */
@@ -41,7 +41,7 @@ export function isOneCommand(filters, command) {
 }
 
 /**
- * Return the members of a command that select what a list shows.
+ * Return the members of a command for the selection of a list.
  * @param {Filters} filters
  */
 export function selectionOf({ id_prefix: prefix = "", label = "" }) {
@@ -69,7 +69,7 @@ export function inWords(tenant, filters) {
 }
 
 /**
- * Count what is selected: all of a tenant from its counts, others page by page, as far as a few requests reach.
+ * Count the selection: all schedules of a tenant from its counts, others page by page, for a few requests.
  * @param {Ask} ask what a tenant has at a path
  * @param {Filters} filters
  * @returns {Promise<Counted>}
@@ -95,7 +95,7 @@ export async function counted(ask, { id_prefix = "", label = "", state = "" }) {
 }
 
 /**
- * Find what is selected, each schedule once: in the order of due times, one that fires meanwhile is listed again.
+ * Find the selected schedules, each once: when ordered by due time, one that fires meanwhile is listed again.
  * @param {Ask} ask what a tenant has at a path
  * @param {Record<string, string | number | null>} parameters of a list
  * @param {(found: number) => void} tell is called after each request
@@ -118,7 +118,7 @@ export async function listed(ask, parameters, tell) {
 }
 
 /**
- * Return how many schedules there are: "1,742 schedules", "At least 40,000 schedules".
+ * Return a number of schedules in words: "1,742 schedules", "At least 40,000 schedules".
  * @param {Counted} counted
  */
 export function howMany({ number, isAll }) {

@@ -1,5 +1,5 @@
 /**
- * The tenants with their rules, how much of their quotas is used, and whether anything of them fires.
+ * The tenants with their rules, the use of their quotas, and whether they fire.
  * @module
  */
 
@@ -35,7 +35,7 @@ export function tenantList({ identity, signal }) {
   const answers = h("div", {});
   /** @type {Row[]} */
   let rows = [];
-  // One listener for all buttons: rows are drawn again and again, and their elements are used for others.
+  // One listener for all buttons: rows are redrawn, and their elements are reused for other rows.
   const list = h("div", { onclick: clicked }, loading());
 
   async function show() {
@@ -72,7 +72,7 @@ export function tenantList({ identity, signal }) {
 }
 
 /**
- * Return what to ask before a tenant is paused or resumed.
+ * Return the arguments of the confirmation before a tenant is paused or resumed.
  * @param {Row} row
  * @param {Verb} verb
  * @returns {Parameters<typeof ask>}

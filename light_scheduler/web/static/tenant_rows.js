@@ -1,5 +1,5 @@
 /**
- * The tenants: those that have rules or are stopped, and those that have schedules. Pure.
+ * The tenants with rules, with a pause or deletion, or with schedules. Pure.
  * @module
  */
 
@@ -11,14 +11,14 @@ import { count, rate, size } from "./format.js";
 /** @typedef {{ name: string, state: string, pending: number | null, quota: number | null, tenant: Tenant | null }} Row
  *   `pending` is null if it is not known, `tenant` if it has no rules and was never stopped. */
 
-/** Tenants that an overview names. */
+/** Number of tenants that an overview names. */
 const MOST_NAMED = 100;
 
-/** Share of a quota from which on it is nearly used up. */
+/** Share of a quota above which it is nearly used up. */
 const NEARLY = 0.9;
 
 /**
- * Return all tenants that are known, by name.
+ * Return all known tenants, by name.
  * @param {Tenant[]} tenants
  * @param {Overview} overview
  * @returns {Row[]}
@@ -40,7 +40,7 @@ export function rowsOf(tenants, overview) {
 }
 
 /**
- * Tell whether a tenant has nearly used up its quota of pending schedules.
+ * Return whether a tenant has nearly used up its quota of pending schedules.
  * @param {Row} row
  */
 export function isNearlyFull({ pending, quota }) {
@@ -48,7 +48,7 @@ export function isNearlyFull({ pending, quota }) {
 }
 
 /**
- * Return rules as names and values in words. The quota of pending schedules is shown by itself.
+ * Return rules as names and values in words. The quota of pending schedules is shown separately.
  * @param {TenantRules} rules
  * @returns {[string, string][]}
  */

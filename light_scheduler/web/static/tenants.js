@@ -1,5 +1,5 @@
 /**
- * The choice of a tenant: those of the token, or any if it is for all.
+ * The selection of a tenant: one of the token's, or any if the token is for all tenants.
  * @module
  */
 

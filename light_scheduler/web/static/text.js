@@ -1,20 +1,20 @@
 /**
- * Text of users: ids, labels, payloads. Whatever is in it stays text, and what cannot be seen is named. Pure.
+ * Untrusted text: ids, labels, payloads. It always stays text, and invisible characters are named. Pure.
  * @module
  */
 
 /** @typedef {{ text: string, hidden: boolean }} Piece A stretch of text; a hidden one names characters that cannot be seen, or too many on one place. */
 
-// Control characters, separators of lines, marks of annotations, all that is drawn as nothing by default (soft hyphen, marks that
-// change the direction, zero-width characters, fillers, variation selectors, tags), halves of surrogate pairs. Line feeds and tabs
-// only where there is one line. Of marks that are drawn over a character, which may stack up over other lines, those after the fourth.
+// Control characters, line separators, annotation marks, everything that is invisible by default (soft hyphen, marks that change the
+// direction, zero-width characters, fillers, variation selectors, tags), and lone surrogates. Line feeds and tabs only where there is one
+// line. Of combining marks, which may stack up over other lines, those after the fourth.
 const HIDDEN =
   // deno-lint-ignore no-control-regex
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufff9-\ufffb]|\p{DI}|\p{Cs}|(?<=\p{M}{4})\p{M}/u;
 const HIDDEN_IN_A_LINE = new RegExp(`[\\n\\t]|${HIDDEN.source}`, "u");
 
 /**
- * Split text at runs of characters that cannot be seen; those are named by their code points: U+202E, or U+0000 ×3.
+ * Split text at runs of invisible characters; those are named by their code points: U+202E, or U+0000 ×3.
  * @param {string} text
  * @param {{ lines?: boolean }} [options] `lines`: line feeds and tabs are shown as such.
  * @returns {Piece[]}
@@ -51,7 +51,7 @@ function codePoint(character) {
 }
 
 /**
- * Return text of at most so many characters, with an ellipsis if some are left out.
+ * Return at most `most` characters of a text, with an ellipsis if some are left out.
  * @param {string} text
  * @param {number} most
  */

@@ -1,5 +1,5 @@
 /**
- * Relative times that go on while they are shown: one clock for all of the page.
+ * Relative times that keep updating while they are shown, with one clock for the page.
  * @module
  */
 
@@ -7,12 +7,12 @@ import { relative } from "./format.js";
 
 const EVERY_MS = 1_000;
 
-/** What is read out when it changes; there, a time stays as it was. */
+/** Live regions, which are read out when they change; times in them are not updated. */
 const READ_OUT = "[aria-live], [role=status], [role=alert]";
 
 /**
- * Return the attributes of an element that shows an instant relative to now. `ahead` is how far the clock that it is seen from is
- * ahead of this machine's.
+ * Return the attributes of an element that shows an instant relative to now. `ahead` is how far the reference clock is ahead of this
+ * machine's.
  * @param {number} at UTC epoch ms
  * @param {number} now UTC epoch ms, by that clock
  */
@@ -20,7 +20,7 @@ export function ticking(at, now) {
   return { "data-at": at, "data-ahead": now - Date.now() };
 }
 
-/** Have all relative times of the page go on, each second, unless nobody looks. */
+/** Update all relative times of the page each second, while it is visible. */
 export function startTicker() {
   setInterval(() => document.hidden || tick(Date.now()), EVERY_MS);
 }

@@ -1,5 +1,5 @@
 /**
- * Fields for a time rule, with the firings that it would come to.
+ * Fields for a time rule, with a preview of its firings.
  * @module
  */
 
@@ -14,7 +14,7 @@ const PREVIEWED = 5;
 const PAUSE_MS = 300;
 
 /**
- * Return the fields and a function that reads them; it throws Error if they are incomplete.
+ * Return the fields and a function that reads them, which throws Error if they are incomplete.
  * @param {AbortSignal} signal
  */
 export function triggerFields(signal) {

@@ -1,5 +1,5 @@
 /**
- * What needs attention, in one list: partitions that do not run, workers that do not answer. Pure but for its elements.
+ * A list of everything that needs attention: partitions that do not run, workers that do not answer. Pure except for its elements.
  * @module
  */
 
@@ -14,7 +14,7 @@ import { count, duration, plural, whyMissing } from "./format.js";
 const STARTING = ["assigned", "created", "fenced"];
 
 /**
- * Return a sentence for each worker and partition that is not as it should be.
+ * Return a sentence for each worker and partition with a problem.
  * @param {Cluster} cluster
  * @param {Missing[]} [missing] partitions that the overview lacks
  * @returns {string[]}
@@ -45,7 +45,7 @@ export function troublesOf(cluster, missing = []) {
 }
 
 /**
- * Return how far a restore has come: "45 %, 12 s left".
+ * Return the progress of a restore: "45 %, 12 s left".
  * @param {import("./types.d.ts").Restore} restore
  */
 export function restoreProgress({ done, total, seconds_left: left }) {
@@ -54,7 +54,7 @@ export function restoreProgress({ done, total, seconds_left: left }) {
 }
 
 /**
- * Return a notice of all troubles, or a line that says that there are none.
+ * Return a notice with all troubles, or a line that there are none.
  * @param {Cluster} cluster
  * @param {Missing[]} [missing] partitions that the overview lacks
  */

@@ -1,4 +1,4 @@
-/** The documents of the HTTP API, as far as the dashboard reads them. docs/http.md and OpenAPI describe them. */
+/** The documents of the HTTP API, with the members that the dashboard uses. docs/http.md and OpenAPI describe them. */
 
 export interface Content {
   text?: string;
@@ -293,7 +293,7 @@ export interface Identity {
   commands_topics: Record<string, string>;
 }
 
-/** A partition that an answer lacks; `reason` goes on after the worker's name, if there is one: "did not answer in time". */
+/** A partition missing in an answer; `reason` continues after the worker's name, if there is one: "did not answer in time". */
 export interface MissingPartition {
   topic: string;
   partition: number;
@@ -310,14 +310,14 @@ export interface Problem {
   missing?: MissingPartition[];
 }
 
-/** What a view gets. `signal` ends with the view; `query` is that of its address. */
+/** The argument of a view. `signal` aborts when the view ends; `query` is that of its address. */
 export interface Context {
   identity: Identity;
   query: URLSearchParams;
   signal: AbortSignal;
 }
 
-/** `heading` is shown above the node in place of the title, and `back` above that. */
+/** `heading` is shown above the node instead of the title, and `back` above that. */
 export interface View {
   title: string;
   back?: Child;
@@ -325,10 +325,10 @@ export interface View {
   node: Node;
 }
 
-/** What an element can be given as content. */
+/** Possible children of an element. */
 export type Child = Node | string | number | null | undefined | false | Child[];
 
-/** How many schedules of a tenant are due when. */
+/** The number of a tenant's schedules by due time. */
 export interface Upcoming {
   by: "minute" | "hour" | "day";
   due_from: number;
@@ -337,7 +337,7 @@ export interface Upcoming {
   pending: { target_topic: string; state: string; count: number }[];
 }
 
-/** How many schedules of all tenants are due when, by group; a name that is null has all that are not named. */
+/** The number of all tenants' schedules by due time and group; the group with the name null has all unnamed ones. */
 export interface UpcomingGroups {
   by: "minute" | "hour" | "day";
   group: "tenant" | "target" | "partition";
@@ -347,7 +347,7 @@ export interface UpcomingGroups {
   complete: boolean;
 }
 
-/** A rule that is null or missing restricts nothing. */
+/** A rule that is null or missing has no effect. */
 export interface TenantRules {
   targets?: string[] | null;
   default_target?: string | null;
@@ -393,7 +393,7 @@ export interface Overview {
   missing: MissingPartition[];
 }
 
-/** What a stream of events can have: each document by the name of its event, and of its path. */
+/** Possible documents of an event stream, by the name of event and path. */
 export interface Documents {
   cluster: Cluster;
   overview: Overview;

@@ -1,6 +1,6 @@
 /**
- * What is ahead: how many schedules are due in each minute, hour or day, of a tenant or of all of them. A bar opens into shorter
- * intervals, and in the end into its schedules; any range can be zoomed into.
+ * Upcoming firings: the number of schedules due in each minute, hour or day, of one tenant or of all. A bar opens shorter intervals, and
+ * finally its schedules; any range can be zoomed into.
  * @module
  */
 
@@ -63,7 +63,7 @@ function asked({ query, identity }) {
 }
 
 /**
- * Return whole intervals: those up to an end, or as many as are usual.
+ * Return whole intervals up to an end, or the default number of them.
  * @param {string} by
  * @param {number} from UTC epoch ms
  * @param {number | null} to UTC epoch ms
@@ -96,7 +96,7 @@ function filters(context) {
 }
 
 /**
- * Return the field for where the range begins or ends; empty: it begins now, and is as long as usual.
+ * Return the field for the start or the end of the range. If empty, it starts now, with the default length.
  * @param {string} name
  * @param {number | null} at UTC epoch ms
  */
@@ -124,7 +124,7 @@ function show(event) {
 }
 
 /**
- * Return the instant that is typed into a field, null if there is none; undefined: it is wrong, and the field says why.
+ * Return the instant typed into a field; null if empty; undefined if it is invalid, and the field shows why.
  * @param {HTMLFormElement} form
  * @param {string} name
  * @param {number} now UTC epoch ms
@@ -138,7 +138,7 @@ function instantIn(form, name, now) {
 }
 
 /**
- * Say at a field what is wrong with it.
+ * Show at a field why it is invalid.
  * @param {HTMLFormElement} form
  * @param {string} name
  * @param {string} why
@@ -150,7 +150,7 @@ function refuse(form, name, why) {
 }
 
 /**
- * Take back what was said at both ends of the range: each may be wrong because of the other.
+ * Remove the errors at both ends of the range, since each may be invalid because of the other.
  * @param {HTMLFormElement | null} form
  */
 function accept(form) {
@@ -210,7 +210,7 @@ function report(answer, asked) {
 }
 
 /**
- * Return links to what is before, after and around a range, and to the present.
+ * Return links to the ranges before, after and around a range, and to the present.
  * @param {import("./zoom.js").Range} range
  * @param {Scope} scope
  * @param {number} now UTC epoch ms
@@ -232,7 +232,7 @@ function pages(range, scope, now) {
 }
 
 /**
- * Say what the counts are of, if not of all tenants.
+ * Describe what the counts cover, unless it is all tenants.
  * @param {Asked} asked
  */
 function narrowed({ scope: { tenant, target, partition }, group, ...range }) {

@@ -1,5 +1,5 @@
 /**
- * Why a schedule fired, fires or does not, in sentences. The answer searches the history, so it is asked for by a button.
+ * Explains in sentences why a schedule fired, fires or does not fire. It searches the history, so a button starts it.
  * @module
  */
 
@@ -12,7 +12,7 @@ import { button, empty, exactInstant, failure, instant, loading, userText } from
 const LONGEST = 2_000;
 
 /**
- * Return a section with a button that explains a schedule, as often as it is pressed.
+ * Return a section with a button that explains a schedule each time it is pressed.
  * @param {{ tenant: string, id: string }} schedule
  * @param {() => number} since how far back the history is searched, UTC epoch ms
  * @param {AbortSignal} signal

@@ -1,5 +1,5 @@
 /**
- * What all views show in the same way: instants, text of users, states, and that there is nothing, not yet, or an error.
+ * Common elements of all views: instants, untrusted text, states, and placeholders for empty, loading and failed content.
  * @module
  */
 
@@ -13,15 +13,15 @@ import { ticking } from "./ticker.js";
 /** @typedef {import("./elements.js").Child} Child */
 
 const LONGEST_IN_A_LINE = 160;
-const SHORT = 20; // characters: as much is not broken within a word
+const SHORT = 20; // characters: text up to this length is not broken within a word
 
 const PHONE = "(max-width: 700px)";
 
-/** Runs of invisible characters that are marked by their own elements. */
+/** Number of runs of invisible characters that get their own elements. */
 const MOST_MARKS = 2_000;
 
 /**
- * Return an instant as the user wants times; the tooltip has it in UTC.
+ * Return an instant in the user's preferred notation; the tooltip has it in UTC.
  * @param {number | null | undefined} at UTC epoch ms
  * @param {number} [now] UTC epoch ms
  */
@@ -32,7 +32,7 @@ export function instant(at, now = Date.now()) {
 }
 
 /**
- * Return an instant to the millisecond, in UTC if times are shown in UTC, and how far away it is.
+ * Return an instant to the millisecond, in UTC if times are shown in UTC, and its distance from now.
  * @param {number} at UTC epoch ms
  * @param {number} [now] UTC epoch ms
  */
@@ -46,7 +46,7 @@ export function exactInstant(at, now = Date.now()) {
 }
 
 /**
- * Return text of a user in one line. Nothing in it changes how the page around it reads.
+ * Return untrusted text in one line. It cannot change how the surrounding page reads.
  * @param {string} text
  * @param {number} [most] characters
  */
@@ -56,7 +56,7 @@ export function userText(text, most = LONGEST_IN_A_LINE) {
 }
 
 /**
- * Return text of a user in lines.
+ * Return untrusted text with its lines.
  * @param {string} text
  */
 export function userLines(text) {
@@ -69,7 +69,7 @@ export function userLines(text) {
  */
 function marked(text, lines) {
   const found = pieces(text, { lines });
-  // A browser takes many seconds to lay out a hundred thousand elements: many marks are text.
+  // A browser takes many seconds to lay out a hundred thousand elements, so further marks are plain text.
   if (found.length > 2 * MOST_MARKS) {
     return [found.map((piece) => (piece.hidden ? `[${piece.text}]` : piece.text)).join("")];
   }
@@ -105,7 +105,7 @@ const TONES = {
 };
 
 /**
- * Return a state with a mark whose shape and colour differ.
+ * Return a state with a mark that has its own shape and colour.
  * @param {string} state
  */
 export function badge(state) {
@@ -123,7 +123,7 @@ export function address(view, parameters = {}) {
 }
 
 /**
- * Return a form of filters, which a phone shows on demand.
+ * Return a form of filters, which phones show on demand.
  * @param {Element} form
  * @param {number} active filters that are set
  */
@@ -137,7 +137,7 @@ export function filterBox(form, active) {
   );
 }
 
-/** Open filters when a phone is turned to landscape: a page that is wider has nothing to open them with. */
+/** Open the filters when a phone is turned to landscape: a wider page has no button to open them. */
 export function startUnfolding() {
   matchMedia(PHONE).addEventListener("change", ({ matches: isPhone }) => {
     if (isPhone) return;
@@ -158,8 +158,8 @@ export function facts(...rows) {
 }
 
 /**
- * Return a table that is a list of cards on a phone. A cell is one child; columns that are numbers align right. The heading of a
- * column is a link if it has an address, which sorts by it.
+ * Return a table, which phones show as a list of cards. A cell is one child; numeric columns are aligned right. The heading of a column
+ * with an address is a link that sorts by it.
  * @param {string} caption
  * @param {{ name: string, number?: boolean, href?: string, isSorted?: boolean }[]} columns
  * @param {Child[][]} rows
@@ -204,7 +204,7 @@ export function table(caption, columns, rows) {
 }
 
 /**
- * Say that there is nothing, and what to do.
+ * Return a placeholder for empty content, with advice.
  * @param {string} what
  * @param {...Child} next
  */
@@ -218,7 +218,7 @@ export function loading(what = "Loading…") {
 }
 
 /**
- * Say what has failed, and name the partitions that are missing; where it may help, with a link that shows the page anew.
+ * Describe a failure, with the missing partitions and, where it may help, a link that reloads the page.
  * @param {unknown} error
  */
 export function failure(error) {

@@ -1,5 +1,5 @@
 /**
- * Ranges of a chart of what is ahead: which one is shown, zoomed into, and zoomed out of. Pure.
+ * Ranges of a chart of upcoming firings: the shown one, zooming in and out. Pure.
  * @module
  */
 
@@ -9,16 +9,16 @@ import { LENGTHS, rangeFrom, SHOWN } from "./intervals.js";
 /** @typedef {import("./intervals.js").By} By */
 /** @typedef {{ by: By, from: number, to: number }} Range whole intervals; instants in UTC epoch ms */
 
-/** A range that is zoomed into is shown in the shortest intervals of which it has no more than these. */
+/** A zoomed range uses the shortest intervals of which it has at most this number. */
 export const MOST_BARS = 120;
 
-/** Longest range that is zoomed out to, in days. */
+/** Longest range when zooming out, in days. */
 const MOST_DAYS = 366;
 
 const SHORTEST_FIRST = /** @type {By[]} */ (["minute", "hour", "day"]);
 
 /**
- * Return the whole intervals that have all from one instant to another.
+ * Return the whole intervals that cover the time between two instants.
  * @param {number} from UTC epoch ms
  * @param {number} to UTC epoch ms
  * @param {By | null} by null: as fits
@@ -32,7 +32,7 @@ export function rangeOf(from, to, by) {
 }
 
 /**
- * Return the range that some bars next to each other have.
+ * Return the range of some adjacent bars.
  * @param {Bar[]} bars
  * @param {number} first index
  * @param {number} last index; may be before the first
@@ -43,8 +43,8 @@ export function zoomedInto(bars, first, last) {
 }
 
 /**
- * Return a longer range around another one: as much as is usually shown of its intervals, or else of the next longer ones. It does not
- * begin before the present, unless the other one does. Null: there is none.
+ * Return a longer range around another one: the default number of its intervals, or else of the next longer ones. It does not begin before
+ * now, unless the other one does. Null if there is none.
  * @param {Range} range
  * @param {number} now UTC epoch ms
  * @returns {Range | null}
@@ -62,7 +62,7 @@ export function zoomedOut(range, now) {
 }
 
 /**
- * Return the parameters of an address that shows a range; where it ends is left out if it is as long as usual.
+ * Return the address parameters for a range; the end is omitted if the range has the default length.
  * @param {Range} range
  */
 export function parametersOf({ by, from, to }) {
@@ -70,7 +70,7 @@ export function parametersOf({ by, from, to }) {
 }
 
 /**
- * Return the index of the bar at a place, the first or last one for what is beyond.
+ * Return the index of the bar at a position, limited to the first and last one.
  * @param {number} x
  * @param {{ left: number, step: number, bars: number }} places where the first bar begins, and how wide each is
  */

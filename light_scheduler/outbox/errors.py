@@ -1,6 +1,7 @@
 """Errors of a relay.
 
-SchedulerError └── OutboxError             a relay cannot continue with a shard by itself
+SchedulerError
+└── OutboxError             a relay cannot continue with a shard by itself
     ├── OutboxInDoubt       ... because Kafka has forgotten which batch was sent last
     ├── DatabaseBehind      ... because Kafka has batches that the database does not know
     └── ShardLost           ... because another relay owns it (retriable)

@@ -4,11 +4,14 @@ https://prometheus.io/docs/instrumenting/exposition_formats/#protobuf-format
 
 Each family is a message after its length. Of `io.prometheus.client` (metrics.proto), these fields are written:
 
-MetricFamily             name 1, help 2, type 3, metric 4 Metric                   label 1, gauge 2, counter 3,
-histogram 7 LabelPair                name 1, value 2 Gauge, Counter           value 1 Histogram
-sample_count 1, sample_sum 2, bucket 3, schema 5, zero_threshold 6, zero_count 7,
+MetricFamily             name 1, help 2, type 3, metric 4
+Metric                   label 1, gauge 2, counter 3, histogram 7
+LabelPair                name 1, value 2
+Gauge, Counter           value 1
+Histogram                sample_count 1, sample_sum 2, bucket 3, schema 5, zero_threshold 6, zero_count 7,
                          positive_span 12, positive_delta 13
-Bucket                   cumulative_count 1, upper_bound 2 BucketSpan               offset 1, length 2
+Bucket                   cumulative_count 1, upper_bound 2
+BucketSpan               offset 1, length 2
 """
 
 from __future__ import annotations

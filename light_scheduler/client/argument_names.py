@@ -1,4 +1,4 @@
-"""Errors of commands that name headers, as errors that name the arguments that became these headers."""
+"""Converts errors that name headers of commands to errors that name the client's arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _NO_OTHERS: Mapping[str, str] = MappingProxyType({})
 
 @contextmanager
 def argument_errors(others: Mapping[str, str] = _NO_OTHERS) -> Iterator[None]:
-    """Raise errors of `commands` by arguments of `SchedulerClient.schedule`; `others` are fields with another one."""
+    """Raise errors of `commands` with the argument names of `SchedulerClient.schedule`. `others` maps fields to other
+    arguments."""
     names = {**_ARGUMENTS, **others}
 
     def name_of(field: str) -> str:

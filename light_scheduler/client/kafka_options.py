@@ -1,6 +1,6 @@
-"""`kafka_options`: options of aiokafka or librdkafka that a client is given besides those that it sets itself.
+"""`kafka_options`: the caller's options for aiokafka or librdkafka, in addition to those that a client sets itself.
 
-A client has a producer and consumers. With aiokafka, each takes options that the other refuses.
+A client has a producer and consumers. In aiokafka, each has options that the other refuses.
 """
 
 from __future__ import annotations
@@ -57,29 +57,29 @@ _SET_BY_MEMBERS = {**_ADDRESS, **_BYTES, **_COMMITTED, "group_id": "is set by th
 
 
 def check_aiokafka_options(options: Options) -> None:
-    """Raise InvalidCommand for an option that a client sets itself, or that aiokafka's clients do not have."""
+    """Raise InvalidCommand for an option that a client sets itself, or that aiokafka's clients lack."""
     _refuse_set(options, _SET_BY_CLIENTS)
     _refuse_unknown(options, _OF_PRODUCERS | _OF_CONSUMERS, "producer or consumer")
 
 
 def check_member_options(options: Options) -> None:
-    """Raise InvalidCommand for an option that a member of a group sets itself, or that aiokafka's does not have."""
+    """Raise InvalidCommand for an option that a group member sets itself, or that aiokafka's consumer lacks."""
     _refuse_set(options, _SET_BY_MEMBERS)
     _refuse_unknown(options, _OF_CONSUMERS, "consumer")
 
 
 def check_librdkafka_options(options: Options) -> None:
-    """Raise InvalidCommand for an option that a client sets itself. librdkafka refuses unknown ones when it begins."""
+    """Raise InvalidCommand for an option that a client sets itself. librdkafka refuses unknown ones when it starts."""
     _refuse_set(options, _SET_BY_CLIENTS)
 
 
 def of_producer(options: Options) -> dict[str, Any]:
-    """Return those of aiokafka's options that its producer takes."""
+    """Return the options that aiokafka's producer accepts."""
     return {name: value for name, value in options.items() if name in _OF_PRODUCERS}
 
 
 def of_consumer(options: Options) -> dict[str, Any]:
-    """Return those of aiokafka's options that its consumer takes."""
+    """Return the options that aiokafka's consumer accepts."""
     return {name: value for name, value in options.items() if name in _OF_CONSUMERS}
 
 

@@ -1,4 +1,4 @@
-"""The largest record that a client sends: whether the limit can be one, and whether a command keeps to it."""
+"""The maximum size of records that a client sends: checks the limit, and commands against it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from light_scheduler.errors import InvalidCommand
 from .commands import CommandToSend
 
 LEAST_BYTES, MOST_BYTES = 1_000, 1_000_000_000
-"""The range of librdkafka's `message.max.bytes`; aiokafka has none."""
+"""The range of librdkafka's `message.max.bytes`; aiokafka has no such range."""
 
 
 def request_limit(given: object) -> int:
-    """Return the argument `max_request_bytes`. Raises InvalidCommand, naming it, if it is no such limit."""
+    """Return the argument `max_request_bytes`. Raises InvalidCommand naming it if it is invalid."""
     if isinstance(given, bool) or not isinstance(given, int) or not LEAST_BYTES <= given <= MOST_BYTES:
         raise InvalidCommand(
             "max_request_bytes", f"must be a whole number from {LEAST_BYTES:,} to {MOST_BYTES:,} (bytes), not {given!r}"
@@ -22,7 +22,7 @@ def request_limit(given: object) -> int:
 
 
 def check_size(command: CommandToSend, most: int) -> None:
-    """Raise InvalidCommand if the record of a command can have more than `most` bytes, by aiokafka's own estimate."""
+    """Raise InvalidCommand if a command's record may exceed `most` bytes, by aiokafka's own estimate."""
     size = DefaultRecordBatchBuilder.estimate_size_in_bytes(command.key, command.value, command.headers)
     if size > most:
         raise InvalidCommand(

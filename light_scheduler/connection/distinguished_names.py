@@ -1,8 +1,8 @@
 """Names of certificates as Kafka's brokers print them, so that a principal can be copied into an ACL.
 
-Brokers use RFC 2253 as Java has it (`X500Principal.getName`): the last part of a name first; nine keywords, and every
-other type, such as an e-mail address, as its OID with the value in hexadecimal. Java 17 differs from its successors in
-texts of types before UTF8String that are no ASCII: it reads them as UTF-8.
+Brokers use Java's form of RFC 2253 (`X500Principal.getName`): the last part of a name comes first; nine types have
+keywords, and every other type, such as an e-mail address, is written as its OID with the value in hexadecimal. Java 17
+differs from later versions for non-ASCII texts of types older than UTF8String: it reads them as UTF-8.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 _TEXTS = {0x0C: "utf-8", 0x13: "latin-1", 0x14: "latin-1", 0x16: "latin-1", 0x1B: "latin-1", 0x1E: "utf-16-be"}
-"""How texts are encoded, by tag: UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString."""
+"""Encodings of texts, by tag: UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString."""
 
 _VERSION = 0xA0
 _SUBJECT = 4
-"""The place of the subject in a certificate, after serial number, algorithm, issuer and validity."""
+"""Index of the subject in a certificate, after serial number, algorithm, issuer and validity."""
 
 _ESCAPED = frozenset(',=+<>#;"\\')
 _BLANK = " \r"
 
 
 class _Element(NamedTuple):
-    """A value in DER: its tag, its content, and all of its bytes."""
+    """A DER value: its tag, its content, and all of its bytes."""
 
     tag: int
     content: bytes
@@ -41,14 +41,14 @@ class _Element(NamedTuple):
 
 
 def subject_of(tbs_certificate: bytes) -> str:
-    """Return the subject of a certificate, which is given as the DER of its signed part and must be well-formed."""
+    """Return the subject of a certificate, given the DER of its signed part, which must be well-formed."""
     [certificate] = _elements(tbs_certificate)
     parts = [part for part in _elements(certificate.content) if part.tag != _VERSION]
     return printed_name(parts[_SUBJECT].encoded)
 
 
 def printed_name(name: bytes) -> str:
-    """Return a distinguished name, which is given as well-formed DER, as text."""
+    """Return a distinguished name, given as well-formed DER, as text."""
     [sequence] = _elements(name)
     parts = ["+".join(map(_attribute, _elements(part.content))) for part in _elements(sequence.content)]
     return ",".join(reversed(parts))
@@ -72,7 +72,7 @@ def _escaped(text: str) -> str:
 
 
 def _dotted(oid: bytes) -> str:
-    """Return an object identifier as its numbers: base 128, and the first two in one."""
+    """Return an object identifier in dotted form, decoded from base 128; the first value has the first two numbers."""
     numbers, number = [], 0
     for byte in oid:
         number = number << 7 | byte & 0x7F
@@ -84,7 +84,7 @@ def _dotted(oid: bytes) -> str:
 
 
 def _elements(content: bytes) -> Iterator[_Element]:
-    """Read values that follow each other: tag, length and content each. A long length says first how long it is."""
+    """Yield consecutive values, each with tag, length and content. A long length is preceded by its own size."""
     start = 0
     while start < len(content):
         length, begin = content[start + 1], start + 2

@@ -1,4 +1,4 @@
-"""Whether another process goes on with its work, as far as Linux tells; for one that cannot say so itself."""
+"""Whether another process makes progress, according to Linux; for processes that cannot report it themselves."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from pathlib import Path
 _PROC = Path("/proc")
 
 _AT_WORK = frozenset("RD")
-"""States of a thread (proc_pid_stat(5)): it runs or waits for a processor, or waits for the disk."""
+"""States of an active thread (proc_pid_stat(5)): it runs or waits for a processor, or waits for the disk."""
 
 _STATE, _USER, _SYSTEM = 0, 11, 12
-"""Places in a stat file behind the name of the program: the state, and the processor time taken, in ticks."""
+"""Fields of a stat file after the program's name: the state, and the processor time used, in ticks."""
 
 
 class Activity:
-    """Of a process. One that is stopped, or whose threads wait for each other, is not active; nor is any on a system
-    without /proc."""
+    """The activity of a process. A process that is stopped, or whose threads wait for each other, is not active.
+    Without /proc, no process is."""
 
     def __init__(self, pid: int, proc: Path = _PROC) -> None:
         self._folder = proc / str(pid)
         self._ticks = 0
 
     def goes_on(self) -> bool:
-        """Return whether the process has taken processor time since the last call, or has something under way."""
+        """Return whether the process has used processor time since the last call, or has a thread at work."""
         try:
             of_process = _fields(self._folder / "stat")
             ticks = int(of_process[_USER]) + int(of_process[_SYSTEM])
@@ -34,5 +34,5 @@ class Activity:
 
 
 def _fields(stat: Path) -> list[str]:
-    """Return what is behind the name, which is in brackets and can hold anything."""
+    """Return the fields after the name, which is in parentheses and may contain anything."""
     return stat.read_text(errors="replace").rpartition(")")[2].split()

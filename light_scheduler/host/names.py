@@ -1,4 +1,4 @@
-"""Addresses of names, as this machine knows them."""
+"""Addresses of names, as this machine resolves them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import threading
 
 
 def addresses_of(name: str, timeout_s: float) -> tuple[str, ...]:
-    """Return the addresses that a server would listen on by a name; none if it has none, or not within a time.
+    """Return the addresses on which a server with this name would listen; empty if there are none, or not within the
+    time-out.
 
-    The resolver cannot be given a time-out. A thread waits for it, which holds up nobody's exit.
+    The resolver has no time-out. So a daemon thread waits for it, which does not delay the exit of the process.
     """
     found: list[str] = []
 

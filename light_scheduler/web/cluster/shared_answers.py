@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class _Attempt(NamedTuple, Generic[Answer]):
-    """An answer that was begun at an instant of the loop."""
+    """An answer that was begun at an instant (the loop's time)."""
 
     begun_at: float
     making: asyncio.Task[Answer]
@@ -31,18 +31,18 @@ class _Shared(Generic[Answer]):
         self._attempts: dict[Holder, _Attempt[Answer]] = {}
 
     def is_fresh(self, since: float) -> bool:
-        """Return whether there is anything that was begun after an instant, and whether that holds for what counts."""
+        """Return whether anything was begun after an instant; if an attempt counts, whether that one was."""
         begun = [attempt.begun_at for attempt in self._attempts.values()]
         counting = [attempt.begun_at for attempt in self._attempts.values() if not _is_refused(attempt.making)]
         return max(begun, default=since) > since and min(counting, default=since + 1) > since
 
     def of(self, holder: Holder, since: float) -> asyncio.Task[Answer] | None:
-        """Return the attempt for a holder, if it was begun after an instant."""
+        """Return a holder's attempt, if it was begun after an instant."""
         attempt = self._attempts.get(holder)
         return None if attempt is None or attempt.begun_at <= since else attempt.making
 
     def begin(self, holder: Holder, making: Coroutine[Any, Any, Answer]) -> asyncio.Task[Answer]:
-        """Make the answer for a holder, in whose name the caller is."""
+        """Make the answer for a holder, which is that of the current task."""
         attempt = _Attempt(asyncio.get_running_loop().time(), asyncio.create_task(making))
         attempt.making.add_done_callback(self._end_others)
         self._attempts[holder] = attempt
@@ -65,16 +65,17 @@ class _Shared(Generic[Answer]):
 class SharedAnswers(Generic[Key, Answer]):
     """Answers by key. A failure is shared, too: after `fresh_s`, the next request tries again.
 
-    A refusal (429) is for the holder whose request it was made for: that one has its share of the turns. Any other
-    holder that waited for it has an answer made in its own name, beside those of the others: so nobody waits for more
-    than one refusal of somebody else. The first answer is for all of them.
+    A refusal (429) applies only to the holder whose request it was made for, since that one has used up its share of
+    the turns. For any other holder that waited for it, an answer is made in its own name, concurrently. So a request
+    waits for at most one refusal of another holder. All share the first answer.
     """
 
     def __init__(self) -> None:
         self._answers: dict[Key, _Shared[Answer]] = {}
 
     async def answer(self, key: Key, fresh_s: float, make: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
-        """Return an answer that was begun less than `fresh_s` ago, or make one. It is made even if nobody waits."""
+        """Return an answer that was begun less than `fresh_s` ago, or make one. It is completed even if its requests
+        are cancelled."""
         holder, since = HOLDER.get(), asyncio.get_running_loop().time() - fresh_s
         shared = self._fresh(key, since)
         own, has_waited = None, False
@@ -100,7 +101,7 @@ class SharedAnswers(Generic[Key, Answer]):
 
 
 def _is_settled(making: asyncio.Task[Any]) -> bool:
-    """Return whether an attempt has ended with something that is for all who ask."""
+    """Return whether an attempt has ended with a result for all requests."""
     return making.done() and not making.cancelled() and not _is_refused(making)
 
 

@@ -37,6 +37,7 @@ from .limits import Limits
 from .overlap import MOST_AWAITED
 from .progress import is_exhausted, planned_for, standing
 from .recurrence import is_planned, next_of, within
+from .refused_firings import overtaken, with_paused
 from .superseded import left_undelivered
 from .timing import begin, recorded_at_of
 
@@ -70,9 +71,9 @@ def decide(command: Command, current: Entry | None, now: int, limits: Limits) ->
             reason = _what_was_delivered(current.progress)
             return Decision(Outcome.CANCELLED, None, EventType.CANCELLED, current, reason)
         case "pause":
-            return _paused(current, Outcome.PAUSED, EventType.PAUSED, paused=True)
+            return _paused(current, now, Outcome.PAUSED, EventType.PAUSED, paused=True)
         case "resume":
-            return _paused(current, Outcome.RESUMED, EventType.RESUMED, paused=False)
+            return _paused(current, now, Outcome.RESUMED, EventType.RESUMED, paused=False)
         case "trigger":
             return _triggered(current, now)
 
@@ -179,12 +180,10 @@ def _is_another(planned: int, current: Entry) -> bool:
     return is_of_its_plan and not is_planned(schedule.trigger, planned)
 
 
-def _paused(current: Entry, outcome: Outcome, event: EventType, *, paused: bool) -> Decision:
+def _paused(current: Entry, now: int, outcome: Outcome, event: EventType, *, paused: bool) -> Decision:
     if current.progress.paused is paused:
         return Decision(outcome, current, subject=current)
-    # Another firing may be the next one, which nobody has refused.
-    progress = replace(current.progress, paused=paused, refusals=0, retry_at=None)
-    entry = standing(current.schedule, progress)
+    entry = standing(current.schedule, with_paused(current.schedule, current.progress, now, paused=paused))
     return Decision(outcome, entry, event, entry)
 
 
@@ -195,7 +194,8 @@ def _triggered(current: Entry, now: int) -> Decision:
         return _triggered_again(current, now)
     if (reason := _why_no_more(schedule, progress)) is not None:
         return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
-    asked = _tried_at_once(progress, now)
+    is_ahead = progress.paused and not progress.triggered
+    asked = overtaken(progress) if is_ahead else _tried_at_once(progress, now)
     if isinstance(schedule.trigger, Once):
         asked = replace(asked, due=NEVER, planned=None, refusals=0, retry_at=None)
     asked = replace(asked, triggered=tuple(sorted((*asked.triggered, _free_instant(schedule, asked, now)))))

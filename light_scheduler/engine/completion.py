@@ -45,9 +45,12 @@ def timeout_end(now: int, timeout: int) -> int:
 
 
 def next_again(schedule: Schedule, progress: Progress, now: int) -> Awaited | None:
-    """Return the firing that is to be delivered once more at an instant, unless something else is next."""
+    """Return the firing that is to be delivered once more at an instant, unless something else is next.
+
+    Of a paused schedule, it is so if the schedule is resumed.
+    """
     firing = min(progress.awaited, key=_until, default=None)
-    if firing is None or progress.paused:
+    if firing is None:
         return None
     return firing if firing.until <= min((now, release_of(schedule, progress), *progress.triggered)) else None
 
@@ -92,8 +95,8 @@ def extend(command: ExtendCommand, current: Entry, now: int) -> Decision:
     waits = acknowledgement_of(schedule)  # None: it waits since the schedule was a fixed delay
     timeout = DEFAULT_TIMEOUT_MS if waits is None else waits.timeout
     until = max(firing.until, timeout_end(now, timeout if command.timeout is None else command.timeout))
-    if firing is next_again(schedule, progress, now):
-        progress = replace(progress, refusals=0, retry_at=None)  # what was refused may be its next delivery
+    if _may_be_refused(schedule, progress, firing, now):
+        progress = replace(progress, refusals=0, retry_at=None)
     awaited = tuple(replace(each, until=until) if each is firing else each for each in progress.awaited)
     entry = standing(schedule, replace(progress, awaited=awaited))
     return Decision(Outcome.UPDATED, entry, EventType.UPDATED, _subject(current, firing), extended(firing.attempt))
@@ -138,12 +141,18 @@ def _failed(schedule: Schedule, progress: Progress, firing: Awaited, command: Co
 
 def _ended(schedule: Schedule, progress: Progress, firing: Awaited, command: CompleteCommand, now: int) -> Progress:
     done = replace(progress, awaited=tuple(each for each in progress.awaited if each is not firing))
-    if firing is next_again(schedule, progress, now) or (done.queued is not None and not done.awaited):
+    if _may_be_refused(schedule, progress, firing, now) or (done.queued is not None and not done.awaited):
         done = replace(done, refusals=0, retry_at=None)  # something else is next than what was refused
     # When it was completed, as far as the sender's clock can be trusted: after the firing, and not in the future.
     recorded_at = min(command.recorded_at, now) if command.recorded_at > 0 else now
     completed_at = max(firing.fired_at, recorded_at)
     return run_ended(schedule, done, completed_at)
+
+
+def _may_be_refused(schedule: Schedule, progress: Progress, firing: Awaited, now: int) -> bool:
+    """Return whether the next delivery of a firing may be what the target has refused."""
+    is_behind_triggered = progress.paused and bool(progress.triggered)
+    return firing is next_again(schedule, progress, now) and not is_behind_triggered
 
 
 def _until(awaited: Awaited) -> int:

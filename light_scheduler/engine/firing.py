@@ -41,7 +41,7 @@ from .progress import (
     why_finished,
     window_end,
 )
-from .refused_firings import set_aside
+from .refused_firings import after_overtaking, set_aside
 
 replace = msgspec.structs.replace
 
@@ -150,7 +150,7 @@ def _deliver_triggered(entry: Entry, conditions: _Conditions) -> Turn:
     due = progress.triggered[0]
     asked = replace(progress, due=due, planned=None, attempt=1, first_due=None)
     done = counted(schedule, replace(progress, triggered=progress.triggered[1:]))
-    return _deliver(entry, asked, done, due, conditions)
+    return _deliver(entry, asked, after_overtaking(progress, done), due, conditions)
 
 
 def _deliver(entry: Entry, firing: Progress, done: Progress, waits_since: int, conditions: _Conditions) -> Turn:

@@ -79,9 +79,9 @@ def _paused(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) ->
 def _resumed(standing: Standing, facts: Facts) -> str:
     """Say what follows when a paused schedule is resumed."""
     planned, now = standing.entry.progress.due, facts.now
-    after = unpaused(standing.entry)
-    is_overdue = after is not None and after.progress.wakes_at <= now
-    if now < planned < NEVER and not is_overdue:
+    after = unpaused(standing.entry, now)
+    is_in_the_way = after is not None and (after.progress.wakes_at <= now or after.progress.retry_at is not None)
+    if now < planned < NEVER and not is_in_the_way:
         return f" It would fire at {format_instant(planned)}."
     resumed = if_resumed(standing.entry, now, facts.rules)
     hindered = hindrance(standing, facts, now) if resumed.is_now else None

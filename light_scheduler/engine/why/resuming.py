@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
 from light_scheduler.durations import distance
 from light_scheduler.engine.firing import Turn, take_turn
 from light_scheduler.engine.firing_rules import FiringRules
 from light_scheduler.engine.progress import release_of, standing
+from light_scheduler.engine.refused_firings import with_paused
 from light_scheduler.model import Entry, EventType
 from light_scheduler.wire import format_instant
 
@@ -17,8 +16,6 @@ from .waiting import time_to_live
 
 MOST_TURNS = 50
 """Firings that are too late to be delivered, each with a turn of its own, that are looked at: up to 0.4 ms for each."""
-
-replace = msgspec.structs.replace
 
 
 class Resumed(NamedTuple):
@@ -28,14 +25,14 @@ class Resumed(NamedTuple):
     is_now: bool = False
 
 
-def unpaused(entry: Entry) -> Entry | None:
-    """Return a paused schedule as it stands once it is resumed; None: nothing is left of it."""
-    return standing(entry.schedule, replace(entry.progress, paused=False, refusals=0, retry_at=None))
+def unpaused(entry: Entry, now: int) -> Entry | None:
+    """Return a paused schedule as it stands once it is resumed at an instant; None: nothing is left of it."""
+    return standing(entry.schedule, with_paused(entry.schedule, entry.progress, now, paused=False))
 
 
 def if_resumed(entry: Entry, now: int, rules: FiringRules) -> Resumed:
     """Say what a paused schedule does if it is resumed at an instant (UTC epoch ms)."""
-    left, turn = unpaused(entry), None
+    left, turn = unpaused(entry, now), None
     for _ in range(MOST_TURNS):
         if left is None or left.progress.wakes_at > now:
             break
@@ -51,7 +48,9 @@ def if_resumed(entry: Entry, now: int, rules: FiringRules) -> Resumed:
 
 
 def _next(entry: Entry, now: int) -> str:
-    due = entry.progress.next_due
+    due, retry_at = entry.progress.next_due, entry.progress.retry_at
+    if retry_at is not None and retry_at > now:
+        return f"what its target refused is tried again at {format_instant(retry_at)}"
     if due is None and entry.progress.queued is None:
         return "it fires again only if what was delivered is not completed in time"
     if due is None:

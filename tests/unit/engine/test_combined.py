@@ -241,6 +241,127 @@ def test_what_is_triggered_while_another_firing_waits_paused_has_retries_of_its_
     assert life.events == ["scheduled", "retried", "paused", "updated", "retried"]
 
 
+SERIES: list[Timing] = [FixedRate(HOUR), Cron("0 * * * *"), FixedDelay(HOUR), Backoff((HOUR, HOUR))]
+
+
+@pytest.mark.parametrize("timing", [Once(M + HOUR), *SERIES])
+@pytest.mark.parametrize("misfire", ["coalesce", "skip", "all"])
+@pytest.mark.parametrize("paused_for", [SECOND, 9 * HOUR])
+def test_a_refused_firing_has_no_more_retries_for_being_paused_and_ends_as_a_dead_letter(
+    timing: Timing, misfire: str, paused_for: int
+) -> None:
+    life = Life(FiringRules(retries=2))
+    life.schedule(timing, misfire=misfire)
+    life.refuse = refusing
+    now = M + HOUR
+    life.turn(now)
+    for _ in range(2):
+        life.control("pause", now + 1)
+        life.run(now + paused_for)
+        life.control("resume", now + paused_for)
+        assert life.entry is not None
+        now = max(now + paused_for, life.entry.progress.wakes_at)
+        life.turn(now)
+    assert life.events[:8] == ["scheduled", *["retried", "paused", "resumed"] * 2, "dead_lettered"]
+    assert life.dead == [("refused", M + HOUR)]
+
+
+def test_a_refused_firing_that_is_paused_for_less_than_a_minute_waits_for_its_retry() -> None:
+    life = Life(FiringRules(retries=1))
+    life.schedule(Once(M + SECOND))
+    life.refuse = refusing
+    life.tick(M + SECOND)
+    life.control("pause", M + 2 * SECOND)
+    life.control("resume", M + 3 * SECOND)
+    assert life.entry is not None
+    assert life.entry.progress.wakes_at == M + MINUTE
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_refused_firing_is_tried_again_after_one_that_was_triggered_while_it_was_paused(is_refused: bool) -> None:
+    life = Life(FiringRules(retries=1))
+    life.schedule(FixedRate(HOUR), misfire="skip")
+    life.refuse = refusing
+    life.tick(M + HOUR)
+    life.control("pause", M + HOUR + 1)
+    life.control("trigger", M + HOUR + 2)
+    if not is_refused:
+        life.refuse = accepting
+    life.tick(M + HOUR + 2)
+    life.refuse = accepting
+    life.control("resume", M + 2 * HOUR - 1)
+    life.tick(M + 2 * HOUR - 1)
+    # If the triggered one was refused as well, nothing is known any more of what was refused before it.
+    assert life.dues == [M + HOUR + 2, *[M + HOUR][is_refused:]]
+
+
+def test_what_is_triggered_twice_while_paused_and_refused_once_leaves_no_mark_on_what_was_missed_before_it() -> None:
+    life = Life(FiringRules(retries=1))
+    life.schedule(FixedRate(MINUTE), misfire="skip", misfire_grace=SECOND)
+    life.control("pause", M + 1)
+    life.refuse = refusing
+    asked_at = M + 5 * MINUTE + 500
+    life.control("trigger", asked_at)
+    life.tick(asked_at)
+    life.refuse = accepting
+    life.control("trigger", asked_at + 1)
+    life.tick(asked_at + 1)
+    life.control("resume", asked_at + 30 * SECOND)
+    life.tick(asked_at + 30 * SECOND)
+    assert life.dues == [asked_at, asked_at + 1]
+
+
+def test_what_is_triggered_waits_for_nothing_that_was_refused_once_that_is_paused() -> None:
+    life = Life(FiringRules(retries=1))
+    life.schedule(FixedRate(HOUR))
+    life.control("trigger", M + HOUR + 1)
+    life.refuse = refusing
+    life.turn(M + HOUR + 1)
+    life.refuse = accepting
+    life.control("pause", M + HOUR + 2)
+    life.tick(M + HOUR + 2)
+    assert life.dues == [M + HOUR + 1]
+
+
+def test_a_triggered_firing_that_was_refused_keeps_its_count_if_nothing_is_ahead_of_it() -> None:
+    life = Life(FiringRules(retries=1))
+    life.schedule(FixedRate(HOUR))
+    life.refuse = refusing
+    life.control("trigger", M + 1)
+    life.tick(M + 1)
+    life.control("pause", M + 2)
+    life.control("resume", M + 3)
+    life.tick(M + MINUTE)
+    assert life.dead == [("refused", M + 1)]
+
+
+@pytest.mark.parametrize("succeeded", [True, False])
+def test_a_refused_attempt_that_is_reported_while_paused_counts_only_if_it_is_delivered_again(succeeded: bool) -> None:
+    life = Life(FiringRules(retries=1))
+    life.schedule(FixedRate(HOUR), timeout=SECOND, max_attempts=5, misfire="skip")
+    life.tick(M + HOUR)
+    life.refuse = refusing
+    life.tick(M + HOUR + SECOND)
+    life.control("pause", M + HOUR + 2 * SECOND)
+    assert life.complete(M + HOUR, M + HOUR + 3 * SECOND, succeeded=succeeded) == Outcome.COMPLETED
+    life.control("resume", M + 2 * HOUR + MINUTE)
+    life.tick(M + 2 * HOUR + MINUTE)
+    last = ["skipped"] if succeeded else ["dead_lettered", "skipped"]
+    assert life.events[-len(last) - 1 :] == ["resumed", *last]
+
+
+def test_an_extension_of_a_refused_attempt_while_paused_ends_its_count() -> None:
+    life = Life(FiringRules(retries=1))
+    life.schedule(Once(M), timeout=SECOND, max_attempts=5)
+    life.tick(M)
+    life.refuse = refusing
+    life.tick(M + SECOND)
+    life.control("pause", M + SECOND + 1)
+    assert life.extend(M, M + SECOND + 2, recorded_at=M + 1).outcome is Outcome.UPDATED
+    assert life.entry is not None
+    assert (life.entry.progress.refusals, life.entry.progress.retry_at) == (0, None)
+
+
 def test_what_is_triggered_in_place_of_the_last_firing_has_retries_of_its_own() -> None:
     life = Life(FiringRules(retries=1))
     life.schedule(FixedRate(MINUTE), max_firings=1)

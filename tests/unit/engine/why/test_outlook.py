@@ -287,6 +287,26 @@ PAUSED: dict[str, tuple[Facts, str]] = {
         ),
         f"it fires next at {ONE} (in 50m). {DELIVERED_ONCE} it becomes a dead letter.",
     ),
+    "what was refused is due for its retry": (
+        facts(TEN_MINUTES, pending({"paused": True, "refusals": 1, "retry_at": DUE + MINUTE}, **EVERY_HOUR)),
+        "it fires at once.",
+    ),
+    "what was refused waits for its retry": (
+        facts(DUE + 30 * SECOND, pending({"paused": True, "refusals": 1, "retry_at": DUE + MINUTE}, **EVERY_HOUR)),
+        "what its target refused is tried again at 2026-01-01T00:01:00.000Z.",
+    ),
+    "a refused attempt waits for its retry before the next time": (
+        facts(
+            DUE + 90 * SECOND,
+            pending(
+                IN_AN_HOUR | TIMED_OUT | {"refusals": 1, "retry_at": DUE + 2 * MINUTE},
+                **EVERY_HOUR,
+                acknowledgement=Acknowledgement(MINUTE, 2),
+            ),
+        ),
+        f"what its target refused is tried again at 2026-01-01T00:02:00.000Z. {DELIVERED_ONCE} it is delivered again, "
+        "as attempt 2.",
+    ),
     "a firing is queued, and the one before is completed": (
         facts(
             TEN_MINUTES,

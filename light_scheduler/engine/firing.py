@@ -50,9 +50,10 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     """The decision on a schedule that woke.
 
     `subject` is the schedule as this turn's firing sees it: its progress has due time, sequence and attempt. `entry` is
-    the pending schedule afterwards (None: there is none). The history records the `skipped` firings, then the `event`
-    (None: nothing happened), then why the series is `finished` (None: it is not). With `dead_letter`, the message goes
-    to the dead letters. `steps` is the cost of the decision: the number of firings passed over one by one.
+    the pending schedule afterwards (None: there is none). The history records the `skipped` firings, by their reasons,
+    then the `event` (None: nothing happened), then why the series is `finished` (None: it is not). With `dead_letter`,
+    the message goes to the dead letters. `steps` is the cost of the decision: the number of firings passed over one by
+    one.
     """
 
     subject: Entry
@@ -60,7 +61,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     event: EventType | None = EventType.FIRED
     reason: str | None = None
     dead_letter: DeadLetterCause | None = None
-    skipped: Skipped | None = None
+    skipped: tuple[Skipped, ...] = ()
     finished: str | None = None
     steps: int = 0
 
@@ -117,24 +118,24 @@ def _deliver_planned(entry: Entry, conditions: _Conditions) -> Turn:
     schedule, now = entry.schedule, conditions.now
     caught_up = catch_up(schedule, entry.progress, now)
     progress = caught_up.progress
-    skipped = None
+    skipped: tuple[Skipped, ...] = ()
     if caught_up.skipped:
         policy = (schedule.bounds or NO_BOUNDS).misfire
         reason = f"missed, and not delivered because of misfire policy {policy}"
-        skipped = Skipped(entry.progress, caught_up.skipped, reason)
+        skipped = (Skipped(entry.progress, caught_up.skipped, reason),)
     if release_of(schedule, progress) > now:
         turn = _turn(entry, progress, event=None)
     elif (why := may_not_overlap(schedule, progress)) is not None:
         if why == QUEUED:
             progress = replace(progress, queued=progress.due)
         else:
-            skipped = Skipped(progress, 1, why) if skipped is None else replace(skipped, count=skipped.count + 1)
+            skipped = (*skipped, Skipped(progress, 1, why))
         turn = _turn(entry, after_planned(schedule, progress, now, counts=False), event=None)
     else:
         done = after_planned(schedule, progress, now)
         since = now if is_wanted_late(schedule) else window_end(schedule, progress)
         turn = _deliver(Entry(schedule, progress), progress, done, since, conditions)
-    return replace(turn, skipped=skipped, steps=caught_up.steps) if skipped is not None else turn
+    return replace(turn, skipped=skipped, steps=caught_up.steps) if skipped else turn
 
 
 def _deliver_queued(entry: Entry, due: int, conditions: _Conditions) -> Turn:

@@ -108,9 +108,9 @@ class Firings:
         else:
             self._transaction.advance(name, turn.entry)
         self.steps += turn.steps
-        if turn.skipped is not None:
-            skipped = Entry(entry.schedule, turn.skipped.progress)
-            self._record(EventType.SKIPPED, name, skipped, turn.skipped.reason, turn.skipped.count)
+        for skipped in turn.skipped:
+            subject = Entry(entry.schedule, skipped.progress)
+            self._record(EventType.SKIPPED, name, subject, skipped.reason, skipped.count)
         if turn.event is not None:
             self._record(turn.event, name, turn.subject, turn.reason)
         if turn.finished is not None:

@@ -156,8 +156,8 @@ class Life:
                 assert not turn.delivers
         if turn.delivers:
             self.delivered.append(Delivered(now, progress.due, progress.sequence, progress.attempt))
-        if turn.skipped is not None:
-            self._tell(EventType.SKIPPED, Entry(turn.subject.schedule, turn.skipped.progress), turn.skipped.count)
+        for skipped in turn.skipped:
+            self._tell(EventType.SKIPPED, Entry(turn.subject.schedule, skipped.progress), skipped.count)
         if turn.event is not None:
             self._tell(turn.event, turn.subject)
         if turn.finished is not None:

@@ -299,11 +299,10 @@ def _lines_of_decision(decision: Decision, entry: Entry | None) -> list[Line]:
 
 def lines_of(turn: Turn, entry: Entry, since: int) -> list[Line]:
     """Return what history tells of a turn of a schedule that stood as `entry` says."""
-    lines = []
+    lines: list[Line] = []
     ready_at = max(entry.progress.wakes_at, since)
-    if turn.skipped is not None:
-        skipped = Entry(entry.schedule, turn.skipped.progress)
-        lines.append(Line(EventType.SKIPPED, skipped, turn.skipped.count))
+    for skipped in turn.skipped:
+        lines.append(Line(EventType.SKIPPED, Entry(entry.schedule, skipped.progress), skipped.count))
     if turn.event is not None:
         ready_at = max(ready_at, turn.subject.progress.due)
         lines.append(Line(turn.event, turn.subject, None, ready_at, turn.dead_letter))

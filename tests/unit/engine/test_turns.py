@@ -26,7 +26,7 @@ def test_a_schedule_that_is_not_due_does_nothing(timing: Timing) -> None:
     life.schedule(timing)
     before = life.entry
     turn = life.turn(M + HOUR - 1)
-    assert (turn.event, turn.entry, turn.skipped, turn.dead_letter) == (None, before, None, None)
+    assert (turn.event, turn.entry, turn.skipped, turn.dead_letter) == (None, before, (), None)
 
 
 @pytest.mark.parametrize("timing", [Once(M + HOUR), *SERIES])
@@ -389,6 +389,23 @@ def test_what_becomes_of_firings_that_are_due_while_one_is_not_completed(
     assert [firing.sequence for firing in life.delivered] == list(range(1, len(dues) + 1))
 
 
+@pytest.mark.parametrize("misfire", ["coalesce", "skip"])
+def test_missed_firings_and_one_that_may_not_overlap_are_told_apart(misfire: str) -> None:
+    """Firings at 1, 2, 3 and 4 o'clock; that of 1 is not completed, and no worker runs until 4."""
+    life = Life()
+    life.schedule(FixedRate(HOUR), timeout=24 * HOUR, overlap="skip", misfire=misfire)
+    life.tick(M + HOUR)
+    turn = life.turn(M + 4 * HOUR)
+    assert [(each.progress.due, each.count, each.reason) for each in turn.skipped] == [
+        (M + 2 * HOUR, 2, f"missed, and not delivered because of misfire policy {misfire}"),
+        (M + 4 * HOUR, 1, "the firing before it is not completed"),
+    ]
+    assert [tuple(line) for line in life.told[2:]] == [
+        (EventType.SKIPPED, M + 2 * HOUR, 2, 1, 2),
+        (EventType.SKIPPED, M + 4 * HOUR, 2, 1, 1),
+    ]
+
+
 def test_a_queued_firing_counts_towards_the_maximum_when_it_is_delivered() -> None:
     life = Life()
     life.schedule(FixedRate(HOUR), timeout=24 * HOUR, overlap="queue", max_firings=2)
@@ -408,8 +425,7 @@ def test_a_consumer_that_never_completes_does_not_make_a_schedule_grow_for_ever(
     assert len(life.delivered) == MOST_AWAITED
     assert life.events.count("skipped") == 50
     assert life.entry is not None
-    skipped = life.turn(life.entry.progress.wakes_at).skipped
-    assert skipped is not None
+    [skipped] = life.turn(life.entry.progress.wakes_at).skipped
     assert skipped.reason == "1000 firings before it are not completed"
 
 

@@ -143,6 +143,19 @@ def test_an_audit_expects_the_dead_letter_of_a_firing_that_was_never_completed_w
     assert faults(judged(ledger, end=M + 2 * HOUR)) == missing
 
 
+def test_an_audit_takes_missed_firings_and_one_that_may_not_overlap_for_what_they_are() -> None:
+    ledger = Ledger()
+    ledger.send("a", M, ("every", "10m"), ("ack-timeout", "1d"), ("overlap", "skip"))
+    ledger.run_until(M + 10 * MINUTE)
+    ledger.run(M + HOUR)
+    told = [decode_history(record.value) for record in ledger.of(ledger.names.history)]
+    assert [(event.due, event.count) for event in told if event.event is EventType.SKIPPED] == [
+        (M + 20 * MINUTE, 4),
+        (M + HOUR, 1),
+    ]
+    assert not explained(judged(ledger, end=M + HOUR))
+
+
 # -- what a new definition leaves undelivered --------------------------------------------------------------------------
 
 

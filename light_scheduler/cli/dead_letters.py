@@ -23,7 +23,7 @@ from .suggesting import SuggestingGroup
 from .verbosity import note
 
 if TYPE_CHECKING:
-    from light_scheduler.web.records.dead_letter_client import DeadLetterReader
+    from light_scheduler.web.dead_letter_client import DeadLetterReader
     from light_scheduler.web.records.dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
 
 _CAUSES = [cause.value for cause in DeadLetterCause]
@@ -98,7 +98,7 @@ def redrive(settings: Settings, url: str | None, output: Output, letters: tuple[
 
 
 def _reader() -> type[DeadLetterReader]:
-    from light_scheduler.web.records.dead_letter_client import DeadLetterReader
+    from light_scheduler.web.dead_letter_client import DeadLetterReader
 
     return DeadLetterReader
 

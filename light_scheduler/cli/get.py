@@ -30,7 +30,7 @@ from .schedule_output import (
 )
 
 if TYPE_CHECKING:
-    from light_scheduler.web.api.documents import AcknowledgementView, AwaitedView, ScheduleDetail
+    from light_scheduler.web.forms.documents import AcknowledgementView, AwaitedView, ScheduleDetail
 
 
 @click.command("get", epilog=examples("get order-1", "get order-1 --json --url http://node-1:6066"))

@@ -21,8 +21,8 @@ from .schedule_output import ask, print_whole, relative, shown, trigger_text
 from .verbosity import note
 
 if TYPE_CHECKING:
-    from light_scheduler.web.api.documents import SchedulePage
     from light_scheduler.web.cluster.worker_http import Parameters
+    from light_scheduler.web.forms.documents import SchedulePage
     from light_scheduler.web.schedule_client import ScheduleReader
 
 

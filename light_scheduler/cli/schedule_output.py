@@ -21,8 +21,8 @@ from light_scheduler.wire.instants import format_instant
 from .parameter_names import parameter_name
 
 if TYPE_CHECKING:
-    from light_scheduler.web.api.documents import Content, DecodedView, TriggerView
     from light_scheduler.web.cluster.worker_http import WorkerHttp
+    from light_scheduler.web.forms.documents import Content, DecodedView, TriggerView
     from light_scheduler.web.schedule_client import ScheduleReader
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from light_scheduler.kafka.atomic_writer import NewRecord
 from light_scheduler.model import HistoryEvent, Requester
 from light_scheduler.model.place import Place
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.api.parameters import checked, read_parameters
+from light_scheduler.web.forms.parameters import checked, read_parameters
 from light_scheduler.web.records.dead_letter_documents import DeadLetterPage, FoundLetter
 from light_scheduler.web.records.dead_letters import DeadLetterParameters
 from light_scheduler.wire import change_record, decode_history, encode_history, history_key

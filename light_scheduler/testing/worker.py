@@ -17,9 +17,9 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.model import EventType, HistoryEvent, ScheduleCommand
 from light_scheduler.tables.views import QueryError, counted, encode_cursor, scan
-from light_scheduler.web.api.documents import PreviewDocument, SchedulePage, detail, summary
-from light_scheduler.web.api.parameters import checked, list_query, read_parameters
 from light_scheduler.web.cluster.known_partitions import existing
+from light_scheduler.web.forms.documents import PreviewDocument, SchedulePage, detail, summary
+from light_scheduler.web.forms.parameters import checked, list_query, read_parameters
 from light_scheduler.web.preview import PreviewParameters, command_of
 from light_scheduler.web.records.history import DAY_MS
 from light_scheduler.web.records.history_page import HistoryPage

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from light_scheduler.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from .cluster.interfaces import Lanes, Peers
+    from .attachment import Server, attach, install
     from .commands.channel import largest_body
+    from .interfaces import Lanes, Peers
     from .kafka_topics import KafkaTopics, topics_of
-    from .server.attachment import Server, attach, install
     from .worker import Worker
 
 __all__ = [
@@ -29,12 +29,12 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "server.attachment": (
+        "attachment": (
             "Server",
             "attach",
             "install",
         ),
-        "cluster.interfaces": (
+        "interfaces": (
             "Lanes",
             "Peers",
         ),

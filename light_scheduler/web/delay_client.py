@@ -11,9 +11,9 @@ import msgspec
 from light_scheduler.delays import DelayView
 from light_scheduler.errors import ClientError
 
-from .api.problems import Problem
 from .cluster.worker_http import WorkerHttp
 from .delay_documents import DelayBody, DelayList
+from .forms.problems import Problem
 
 _PATH = "/api/v1/delays"
 _DONE = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT)

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from light_scheduler.delays import DelayLaneStatus, DelayView
 
-from .api.text_forms import TOPIC, described
+from .forms.text_forms import TOPIC, described
 
 
 class DelayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -19,12 +19,12 @@ from light_scheduler.model import RuleError
 from light_scheduler.model.delay import parse_rule
 
 from .access.requesters import requester_of
-from .api.json_bodies import read_json
-from .api.problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .cluster.answers import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
-from .cluster.interfaces import Delays, Peers
 from .cluster.peer_client import PEER_CLIENT, PeerClient
 from .delay_documents import DelayBody, DelayList
+from .forms.json_bodies import read_json
+from .forms.problems import RETRY_AFTER_S, ProblemError, ProblemType
+from .interfaces import Delays, Peers
 
 _JSON = "application/json"
 

@@ -16,11 +16,11 @@ from light_scheduler.tenants import TenantStore
 from light_scheduler.wire.instants import parse_instant, parse_lower_bound
 
 from .access.guard import refuse_hidden
-from .api.parameters import checked, read_parameters
-from .api.problems import ProblemError
-from .api.text_forms import INSTANT, LOWER_BOUND, described
 from .commands.large_bodies import LARGE_BYTES
 from .dry_run_document import DryRunDocument
+from .forms.parameters import checked, read_parameters
+from .forms.problems import ProblemError
+from .forms.text_forms import INSTANT, LOWER_BOUND, described
 from .limits.sliced_turns import SlicedTurns
 from .limits.slices import LoopTime
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.dry_run import Answer, Delivery, DryRun
 
-from .api.documents import Content
+from .forms.documents import Content
 
 Milliseconds = Annotated[int, Meta(description="UTC epoch ms.")]
 

@@ -12,8 +12,8 @@ from aiohttp import web
 from msgspec import Meta
 
 from .access.guard import IDENTITY, STILL_ADMITTED
-from .api.parameters import read_parameters
-from .api.problems import RETRY_AFTER_S, ProblemError
+from .forms.parameters import read_parameters
+from .forms.problems import RETRY_AFTER_S, ProblemError
 from .limits.shares import HOLDER, Shares
 from .server.connection import SEND_S
 from .server.middlewares import headers_for

@@ -21,13 +21,10 @@ from .access.login import LoginHandlers
 from .access.rights import OF_RAW_PAYLOADS, RIGHTS
 from .access.sessions import LOG_OUT_PATH, LOGIN_PATH
 from .access.tokens import TokenHandlers
-from .api.cursors import Cursors, path_with
-from .api.documents import DetailParameters, ScheduleDetail
 from .api.openapi import openapi_document
 from .api.operations import JSON_MEDIA_TYPE, OPERATIONS, CommandLines, Operation
-from .api.parameters import checked, list_query, read_parameters
-from .api.problems import Extension, ProblemError
 from .api.routes import route_of
+from .batch import BatchHandlers
 from .cluster.answers import ClusterAnswers, is_local, share_response
 from .cluster.caught_up import caught_up
 from .cluster.document import IdentityDocument
@@ -35,12 +32,10 @@ from .cluster.known_partitions import KnownPartitions
 from .cluster.node import Node
 from .cluster.own_answers import OwnMatches, OwnPage, own_matches, own_page
 from .cluster.peer_client import PEER_CLIENT
-from .cluster.rate_courier import PATH as RATES_PATH
-from .cluster.rate_courier import RateCourier
 from .cluster.state import ClusterHandlers
-from .commands.batch import BatchHandlers
+from .command_handlers import CommandHandlers
 from .commands.dispatch import Dispatch
-from .commands.handlers import CommandHandlers
+from .commands.idempotency.requests import Idempotency
 from .commands.negotiation import is_known
 from .commands.responses import etag, schedule_path
 from .configuration import ConfigurationHandlers
@@ -51,13 +46,15 @@ from .etf1.handlers import Etf1Handlers
 from .etf1.metrics import EventCollector
 from .etf1.operations import with_etf1
 from .events import EventHandlers
-from .idempotency.requests import Idempotency
+from .forms.cursors import Cursors, path_with
+from .forms.documents import DetailParameters, ScheduleDetail
+from .forms.parameters import checked, list_query, read_parameters
+from .forms.problems import Extension, ProblemError
 from .last_hour import LastHour
 from .light4j.handlers import Light4jHandlers
 from .light4j.operations import LIGHT4J_OPERATIONS
 from .limits.busy_connections import BusyConnections
 from .limits.counts import count_turns
-from .limits.requests import request_turns
 from .limits.turns import Turns
 from .metrics.connections import ConnectionCollector
 from .metrics.exposition import ACCEPT, exposition_wanted
@@ -65,12 +62,15 @@ from .metrics.lanes import registry_of
 from .metrics.tenants import TenantCollector
 from .overview import Overview, OverviewHandlers
 from .preview import PreviewHandlers
+from .rate_courier import PATH as RATES_PATH
+from .rate_courier import RateCourier
 from .readiness import why_not_ready
 from .records.changes import ChangeHandlers
 from .records.dead_letters import DeadLetterHandlers
 from .records.decoding import Decoding
 from .records.history import HistoryHandlers
 from .records.redrive import Redrive
+from .request_limits import request_turns
 from .server.listener import most_connections
 from .tenants import TenantHandlers
 from .upcoming.groups import UpcomingGroupsHandlers

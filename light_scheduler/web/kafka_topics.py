@@ -12,10 +12,10 @@ from light_scheduler.kafka.topic_admin import REACH_S, admin_client, partition_c
 from light_scheduler.model.place import Place
 from light_scheduler.settings import Settings
 
-from .cluster.interfaces import Peers
 from .commands.channel import CommandChannel, Commands, largest_record
-from .limits.requests import SEARCHES
-from .records.looking_back import OpenLog
+from .interfaces import Peers
+from .looking_back import OpenLog
+from .request_limits import SEARCHES
 
 WriteTogether = Callable[[Sequence[NewRecord]], Awaitable[list[tuple[Place, int]]]]
 """Writes records in one transaction; raises BrokerError, InvalidCommand."""

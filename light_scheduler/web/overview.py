@@ -17,17 +17,17 @@ from light_scheduler.tables.cell_changes import Group
 from light_scheduler.tables.views import Lane, ReadableTable
 
 from .access.guard import IDENTITY
-from .api.parameters import read_parameters
-from .api.problems import MissingPartition
 from .cluster.answers import ClusterAnswers, Whole, is_local, share_response
 from .cluster.caught_up import caught_up
-from .cluster.interfaces import Lanes, Tables
 from .cluster.shared_answers import SharedAnswers
 from .cluster.tenants_asked import TenantParameters, Tenants, questions
+from .forms.parameters import read_parameters
+from .forms.problems import MissingPartition
+from .interfaces import Lanes, Tables
 from .last_hour import SLOT_MS, LastHour, Slot, together
+from .limits.largest import Largest
 from .limits.slices import SHORT_REST, LoopTime, pieces
 from .overview_document import HourSample, OverviewDocument, TenantPending, TopicPending
-from .upcoming.largest import Largest
 
 PATH = "/api/v1/overview"
 FRESH_S = 1.0

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from .api.problems import MissingPartition
+from .forms.problems import MissingPartition
 
 _OF_ALL = "null for a token for some tenants."
 

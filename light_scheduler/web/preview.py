@@ -23,11 +23,11 @@ from light_scheduler.wire.instants import parse_lower_bound
 from light_scheduler.wire.json_commands import JSON, json_name
 
 from .access.guard import refuse_hidden
-from .api.documents import PreviewDocument
-from .api.parameters import checked, read_parameters
-from .api.problems import ProblemError, ProblemType
-from .api.query_durations import refuse_bare_durations
-from .api.text_forms import LOWER_BOUND, described
+from .forms.documents import PreviewDocument
+from .forms.parameters import checked, read_parameters
+from .forms.problems import ProblemError, ProblemType
+from .forms.query_durations import refuse_bare_durations
+from .forms.text_forms import LOWER_BOUND, described
 from .limits.sliced_turns import SlicedTurns
 from .limits.slices import LoopTime
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from light_scheduler.lanes.status import TOLD_TO_ALL
 from light_scheduler.model.lane_state import LaneState
 
-from .cluster.interfaces import Access, Lanes, Peers
+from .interfaces import Access, Lanes, Peers
 
 
 def why_not_ready(lanes: Lanes, peers: Peers, topics: frozenset[str], access: Access) -> list[str]:

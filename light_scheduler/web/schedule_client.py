@@ -16,10 +16,10 @@ from light_scheduler.errors import ClientError
 from light_scheduler.tables.views import MAX_LIMIT, QueryError
 from light_scheduler.wire import decode_events
 
-from .api.documents import ScheduleDetail, SchedulePage, ScheduleSummary
-from .api.problems import RETRY_AFTER_S, Problem
 from .cluster.document import IdentityDocument
 from .cluster.worker_http import Parameters, WorkerHttp
+from .forms.documents import ScheduleDetail, SchedulePage, ScheduleSummary
+from .forms.problems import RETRY_AFTER_S, Problem
 from .records.change_page import ChangePage
 from .records.dead_letter_documents import DeadLetterPage
 from .records.history_page import HistoryPage

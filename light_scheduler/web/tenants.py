@@ -17,9 +17,9 @@ from light_scheduler.tenants import TenantStore
 from light_scheduler.wire.fields import parse_tenant
 
 from .access.requesters import requester_of
-from .api.json_bodies import read_json
-from .api.parameters import checked
-from .api.problems import RETRY_AFTER_S, ProblemError, ProblemType
+from .forms.json_bodies import read_json
+from .forms.parameters import checked
+from .forms.problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .tenant_documents import TenantDocument, TenantList
 
 _JSON = "application/json"

@@ -25,15 +25,15 @@ from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .access.guard import IDENTITY
-from .api.parameters import checked, read_parameters
-from .api.problems import MissingPartition, ProblemError
-from .api.text_forms import LOWER_BOUND, described
 from .cluster.answers import ClusterAnswers, Whole, is_local, share_response
 from .cluster.caught_up import caught_up
-from .cluster.interfaces import Lanes
+from .forms.parameters import checked, read_parameters
+from .forms.problems import MissingPartition, ProblemError
+from .forms.text_forms import LOWER_BOUND, described
+from .interfaces import Lanes
 from .limits.turns import Turns
+from .looking_back import MOST_TIME_S, Found, SearchPosition, look_back, opened
 from .records.history import DAY_MS, events_of, place_of
-from .records.looking_back import MOST_TIME_S, Found, SearchPosition, look_back, opened
 from .why_document import why_document
 from .worker import Worker
 

@@ -13,7 +13,7 @@ from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 from light_scheduler.tenants import TenantStore
 
-from .cluster.interfaces import Access, Delays, Lanes, Peers
+from .interfaces import Access, Delays, Lanes, Peers
 from .kafka_topics import KafkaTopics
 
 Examine = Callable[[Mapping[str, Any]], Iterable[Check]]

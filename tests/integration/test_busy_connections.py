@@ -19,7 +19,7 @@ from support.application import Application, WorkerProcess
 from support.waiting import eventually
 
 from light_scheduler.devkit.worker_process import worker_environment
-from light_scheduler.web.api.problems import RETRY_AFTER_S
+from light_scheduler.web.forms.problems import RETRY_AFTER_S
 from light_scheduler.web.server.listener import most_connections
 
 pytestmark = pytest.mark.integration

@@ -15,8 +15,8 @@ from light_scheduler.cli import COMMANDS, cli
 from light_scheduler.kafka.fetching import UNREADABLE
 from light_scheduler.model import DeadLetterCause, EventType, Outcome
 from light_scheduler.web.api.operations import OPERATIONS
-from light_scheduler.web.api.problems import ProblemType
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS
+from light_scheduler.web.forms.problems import ProblemType
 from light_scheduler.web.light4j.handlers import TaskParameters
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES

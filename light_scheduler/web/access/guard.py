@@ -15,10 +15,10 @@ from light_scheduler.access.jwks import KeysUnavailable
 from light_scheduler.access.peers import PEER_HEADER, is_signed
 from light_scheduler.access.tokens import PREFIX
 from light_scheduler.clock import Clock
-from light_scheduler.web.api.problems import RETRY_AFTER_S, ProblemError
 from light_scheduler.web.cluster.answers import is_local
-from light_scheduler.web.cluster.interfaces import Access, Peers
 from light_scheduler.web.cluster.peer_client import authority_of
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, ProblemError
+from light_scheduler.web.interfaces import Access, Peers
 from light_scheduler.web.limits.busy_connections import BusyConnections
 from light_scheduler.web.limits.shares import HOLDER, holder_for
 

@@ -15,10 +15,10 @@ from light_scheduler.access import TokenError
 from light_scheduler.access.jwks import KeysUnavailable
 from light_scheduler.access.tokens import parts_of
 from light_scheduler.clock import Clock
-from light_scheduler.web.access import sessions
-from light_scheduler.web.api.problems import RETRY_AFTER_S
-from light_scheduler.web.cluster.interfaces import Access
+from light_scheduler.web.forms.problems import RETRY_AFTER_S
+from light_scheduler.web.interfaces import Access
 
+from . import sessions
 from .failed_logins import WINDOW_MS, Attempts
 from .guard import holder_of
 from .sessions import LOG_OUT_PATH, LOGIN_PATH, MOST_COOKIE_BYTES

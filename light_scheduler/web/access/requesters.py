@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aiohttp import web
 
 from light_scheduler.model import Headers, Requester
-from light_scheduler.web.cluster.interfaces import Access
-from light_scheduler.web.commands.requested import MakeHeaders
+from light_scheduler.web.interfaces import Access
 from light_scheduler.wire.requester import requester_header
 
 from .guard import IDENTITY
+
+MakeHeaders = Callable[[bytes], Headers]
+"""Makes headers for a record, given its value."""
 
 
 def requester_of(request: web.Request) -> Requester:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web.forms.problems import ProblemError
 
 COOKIE = "light-scheduler-token"
 

@@ -11,7 +11,7 @@ from light_scheduler.access import AccessBook, Role, Token
 from light_scheduler.connection import Secret
 from light_scheduler.durations import parse_typed_duration
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.api.parameters import checked
+from light_scheduler.web.forms.parameters import checked
 
 Instant = Annotated[int, Meta(description="UTC epoch ms.")]
 

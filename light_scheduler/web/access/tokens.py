@@ -17,10 +17,10 @@ from light_scheduler.clock import Clock
 from light_scheduler.durations import parse_typed_duration
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Requester
-from light_scheduler.web.api.json_bodies import read_json
-from light_scheduler.web.api.parameters import checked, read_parameters
-from light_scheduler.web.api.problems import RETRY_AFTER_S, ProblemError, ProblemType
-from light_scheduler.web.cluster.interfaces import Access
+from light_scheduler.web.forms.json_bodies import read_json
+from light_scheduler.web.forms.parameters import checked, read_parameters
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, ProblemError, ProblemType
+from light_scheduler.web.interfaces import Access
 
 from .guard import IDENTITY
 from .requesters import requester_of

@@ -16,16 +16,17 @@ from light_scheduler.model import Result
 from light_scheduler.model.delay import RULE_NAME
 from light_scheduler.model.tenant import TENANT_NAME
 from light_scheduler.web.access.rights import RIGHTS
+from light_scheduler.web.commands.batch_document import LINES_MEDIA_TYPE
 from light_scheduler.web.commands.requested import OF_STARRED
+from light_scheduler.web.forms.documents import ScheduleDetail
+from light_scheduler.web.forms.problems import PROBLEM_MEDIA_TYPE, Problem
 from light_scheduler.wire import command_schema
 from light_scheduler.wire.build import FIELDS_OF
 from light_scheduler.wire.fields import ID_PATTERN, ONE_ID_PATTERN, SELECTION_PATTERN
 from light_scheduler.wire.time_rule import TRIGGERS
 
-from .documents import ScheduleDetail
 from .links import links_of
-from .operations import JSON_MEDIA_TYPE, LINES_MEDIA_TYPE, OPERATIONS, CommandBody, CommandLines, Operation
-from .problems import PROBLEM_MEDIA_TYPE, Problem
+from .operations import JSON_MEDIA_TYPE, OPERATIONS, CommandBody, CommandLines, Operation
 
 _SCHEME = "token"
 _OF_A_WORKER = {"openapi", "configuration", "doctor"}

@@ -21,7 +21,7 @@ from light_scheduler.web.access.token_documents import (
     TokenList,
 )
 from light_scheduler.web.cluster.document import ClusterDocument, IdentityDocument
-from light_scheduler.web.commands.batch_document import BatchAnswer
+from light_scheduler.web.commands.batch_document import LINES_MEDIA_TYPE, BatchAnswer
 from light_scheduler.web.commands.negotiation import IF_MATCH, IF_NONE_MATCH, PREFER
 from light_scheduler.web.commands.responses import ABOUT_FIRINGS, IDEMPOTENCY_KEY
 from light_scheduler.web.commands.send_parameters import DeleteParameters, SendParameters
@@ -30,6 +30,8 @@ from light_scheduler.web.delay_documents import DelayBody, DelayList
 from light_scheduler.web.dry_run import DryRunParameters
 from light_scheduler.web.dry_run_document import DryRunDocument
 from light_scheduler.web.events import EVENTS_MEDIA_TYPE, EventsParameters
+from light_scheduler.web.forms.documents import DetailParameters, PreviewDocument, ScheduleDetail, SchedulePage
+from light_scheduler.web.forms.parameters import ListParameters
 from light_scheduler.web.overview_document import OverviewDocument
 from light_scheduler.web.preview import PreviewParameters, RuleParameters
 from light_scheduler.web.records.change_page import ChangePage
@@ -49,11 +51,7 @@ from light_scheduler.web.why import WhyParameters
 from light_scheduler.web.why_document import WhyDocument
 from light_scheduler.web.worker_documents import InfoDocument, LiveDocument, ReadyDocument
 
-from .documents import DetailParameters, PreviewDocument, ScheduleDetail, SchedulePage
-from .parameters import ListParameters
-
 JSON_MEDIA_TYPE = "application/json"
-LINES_MEDIA_TYPE = "application/x-ndjson"
 
 
 class CommandBody(NamedTuple):

@@ -21,10 +21,10 @@ from aiohttp import web
 from yarl import URL
 
 from light_scheduler.tables.views import Lane, Query, encode_cursor
-from light_scheduler.web.api.documents import ScheduleDetail
-from light_scheduler.web.api.problems import RETRY_AFTER_S, Extension, MissingPartition, ProblemError
+from light_scheduler.web.forms.documents import ScheduleDetail
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, Extension, MissingPartition, ProblemError
+from light_scheduler.web.interfaces import Peers, owner_of_each
 
-from .interfaces import Peers, owner_of_each
 from .own_answers import PAGE_BYTES, OwnMatches, OwnPage
 from .peer_client import LOCAL_SCOPE, SCOPE_HEADER, PeerClient, why_unreachable
 

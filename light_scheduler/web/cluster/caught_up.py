@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from light_scheduler.tables.views import Lane, ReadableTable
-
-from .interfaces import Lanes, Tables
+from light_scheduler.web.interfaces import Lanes, Tables
 
 
 async def caught_up(lanes: Lanes) -> Tables:

@@ -10,10 +10,10 @@ from aiohttp import web
 
 from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.tables.views import Lane, QueryError
-from light_scheduler.web.api.parameters import lane_named
+from light_scheduler.web.forms.parameters import lane_named
+from light_scheduler.web.interfaces import Lanes, Peers, owner_of_each
 
 from .answers import is_local
-from .interfaces import Lanes, Peers, owner_of_each
 
 FRESH_S = 1.0
 """Minimum time between two queries to Kafka, however many requests ask for partitions that no worker owns. Only one

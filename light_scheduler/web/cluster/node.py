@@ -18,7 +18,7 @@ from yarl import URL
 
 from light_scheduler.lanes.status import TargetStatus
 from light_scheduler.processes import Process
-from light_scheduler.web.api.problems import Problem
+from light_scheduler.web.forms.problems import Problem
 from light_scheduler.web.metrics.exposition import ACCEPT, Exposition
 from light_scheduler.web.metrics.node import Answering, OfProcess
 from light_scheduler.web.worker_documents import InfoDocument, ProcessView

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import msgspec
 
 from light_scheduler.tables.views import Lane, Mark, Query, ReadableTable, counted, scan
-from light_scheduler.web.api.documents import ScheduleDetail, detail, summary
+from light_scheduler.web.forms.documents import ScheduleDetail, detail, summary
+from light_scheduler.web.interfaces import Tables
 from light_scheduler.web.limits.slices import SEARCH_TIME_S, LoopTime
-
-from .interfaces import Tables
 
 SLICE_BUDGET = 500
 """Maximum rows read at a time, if a slice is long enough: their payloads are in memory together."""

@@ -14,8 +14,7 @@ from yarl import URL
 
 from light_scheduler.access.peers import PEER_HEADER, signed
 from light_scheduler.clock import Clock
-
-from .interfaces import Access
+from light_scheduler.web.interfaces import Access
 
 SCOPE_HEADER = "Light-Scheduler-Scope"
 LOCAL_SCOPE = "local"

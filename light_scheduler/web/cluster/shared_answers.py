@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web.forms.problems import ProblemError
 from light_scheduler.web.limits.shares import HOLDER, Holder
 
 MOST_KEPT = 100

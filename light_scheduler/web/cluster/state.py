@@ -12,11 +12,11 @@ from aiohttp import web
 from yarl import URL
 
 from light_scheduler.clock import Clock
+from light_scheduler.web.interfaces import Peers, owner_of_each
 from light_scheduler.web.worker_documents import InfoDocument
 
 from .answers import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
 from .document import ClusterDocument, UnownedPartition, WorkerView
-from .interfaces import Peers, owner_of_each
 from .peer_client import PEER_CLIENT, PeerClient, why_unreachable
 
 FRESH_S = 1.0

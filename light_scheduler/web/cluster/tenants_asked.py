@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web.forms.problems import ProblemError
 
 MOST_BYTES_ASKED = 7_000
 """Maximum size of such a request's path, bytes: HTTP servers refuse request lines above 8 KiB."""

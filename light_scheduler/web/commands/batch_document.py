@@ -9,7 +9,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.client import Receipt
 from light_scheduler.model import Result
-from light_scheduler.web.api.problems import Problem
+from light_scheduler.web.forms.problems import Problem
+
+LINES_MEDIA_TYPE = "application/x-ndjson"
+"""Media type of a batch and of its answers: one JSON object per line."""
 
 
 class BatchAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -16,6 +16,8 @@ from light_scheduler.settings import Settings
 from light_scheduler.web.limits.shares import HOLDER, Shares
 from light_scheduler.wire import CommandRecord
 
+from .errors import TooManyWaitingError
+
 MOST_WAITING = 1_000
 """Number of commands in progress: waiting for the scheduler's answer or the broker's acknowledgement. One tenant may
 have half. It is below the number of connections, so that other tenants reach this limit at all."""
@@ -30,10 +32,6 @@ _RECORD_EXTRA_BYTES = 1 << 20
 """Room in a record for everything but the payload."""
 
 log = logging.getLogger(__name__)
-
-
-class TooManyWaitingError(Exception):
-    """Too many commands of this tenant are being sent or wait for their answers."""
 
 
 class Followed(Protocol):

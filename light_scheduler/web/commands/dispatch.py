@@ -13,8 +13,8 @@ from aiohttp import web
 from light_scheduler.client import Receipt
 from light_scheduler.client.bulk_results import of_all_topics
 from light_scheduler.model import Outcome, Result
-from light_scheduler.web.api.documents import ScheduleDetail
-from light_scheduler.web.api.problems import ProblemError, ProblemType
+from light_scheduler.web.forms.documents import ScheduleDetail
+from light_scheduler.web.forms.problems import ProblemError, ProblemType
 
 from .channel import Commands
 from .requested import Requested

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web.forms.problems import ProblemError
 from light_scheduler.web.limits.bodies import LEAST_BYTES_PER_S, TIMEOUT_S, unreadable_as_problems
 
 LARGEST_LINE = 1 << 20

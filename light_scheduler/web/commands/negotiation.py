@@ -19,8 +19,8 @@ from aiohttp import web
 from msgspec import UNSET
 
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.api.parameters import read_parameters
-from light_scheduler.web.api.problems import Extension, ProblemError, ProblemType
+from light_scheduler.web.forms.parameters import read_parameters
+from light_scheduler.web.forms.problems import Extension, ProblemError, ProblemType
 
 from .responses import sent_response
 from .send_parameters import LONGEST_WAIT_S, SendParameters

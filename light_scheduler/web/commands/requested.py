@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -10,16 +10,14 @@ import msgspec
 from light_scheduler.client.commands import CommandToSend
 from light_scheduler.engine import with_default_target
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import Command, Headers, ReplyTo, ScheduleCommand
+from light_scheduler.model import Command, ReplyTo, ScheduleCommand
 from light_scheduler.model.tenant_rules import Tenant
+from light_scheduler.web.access.requesters import MakeHeaders
 from light_scheduler.wire import UnsentRecord, json_command
 from light_scheduler.wire.build import ANY, TargetMissing
 from light_scheduler.wire.content_type import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.json_commands import JSON, JSON_OF_OTHERS, JsonDialect
 from light_scheduler.wire.json_values import is_null
-
-MakeHeaders = Callable[[bytes], Headers]
-"""Makes headers for a record, given its value."""
 
 OF_STARRED = ("cancel", "pause", "resume", "trigger", "reschedule")
 """Commands for one schedule whose id may end in `*`, as ids of other schedulers may."""

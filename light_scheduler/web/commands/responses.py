@@ -16,11 +16,10 @@ from light_scheduler.client.errors import ResultTimeout
 from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.model import Outcome, Result
 from light_scheduler.model.tenant_rules import QUOTA
-from light_scheduler.web.api.problems import RETRY_AFTER_S, Extension, ProblemError, ProblemType
-from light_scheduler.web.idempotency.requests import KeyReusedError, StillRunningError, TooManyKeysError
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, Extension, ProblemError, ProblemType
 from light_scheduler.wire.json_commands import json_name
 
-from .channel import TooManyWaitingError
+from .errors import KeyReusedError, StillRunningError, TooManyKeysError, TooManyWaitingError
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 ABOUT_FIRINGS = ("complete", "extend")

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.durations import parse_typed_duration
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.api.parameters import checked
+from light_scheduler.web.forms.parameters import checked
 
 LONGEST_WAIT_S = 60.0
 

@@ -12,10 +12,10 @@ import msgspec
 from aiohttp import web
 from yarl import URL
 
-from light_scheduler.web.api.problems import ProblemError
 from light_scheduler.web.cluster.answers import ClusterAnswers, is_local, share_response
 from light_scheduler.web.cluster.caught_up import caught_up
 from light_scheduler.web.cluster.peer_client import PEER_CLIENT
+from light_scheduler.web.forms.problems import ProblemError
 from light_scheduler.web.limits.sliced_turns import SlicedTurns
 from light_scheduler.web.limits.turns import Turns
 from light_scheduler.web.worker import Worker

@@ -15,8 +15,7 @@ from light_scheduler.errors import FormatError
 from light_scheduler.model import DEFAULT_TENANT, EventType, HistoryEvent
 from light_scheduler.web.limits.slices import LoopTime, pieces
 from light_scheduler.web.limits.turns import Turns
-from light_scheduler.web.records.history import events_of
-from light_scheduler.web.records.looking_back import (
+from light_scheduler.web.looking_back import (
     MOST_RECORDS,
     MOST_TIME_S,
     Match,
@@ -25,6 +24,7 @@ from light_scheduler.web.records.looking_back import (
     look_back,
     opened,
 )
+from light_scheduler.web.records.history import events_of
 from light_scheduler.wire import CommandRecord, decode_history, history_key
 from light_scheduler.wire.dialects.reading import SECOND_MS
 

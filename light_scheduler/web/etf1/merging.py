@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from light_scheduler.web.cluster.answers import Whole
-from light_scheduler.web.limits.bounded import MOST_BYTES
+from light_scheduler.web.cluster.bounded import MOST_BYTES
 
 from .own_answers import OwnSearch, too_much
 from .search import Row, Search

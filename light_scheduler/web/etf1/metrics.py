@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.model import Outcome
 from light_scheduler.model.lateness import LATENESS_BOUNDS_MS
-from light_scheduler.web.cluster.interfaces import Lanes
+from light_scheduler.web.interfaces import Lanes
 
 MISSED_AFTER_MS = 1_000
 """A message that is later by this much counts as missed. etf1 counts messages that were due before it read their

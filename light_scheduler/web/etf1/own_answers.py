@@ -9,8 +9,8 @@ import msgspec
 
 from light_scheduler.model import DEFAULT_TENANT, Entry
 from light_scheduler.tables.views import Lane, Mark, Query, QueryError, ReadableTable, scan
-from light_scheduler.web.cluster.interfaces import Tables
-from light_scheduler.web.limits import bounded
+from light_scheduler.web.cluster import bounded
+from light_scheduler.web.interfaces import Tables
 from light_scheduler.web.limits.slices import LoopTime
 
 from .documents import planned

@@ -12,7 +12,7 @@ from multidict import MultiMapping
 
 from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.api.parameters import read_parameters
+from light_scheduler.web.forms.parameters import read_parameters
 from light_scheduler.wire.dialects.reading import SECOND_MS
 
 DEFAULT_MAX = 300

@@ -18,16 +18,16 @@ from light_scheduler.kafka.schema_ids import SchemaIds
 from light_scheduler.tables.views import Lane
 from light_scheduler.web.access.guard import IDENTITY, refuse_hidden, refuse_reserved
 from light_scheduler.web.access.requesters import naming
-from light_scheduler.web.api.parameters import optional, read_parameters
-from light_scheduler.web.api.problems import RETRY_AFTER_S, ProblemError
-from light_scheduler.web.api.text_forms import ID, TENANT, described
 from light_scheduler.web.cluster.answers import ClusterAnswers, Whole, is_local, share_response
+from light_scheduler.web.cluster.bounded import MOST_BYTES
 from light_scheduler.web.cluster.caught_up import caught_up
 from light_scheduler.web.cluster.peer_client import PEER_CLIENT
 from light_scheduler.web.cluster.tenants_asked import TenantParameters, Tenants, questions
 from light_scheduler.web.commands.large_bodies import LargeBodies
 from light_scheduler.web.commands.responses import failures_as_problems
-from light_scheduler.web.limits.bounded import MOST_BYTES
+from light_scheduler.web.forms.parameters import optional, read_parameters
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, ProblemError
+from light_scheduler.web.forms.text_forms import ID, TENANT, described
 from light_scheduler.web.limits.shares import HOLDER
 from light_scheduler.web.limits.sliced_turns import SlicedTurns
 from light_scheduler.web.limits.turns import Turns

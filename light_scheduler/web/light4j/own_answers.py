@@ -10,9 +10,9 @@ import msgspec
 from light_scheduler.model import Entry
 from light_scheduler.tables.cell_changes import Group
 from light_scheduler.tables.views import Lane, Mark, Query, QueryError, ReadableTable, scan
-from light_scheduler.web.cluster.interfaces import Tables
+from light_scheduler.web.cluster import bounded
 from light_scheduler.web.cluster.tenants_asked import Tenants
-from light_scheduler.web.limits import bounded
+from light_scheduler.web.interfaces import Tables
 from light_scheduler.web.limits.slices import LoopTime, pieces
 
 from .documents import ReadTask, TimeUnit, definition

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.web.api.text_forms import ID, TENANT, TOPIC, described
+from light_scheduler.web.forms.text_forms import ID, TENANT, TOPIC, described
 from light_scheduler.wire import UnsentRecord
 from light_scheduler.wire.dialects.light4j_bytes import UNITS
 

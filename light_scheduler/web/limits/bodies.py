@@ -16,7 +16,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
-from light_scheduler.web.api.problems import RETRY_AFTER_S, ProblemError
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, ProblemError
 
 from .shares import HOLDER, Shares
 

@@ -12,7 +12,7 @@ from collections import Counter
 from http import HTTPStatus
 
 from light_scheduler.access import Identity
-from light_scheduler.web.api.problems import RETRY_AFTER_S, ProblemError
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, ProblemError
 
 from .shares import Holder, Shares, holder_for
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
-from light_scheduler.web.api.problems import RETRY_AFTER_S, ProblemError
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, ProblemError
 
 from .shares import HOLDER, Holder, Shares
 

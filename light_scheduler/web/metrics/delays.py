@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from light_scheduler.delays import DelayLaneStatus
 from light_scheduler.model.lane_state import LaneState
-from light_scheduler.web.cluster.interfaces import Delays
+from light_scheduler.web.interfaces import Delays
 
 from .families import Counters, Gauges, LaneFamilies
 

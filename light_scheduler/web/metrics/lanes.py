@@ -12,7 +12,7 @@ from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.lanes.tenant_firings import MOST_TENANTS, TenantFirings
 from light_scheduler.tables.status import StandbyStatus
-from light_scheduler.web.cluster.interfaces import Delays, Lanes
+from light_scheduler.web.interfaces import Delays, Lanes
 
 from .delays import DelayCollector
 from .families import PREFIX, Counters, Gauges, LaneFamilies

@@ -14,9 +14,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from light_scheduler.model import State
-from light_scheduler.web.cluster.interfaces import Tables
+from light_scheduler.web.interfaces import Tables
+from light_scheduler.web.limits.largest import Largest
 from light_scheduler.web.limits.slices import SHORT_REST, LoopTime, pieces
-from light_scheduler.web.upcoming.largest import Largest
 
 from .families import PREFIX
 

@@ -17,17 +17,17 @@ from light_scheduler.kafka.log_reader import Span
 from light_scheduler.model import EventType, HistoryEvent
 from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT
 from light_scheduler.web.access.guard import IDENTITY, refuse_hidden
-from light_scheduler.web.api.cursors import Cursors
-from light_scheduler.web.api.parameters import checked, read_parameters
-from light_scheduler.web.api.text_forms import LOWER_BOUND, TENANT, described
+from light_scheduler.web.forms.cursors import Cursors
+from light_scheduler.web.forms.parameters import checked, read_parameters
+from light_scheduler.web.forms.text_forms import LOWER_BOUND, TENANT, described
 from light_scheduler.web.limits.turns import Turns
+from light_scheduler.web.looking_back import Log, OpenLog, Waiting, look_back, opened
 from light_scheduler.wire import CommandRecord, decode_history, history_key
 from light_scheduler.wire.events import CHANGES_PARTITION
 from light_scheduler.wire.fields import parse_tenant
 
 from .change_page import ChangePage
 from .history import DAY_MS, place_of
-from .looking_back import Log, OpenLog, Waiting, look_back, opened
 
 _OF_NO_ID = history_key("", None)
 """End of the key of every history record without an id."""

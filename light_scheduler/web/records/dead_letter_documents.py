@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta
 from light_scheduler.engine import Limits
 from light_scheduler.model import DeadLetter, DeadLetterCause, firing_id
 from light_scheduler.model.place import Place
-from light_scheduler.web.api.documents import Content, Decoding, HeaderView, SourceView
+from light_scheduler.web.forms.documents import Content, Decoding, HeaderView, SourceView
 from light_scheduler.wire import CommandRecord, decode_dead_letter
 
 DROPPED = "dead-letter-dropped"

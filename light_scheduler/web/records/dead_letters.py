@@ -16,19 +16,19 @@ from light_scheduler.errors import FormatError
 from light_scheduler.kafka.log_reader import Span
 from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, QueryError
 from light_scheduler.web.access.guard import IDENTITY, refuse_hidden
-from light_scheduler.web.api.cursors import Cursors
-from light_scheduler.web.api.documents import DetailParameters
-from light_scheduler.web.api.parameters import checked, read_parameters
-from light_scheduler.web.api.problems import ProblemError
-from light_scheduler.web.api.text_forms import ID, LOWER_BOUND, TENANT, described
+from light_scheduler.web.forms.cursors import Cursors
+from light_scheduler.web.forms.documents import DetailParameters
+from light_scheduler.web.forms.parameters import checked, read_parameters
+from light_scheduler.web.forms.problems import ProblemError
+from light_scheduler.web.forms.text_forms import ID, LOWER_BOUND, TENANT, described
 from light_scheduler.web.limits.turns import Turns
+from light_scheduler.web.looking_back import OpenLog, look_back, opened
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .dead_letter_documents import DeadLetterPage, DeadLetterSummary, FoundLetter
 from .decoding import Decoding
 from .history import place_of
-from .looking_back import OpenLog, look_back, opened
 from .redrive import Redrive
 
 Cause = Literal["rejected", "refused", "missed", "unacknowledged"]

@@ -18,9 +18,9 @@ from light_scheduler.payloads.job import Decoded, Job
 from light_scheduler.payloads.masks import Masks
 from light_scheduler.settings import Settings
 from light_scheduler.web.access.guard import IDENTITY
-from light_scheduler.web.api.documents import Content, DecodedView, HeaderView, ScheduleDetail, TargetView
-from light_scheduler.web.api.problems import ProblemError
 from light_scheduler.web.cluster.answers import is_local
+from light_scheduler.web.forms.documents import Content, DecodedView, HeaderView, ScheduleDetail, TargetView
+from light_scheduler.web.forms.problems import ProblemError
 from light_scheduler.web.limits.turns import Turns
 from light_scheduler.wire.schemas import FRAME, Schemas, schema_id
 

@@ -13,16 +13,16 @@ from light_scheduler.clock import Clock
 from light_scheduler.errors import FormatError
 from light_scheduler.model import SCHEDULE_EVENTS, EventType, HistoryEvent
 from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, QueryError
-from light_scheduler.web.api.cursors import Cursors
-from light_scheduler.web.api.parameters import checked, read_parameters
-from light_scheduler.web.api.text_forms import LOWER_BOUND, described
+from light_scheduler.web.forms.cursors import Cursors
+from light_scheduler.web.forms.parameters import checked, read_parameters
+from light_scheduler.web.forms.text_forms import LOWER_BOUND, described
 from light_scheduler.web.limits.turns import Turns
+from light_scheduler.web.looking_back import OpenLog, SearchPosition, look_back, opened
 from light_scheduler.wire import CommandRecord, decode_history, history_key
 from light_scheduler.wire.fields import closest, parse_id, parse_tenant
 from light_scheduler.wire.instants import parse_lower_bound
 
 from .history_page import HistoryPage
-from .looking_back import OpenLog, SearchPosition, look_back, opened
 
 DAY_MS = 86_400_000
 

@@ -16,9 +16,10 @@ from light_scheduler.model import HistoryEvent, ScheduleCommand
 from light_scheduler.model.tenant_rules import TenantState
 from light_scheduler.web.access.guard import IDENTITY, refuse_hidden, refuse_reserved
 from light_scheduler.web.access.requesters import naming, requester_of
-from light_scheduler.web.api.problems import RETRY_AFTER_S, ProblemError, ProblemType
 from light_scheduler.web.commands.responses import failures_as_problems
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, ProblemError, ProblemType
 from light_scheduler.web.limits.turns import Turns
+from light_scheduler.web.looking_back import opened
 from light_scheduler.web.worker import Worker
 from light_scheduler.wire import (
     CommandRecord,
@@ -40,7 +41,6 @@ from light_scheduler.wire.redrive import (
 
 from .command_dialects import CommandDialects
 from .dead_letter_documents import FoundLetter, RedriveDocument
-from .looking_back import opened
 
 MOST_SEARCHED = 500
 """Records of each partition of the history to search for the event of a dead letter. Both have the same timestamp."""

@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, InvalidURLError
 from aiohttp.web_request import BaseRequest
 
-from light_scheduler.web.api.problems import RETRY_AFTER_S, Problem, ProblemError, problem_response
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, Problem, ProblemError, problem_response
 from light_scheduler.web.limits.shares import HOLDER, Shares
 
 from .middlewares import headers_for

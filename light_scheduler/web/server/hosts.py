@@ -17,8 +17,8 @@ from aiohttp.typedefs import Handler, Middleware
 from yarl import URL
 
 from light_scheduler.host.loopback import is_loopback
-from light_scheduler.web.api.problems import ProblemError
-from light_scheduler.web.cluster.interfaces import Peers
+from light_scheduler.web.forms.problems import ProblemError
+from light_scheduler.web.interfaces import Peers
 
 _READING = ("GET", "HEAD")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%[\w.~-]+)?\]|[^\s:/?#@\[\]]+)(?::\d*)?", re.ASCII)

@@ -19,7 +19,7 @@ import msgspec
 from aiohttp import web
 
 from light_scheduler.host.listening import listening_on
-from light_scheduler.web.api.problems import PROBLEM_MEDIA_TYPE, RETRY_AFTER_S, ProblemError, ProblemType
+from light_scheduler.web.forms.problems import PROBLEM_MEDIA_TYPE, RETRY_AFTER_S, ProblemError, ProblemType
 
 from .connection import Answers, Connection
 

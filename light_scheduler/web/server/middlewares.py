@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.api.problems import Problem, ProblemError, problem_response
+from light_scheduler.web.forms.problems import Problem, ProblemError, problem_response
 
 log = logging.getLogger(__name__)
 

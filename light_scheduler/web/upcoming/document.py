@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.model import State
-from light_scheduler.web.api.parameters import PARTITION_EXAMPLE, PartitionName
-from light_scheduler.web.api.text_forms import INSTANT, LOWER_BOUND, TOPIC, described
+from light_scheduler.web.forms.parameters import PARTITION_EXAMPLE, PartitionName
+from light_scheduler.web.forms.text_forms import INSTANT, LOWER_BOUND, TOPIC, described
 
 By = Literal["minute", "hour", "day"]
 GroupedBy = Literal["tenant", "target", "partition"]

@@ -24,13 +24,14 @@ from light_scheduler.clock import Clock
 from light_scheduler.tables.cell_changes import Group
 from light_scheduler.tables.counts import Counts
 from light_scheduler.tables.views import Lane, ReadableTable
-from light_scheduler.web.api.parameters import lane_named, optional, read_parameters
 from light_scheduler.web.cluster.answers import ClusterAnswers, Whole, is_local, share_response
 from light_scheduler.web.cluster.caught_up import caught_up
-from light_scheduler.web.cluster.interfaces import Lanes, Tables
 from light_scheduler.web.cluster.known_partitions import KnownPartitions
 from light_scheduler.web.cluster.shared_answers import SharedAnswers
+from light_scheduler.web.forms.parameters import lane_named, optional, read_parameters
+from light_scheduler.web.interfaces import Lanes, Tables
 from light_scheduler.web.limits.counts import CountTurns, count_time, too_much
+from light_scheduler.web.limits.largest import Largest
 from light_scheduler.web.limits.slices import SHORT_REST, LoopTime, pieces
 from light_scheduler.wire.fields import parse_topic
 
@@ -42,7 +43,6 @@ from .document import (
     UpcomingGroupsParameters,
 )
 from .intervals import MINUTE_MS, Intervals, cells_in, intervals_asked
-from .largest import Largest
 
 PATH = "/api/v1/upcoming"
 FRESH_S = 1.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.tables.counts import Counts
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.api.parameters import optional
+from light_scheduler.web.forms.parameters import optional
 from light_scheduler.web.limits.slices import pieces
 from light_scheduler.wire.instants import format_instant, parse_instant, parse_lower_bound
 

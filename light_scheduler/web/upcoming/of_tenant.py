@@ -19,10 +19,10 @@ from light_scheduler.model import State
 from light_scheduler.tables.cell_changes import Group
 from light_scheduler.tables.counts import Counts
 from light_scheduler.tables.views import Lane, ReadableTable
-from light_scheduler.web.api.parameters import checked, read_parameters
 from light_scheduler.web.cluster.answers import ClusterAnswers, Whole, is_local, share_response
 from light_scheduler.web.cluster.caught_up import caught_up
-from light_scheduler.web.cluster.interfaces import Lanes, Tables
+from light_scheduler.web.forms.parameters import checked, read_parameters
+from light_scheduler.web.interfaces import Lanes, Tables
 from light_scheduler.web.limits.counts import CountTurns, count_time, too_much
 from light_scheduler.web.limits.slices import SHORT_REST, LoopTime, pieces
 from light_scheduler.wire.fields import parse_tenant

@@ -13,7 +13,8 @@ from light_scheduler.engine import Limits, decide, result_of
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import BulkTotal, Command, ControlCommand, Outcome, ReplyTo, RescheduleCommand, Result
 from light_scheduler.tables import ScheduleTable
-from light_scheduler.web.commands.channel import MOST_WAITING, Followed, Sender, TooManyWaitingError
+from light_scheduler.web.commands.channel import MOST_WAITING, Followed, Sender
+from light_scheduler.web.commands.errors import TooManyWaitingError
 from light_scheduler.web.limits.shares import HOLDER, Shares
 from light_scheduler.wire import (
     CommandRecord,

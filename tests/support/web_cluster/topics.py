@@ -13,7 +13,7 @@ from light_scheduler.kafka.compacted import Change
 from light_scheduler.kafka.log_reader import Span
 from light_scheduler.model import Headers
 from light_scheduler.model.place import Place
-from light_scheduler.web.records.looking_back import Waiting
+from light_scheduler.web.looking_back import Waiting
 from light_scheduler.wire import CommandRecord, UnsentRecord
 
 from .schedules import NOW

@@ -12,15 +12,13 @@ from support.web_cluster.cluster import MemoryCluster, MemoryWorker, with_topics
 from support.web_cluster.schedules import TOPIC
 
 from light_scheduler.cli import main
-from light_scheduler.web import delays, dry_run, preview, why
+from light_scheduler.web import delays, dry_run, looking_back, preview, request_limits, why
 from light_scheduler.web.cluster import answers as cluster_answers
-from light_scheduler.web.cluster import node, own_answers
+from light_scheduler.web.cluster import bounded, node, own_answers
 from light_scheduler.web.cluster import state as cluster_state
 from light_scheduler.web.etf1 import history as etf1_history
-from light_scheduler.web.limits import bounded, slices
 from light_scheduler.web.limits import counts as count_limits
-from light_scheduler.web.limits import requests as request_limits
-from light_scheduler.web.records import looking_back
+from light_scheduler.web.limits import slices
 
 BUDGETS = {
     bounded: ("REQUEST_TIME_S",),

@@ -15,8 +15,9 @@ from support.waiting import eventually
 from light_scheduler.client import Receipt
 from light_scheduler.client.errors import ResultTimeout
 from light_scheduler.model import Requester
-from light_scheduler.web.commands import batch, lines
-from light_scheduler.web.commands.channel import TooManyWaitingError
+from light_scheduler.web import batch
+from light_scheduler.web.commands import lines
+from light_scheduler.web.commands.errors import TooManyWaitingError
 from light_scheduler.web.server.middlewares import SECURITY_HEADERS
 
 NOW = 1_800_000_000_000

@@ -10,7 +10,7 @@ import pytest
 from support.waiting import eventually
 
 from light_scheduler.access import Identity, Role
-from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web.forms.problems import ProblemError
 from light_scheduler.web.limits import busy_connections
 from light_scheduler.web.limits.busy_connections import BusyConnections
 from light_scheduler.web.limits.shares import holder_for

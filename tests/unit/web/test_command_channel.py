@@ -11,7 +11,8 @@ from light_scheduler.client.channel import ChannelTopics
 from light_scheduler.errors import BrokerError
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.web.commands import channel as command_channel
-from light_scheduler.web.commands.channel import CommandChannel, TooManyWaitingError, largest_body
+from light_scheduler.web.commands.channel import CommandChannel, largest_body
+from light_scheduler.web.commands.errors import TooManyWaitingError
 
 
 def make(reply_to: Any) -> Any:

@@ -26,7 +26,7 @@ from light_scheduler.model import (
     Trigger,
 )
 from light_scheduler.settings import Settings
-from light_scheduler.web.api.documents import summary
+from light_scheduler.web.forms.documents import summary
 
 NOW = 1_800_000_000_000
 

@@ -22,7 +22,7 @@ from light_scheduler.model import (
     Selection,
     Target,
 )
-from light_scheduler.web.commands.channel import TooManyWaitingError
+from light_scheduler.web.commands.errors import TooManyWaitingError
 from light_scheduler.web.commands.requested import requested
 from light_scheduler.wire import partition_for
 

@@ -15,9 +15,9 @@ from yarl import URL
 from light_scheduler.access import AccessBook
 from light_scheduler.model import DeadLetter, DeadLetterCause, EventType, HistoryEvent
 from light_scheduler.tables.views import Query, QueryError
-from light_scheduler.web.api.cursors import Cursors
 from light_scheduler.web.cluster.peer_client import PeerClient
-from light_scheduler.web.records.looking_back import SearchPosition
+from light_scheduler.web.forms.cursors import Cursors
+from light_scheduler.web.looking_back import SearchPosition
 from light_scheduler.web.server.listener import Listener
 from light_scheduler.wire import UnsentRecord, encode_dead_letter, encode_history, history_key
 

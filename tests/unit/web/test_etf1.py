@@ -12,9 +12,9 @@ from support.web_cluster.schedules import NOW, TOPIC, make_entry, put
 
 from light_scheduler.model import Target
 from light_scheduler.tables.views import QueryError
+from light_scheduler.web.cluster import bounded
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS
 from light_scheduler.web.etf1.search import MOST, Order, Row, order_of, search_of
-from light_scheduler.web.limits import bounded
 
 SECOND = 1_000
 DAY = 86_400 * SECOND

@@ -9,8 +9,8 @@ from support.web_cluster.schedules import NOW, TOPIC
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import EventType, HistoryEvent
+from light_scheduler.web import looking_back
 from light_scheduler.web.etf1 import history
-from light_scheduler.web.records import looking_back
 from light_scheduler.wire import encode_history, history_key
 
 SECOND = 1_000

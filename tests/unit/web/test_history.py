@@ -10,7 +10,7 @@ import pytest
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import EventType, HistoryEvent
-from light_scheduler.web.records import looking_back
+from light_scheduler.web import looking_back
 from light_scheduler.wire import encode_history, history_key
 
 NOW = 1_800_000_000_000

@@ -16,10 +16,10 @@ from light_scheduler.client.errors import NotAcknowledged
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Outcome, Result
 from light_scheduler.web.commands.channel import MOST_WAITING
+from light_scheduler.web.commands.idempotency import claims as idempotency_claims
+from light_scheduler.web.commands.idempotency import late_commands
+from light_scheduler.web.commands.idempotency import requests as idempotency
 from light_scheduler.web.commands.send_parameters import LONGEST_WAIT_S
-from light_scheduler.web.idempotency import claims as idempotency_claims
-from light_scheduler.web.idempotency import late_commands
-from light_scheduler.web.idempotency import requests as idempotency
 from light_scheduler.wire import encode_result, result_headers
 from light_scheduler.wire.idempotency import CLAIM, SENT
 

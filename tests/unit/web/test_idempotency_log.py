@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from light_scheduler.web.idempotency.log import SLICE, ClaimLog
+from light_scheduler.web.commands.idempotency.log import SLICE, ClaimLog
 from light_scheduler.wire import CommandRecord, UnsentRecord
 from light_scheduler.wire.idempotency import ClaimMade, claim_record
 

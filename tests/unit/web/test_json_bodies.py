@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from light_scheduler.web.api.json_bodies import read_json
+from light_scheduler.web.forms.json_bodies import read_json
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):

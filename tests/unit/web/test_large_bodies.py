@@ -12,12 +12,12 @@ from support.holders import request_of
 
 from light_scheduler.web.commands import large_bodies
 from light_scheduler.web.commands.channel import MOST_WAITING
+from light_scheduler.web.commands.idempotency.posts import Submission
 from light_scheduler.web.commands.large_bodies import LARGE_BYTES, LargeBodies, LinesOfBatch
-from light_scheduler.web.idempotency.posts import Submission
 from light_scheduler.web.limits import slices
-from light_scheduler.web.limits.requests import request_turns
 from light_scheduler.web.limits.slices import SHORT_REST, SLICE_S, Credit, LoopTime
 from light_scheduler.web.limits.turns import Turns
+from light_scheduler.web.request_limits import request_turns
 
 NOW = 1_800_000_000_000
 SCHEDULES = "/api/v1/tenants/default/schedules"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.web.upcoming.largest import Largest
+from light_scheduler.web.limits.largest import Largest
 
 
 @given(st.lists(st.lists(st.integers(1, 5), max_size=9), max_size=9), st.integers(1, 4))

@@ -13,10 +13,10 @@ from light_scheduler.client import Receipt
 from light_scheduler.client.errors import NotAcknowledged
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Outcome, Result
-from light_scheduler.web.commands.channel import TooManyWaitingError
-from light_scheduler.web.idempotency import late_commands
-from light_scheduler.web.idempotency.claims import Claim
-from light_scheduler.web.idempotency.late_commands import LateCommand, LateCommands
+from light_scheduler.web.commands.errors import TooManyWaitingError
+from light_scheduler.web.commands.idempotency import late_commands
+from light_scheduler.web.commands.idempotency.claims import Claim
+from light_scheduler.web.commands.idempotency.late_commands import LateCommand, LateCommands
 from light_scheduler.wire.idempotency import ClaimMade, CommandSent
 
 RENEWAL = ("shop", "hash:2", ClaimMade("print", "a", "shop"))

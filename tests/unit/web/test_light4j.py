@@ -14,10 +14,10 @@ from support.web_cluster.schedules import put as put_into
 from light_scheduler.access import ANYONE
 from light_scheduler.model import Cron, FixedRate
 from light_scheduler.tables import MemoryStore, ScheduleTable
+from light_scheduler.web.cluster import bounded
 from light_scheduler.web.light4j import handlers
 from light_scheduler.web.light4j.handlers import Light4jHandlers
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
-from light_scheduler.web.limits import bounded
 from light_scheduler.web.limits.shares import HOLDER
 
 MINUTE, HOUR = 60_000, 3_600_000

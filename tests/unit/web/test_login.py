@@ -13,7 +13,7 @@ from light_scheduler.access import AccessBook, Identity, Role
 from light_scheduler.model import Requester
 from light_scheduler.web.access.failed_logins import MOST_OF_ADDRESS, MOST_OF_ALL, MOST_OF_TOKEN, WINDOW_MS, Attempts
 from light_scheduler.web.access.sessions import COOKIE, MOST_COOKIE_BYTES, login_page
-from light_scheduler.web.api.problems import RETRY_AFTER_S
+from light_scheduler.web.forms.problems import RETRY_AFTER_S
 
 NOW = 1_800_000_000_000
 LIST = "/api/v1/tenants/default/schedules"

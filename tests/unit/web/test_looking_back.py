@@ -13,9 +13,9 @@ from support.tries import tries
 from support.web_cluster.topics import MemoryTopics
 
 from light_scheduler.kafka.log_reader import Span
-from light_scheduler.web.records import looking_back
-from light_scheduler.web.records.looking_back import Found, Log, SearchPosition, Waiting, look_back
-from light_scheduler.web.records.piece_sizes import Reached, piece_sizes
+from light_scheduler.web import looking_back
+from light_scheduler.web.looking_back import Found, Log, SearchPosition, Waiting, look_back
+from light_scheduler.web.piece_sizes import Reached, piece_sizes
 from light_scheduler.wire import CommandRecord, UnsentRecord
 
 NOW = 1_800_000_000_000

@@ -20,9 +20,9 @@ from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.tables.views import Query, QueryError
 from light_scheduler.web.api.openapi import openapi_document
 from light_scheduler.web.api.operations import OPERATIONS
-from light_scheduler.web.api.text_forms import INSTANT, LOWER_BOUND
 from light_scheduler.web.commands.requested import requested
 from light_scheduler.web.etf1.operations import with_etf1
+from light_scheduler.web.forms.text_forms import INSTANT, LOWER_BOUND
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.instants import FIRST_PLAUSIBLE, parse_instant

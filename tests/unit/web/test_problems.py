@@ -10,7 +10,7 @@ from light_scheduler.client import Receipt
 from light_scheduler.client.errors import ResultTimeout
 from light_scheduler.errors import BrokerError
 from light_scheduler.lanes.status import RULES_UNREAD
-from light_scheduler.web.commands.channel import TooManyWaitingError
+from light_scheduler.web.commands.errors import TooManyWaitingError
 
 NOW = 1_800_000_000_000
 SCHEDULES = "/api/v1/tenants/default/schedules"

@@ -18,9 +18,9 @@ from yarl import URL
 from light_scheduler.access.peers import PEER_HEADER, signed
 from light_scheduler.lanes.quotas.rate_exchange import Letter, RateExchange
 from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind, RateMessage, RateName
-from light_scheduler.web.api.problems import ProblemError
 from light_scheduler.web.cluster.peer_client import PEER_CLIENT
-from light_scheduler.web.cluster.rate_courier import MOST_LETTERS, PATH, RateCourier, read_letters, write_letters
+from light_scheduler.web.forms.problems import ProblemError
+from light_scheduler.web.rate_courier import MOST_LETTERS, PATH, RateCourier, read_letters, write_letters
 
 NAME = RateName(RateKind.COMMANDS, "acme")
 LETTERS = [

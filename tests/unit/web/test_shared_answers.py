@@ -7,8 +7,8 @@ from http import HTTPStatus
 
 import pytest
 
-from light_scheduler.web.api.problems import ProblemError
 from light_scheduler.web.cluster.shared_answers import SharedAnswers
+from light_scheduler.web.forms.problems import ProblemError
 from light_scheduler.web.limits.shares import HOLDER, Holder
 from light_scheduler.web.limits.turns import refusal
 

@@ -17,17 +17,17 @@ from support.waiting import eventually
 from light_scheduler.access import ANYONE, Identity, Role
 from light_scheduler.model import Outcome, Result
 from light_scheduler.settings import Settings
-from light_scheduler.web import events
-from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web import events, request_limits
 from light_scheduler.web.commands import channel as command_channel
-from light_scheduler.web.commands.channel import CommandChannel, TooManyWaitingError
-from light_scheduler.web.idempotency import claims as idempotency_claims
-from light_scheduler.web.idempotency import requests as idempotency
+from light_scheduler.web.commands.channel import CommandChannel
+from light_scheduler.web.commands.errors import TooManyWaitingError
+from light_scheduler.web.commands.idempotency import claims as idempotency_claims
+from light_scheduler.web.commands.idempotency import requests as idempotency
+from light_scheduler.web.forms.problems import ProblemError
 from light_scheduler.web.limits import bodies
-from light_scheduler.web.limits import requests as request_limits
 from light_scheduler.web.limits.shares import HOLDER, Holder, Shares, holder_for
 from light_scheduler.web.limits.turns import Turns
-from light_scheduler.web.records.looking_back import look_back
+from light_scheduler.web.looking_back import look_back
 from light_scheduler.wire.idempotency import ClaimMade
 
 from .test_dead_letters import add_letter

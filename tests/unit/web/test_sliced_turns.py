@@ -10,11 +10,11 @@ from random import Random
 import pytest
 from support.holders import request_of
 
-from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web import request_limits
 from light_scheduler.web.cluster import own_answers
 from light_scheduler.web.cluster.answers import TOTAL_TIMEOUT_S
+from light_scheduler.web.forms.problems import ProblemError
 from light_scheduler.web.limits import counts as count_limits
-from light_scheduler.web.limits import requests as request_limits
 from light_scheduler.web.limits import sliced_turns, slices
 from light_scheduler.web.limits.sliced_turns import LONG_SLICES, MOST_GIVEN_S, SHORT_SLICES, SlicedTurns
 from light_scheduler.web.limits.slices import LoopTime

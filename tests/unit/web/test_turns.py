@@ -11,12 +11,11 @@ import pytest
 from support.waiting import eventually
 
 from light_scheduler.tables.views import Query
-from light_scheduler.web import handlers, preview, schedule_client
-from light_scheduler.web.api.problems import ProblemError
+from light_scheduler.web import handlers, preview, request_limits, schedule_client
 from light_scheduler.web.cluster import answers as cluster_answers
 from light_scheduler.web.cluster import own_answers
 from light_scheduler.web.cluster.own_answers import own_page
-from light_scheduler.web.limits import requests as request_limits
+from light_scheduler.web.forms.problems import ProblemError
 from light_scheduler.web.limits import slices, turns
 from light_scheduler.web.limits.turns import Turns
 from light_scheduler.web.schedule_client import ScheduleReader

@@ -14,9 +14,8 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.lanes.status import TargetStatus
 from light_scheduler.model import EventType, FixedRate, HistoryEvent, Requester
 from light_scheduler.model.tenant_rules import TenantState
-from light_scheduler.web import why
-from light_scheduler.web.api.problems import ProblemError
-from light_scheduler.web.records import looking_back
+from light_scheduler.web import looking_back, why
+from light_scheduler.web.forms.problems import ProblemError
 from light_scheduler.wire import encode_history, history_key
 
 NOW = 1_800_000_000_000

@@ -12,17 +12,17 @@ from yarl import URL
 from light_scheduler.connection.http_tls import client_context, server_context
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.setting_values import reachable_host
-from light_scheduler.web.access.guard import guarded
-from light_scheduler.web.cluster.peer_client import PEER_CLIENT, PeerClient
-from light_scheduler.web.commands.channel import largest_body
-from light_scheduler.web.commands.conditions import kept
-from light_scheduler.web.handlers import Handlers
-from light_scheduler.web.limits.bodies import Bodies
-from light_scheduler.web.worker import Worker
 
-from .hosts import known_hosts
-from .listener import LimitedSite
-from .middlewares import MIDDLEWARES, own_pages_write
+from .access.guard import guarded
+from .cluster.peer_client import PEER_CLIENT, PeerClient
+from .commands.channel import largest_body
+from .commands.conditions import kept
+from .handlers import Handlers
+from .limits.bodies import Bodies
+from .server.hosts import known_hosts
+from .server.listener import LimitedSite
+from .server.middlewares import MIDDLEWARES, own_pages_write
+from .worker import Worker
 
 
 class Server(Protocol):

@@ -14,25 +14,24 @@ from aiohttp import web
 
 from light_scheduler.client.commands import new_id
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.access.guard import STILL_ADMITTED, refuse_reserved
-from light_scheduler.web.access.requesters import naming
-from light_scheduler.web.api.operations import LINES_MEDIA_TYPE
-from light_scheduler.web.api.parameters import checked, read_parameters
-from light_scheduler.web.api.problems import ProblemError, typed
-from light_scheduler.web.idempotency.posts import Submission
-from light_scheduler.web.limits.one_by_one import OneByOne
-from light_scheduler.web.limits.turns import Turns
-from light_scheduler.web.server.connection import SEND_S
-from light_scheduler.web.server.middlewares import failure, headers_for, refusal_of
-from light_scheduler.web.worker import Worker
 from light_scheduler.wire.fields import parse_tenant
 
-from .batch_document import BatchAnswer
-from .dispatch import Dispatch
-from .large_bodies import LargeBodies, LinesOfBatch
-from .lines import LARGEST_LINE, Line, LineError, lines_of
-from .responses import failures_as_problems, result_status
-from .send_parameters import SendParameters
+from .access.guard import STILL_ADMITTED, refuse_reserved
+from .access.requesters import naming
+from .commands.batch_document import LINES_MEDIA_TYPE, BatchAnswer
+from .commands.dispatch import Dispatch
+from .commands.idempotency.posts import Submission
+from .commands.large_bodies import LargeBodies, LinesOfBatch
+from .commands.lines import LARGEST_LINE, Line, LineError, lines_of
+from .commands.responses import failures_as_problems, result_status
+from .commands.send_parameters import SendParameters
+from .forms.parameters import checked, read_parameters
+from .forms.problems import ProblemError, typed
+from .limits.one_by_one import OneByOne
+from .limits.turns import Turns
+from .server.connection import SEND_S
+from .server.middlewares import failure, headers_for, refusal_of
+from .worker import Worker
 
 MOST_AT_WORK = 100
 MOST_BYTES_AT_WORK = 1 << 20

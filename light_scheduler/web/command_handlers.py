@@ -14,21 +14,21 @@ from light_scheduler.client.commands import new_id
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Outcome
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.access.guard import IDENTITY, refuse_reserved
-from light_scheduler.web.access.requesters import naming
-from light_scheduler.web.api.parameters import checked
-from light_scheduler.web.idempotency.posts import Submission, Submissions
-from light_scheduler.web.idempotency.requests import Idempotency
-from light_scheduler.web.worker import Worker
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
-from .dispatch import Dispatch, nothing_to_match
-from .large_bodies import LargeBodies
-from .negotiation import expected_version, must_exist, negotiated, only_if_absent, send_parameters
-from .requested import Requested, no_selection, requested
-from .responses import ABOUT_FIRINGS, IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
-from .send_parameters import DeleteParameters, SendParameters
+from .access.guard import IDENTITY, refuse_reserved
+from .access.requesters import naming
+from .commands.dispatch import Dispatch, nothing_to_match
+from .commands.idempotency.posts import Submission, Submissions
+from .commands.idempotency.requests import Idempotency
+from .commands.large_bodies import LargeBodies
+from .commands.negotiation import expected_version, must_exist, negotiated, only_if_absent, send_parameters
+from .commands.requested import Requested, no_selection, requested
+from .commands.responses import ABOUT_FIRINGS, IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
+from .commands.send_parameters import DeleteParameters, SendParameters
+from .forms.parameters import checked
+from .worker import Worker
 
 log = logging.getLogger(__name__)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from light_scheduler.web.commands.channel import MOST_WAITING
-from light_scheduler.web.commands.large_bodies import LargeBodies
-
-from .sliced_turns import SlicedTurns
-from .turns import Turns
+from .commands.channel import MOST_WAITING
+from .commands.large_bodies import LargeBodies
+from .limits.sliced_turns import SlicedTurns
+from .limits.turns import Turns
 
 LISTS = 16
 """Number of lists of the whole cluster that this worker merges at a time."""

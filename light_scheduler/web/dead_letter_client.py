@@ -7,10 +7,10 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from light_scheduler.errors import ClientError
-from light_scheduler.web.cluster.worker_http import Parameters
-from light_scheduler.web.schedule_client import DECODED, ScheduleReader
 
-from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, DeadLetterSummary, RedriveDocument
+from .cluster.worker_http import Parameters
+from .records.dead_letter_documents import DeadLetterDetail, DeadLetterPage, DeadLetterSummary, RedriveDocument
+from .schedule_client import DECODED, ScheduleReader
 
 T = TypeVar("T")
 

@@ -13,13 +13,15 @@ from aiohttp import web
 from light_scheduler.client import Receipt
 from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.tables.views import QueryError
+from light_scheduler.web.access.requesters import MakeHeaders
 from light_scheduler.web.commands.dispatch import Dispatch
-from light_scheduler.web.commands.requested import MakeHeaders, Requested, requested
+from light_scheduler.web.commands.errors import StillRunningError
+from light_scheduler.web.commands.requested import Requested, requested
 from light_scheduler.web.commands.responses import IDEMPOTENCY_KEY, result_response, sent_response
 from light_scheduler.web.commands.send_parameters import SendParameters
 
 from .claims import Claim
-from .requests import Attempt, Idempotency, StillRunningError
+from .requests import Attempt, Idempotency
 
 LONGEST_KEY = 255
 

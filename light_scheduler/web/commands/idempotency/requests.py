@@ -20,7 +20,12 @@ from light_scheduler.client.errors import NotAcknowledged
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import ReplyTo, Result
-from light_scheduler.web.commands.channel import MOST_WAITING, Commands, Sender, TooManyWaitingError
+from light_scheduler.web.commands.channel import MOST_WAITING, Commands, Sender
+from light_scheduler.web.commands.errors import (
+    KeyReusedError,
+    TooManyKeysError,
+    TooManyWaitingError,
+)
 from light_scheduler.web.commands.requested import Requested
 from light_scheduler.web.limits.shares import HOLDER, Shares
 from light_scheduler.wire.idempotency import ClaimMade, CommandSent, claim_record, fingerprint_of, key_hash
@@ -36,18 +41,6 @@ LATE_TIMEOUT_S = 10.0
 """Time-out for writing a record about a late command, before the next record is handled."""
 
 log = logging.getLogger(__name__)
-
-
-class KeyReusedError(Exception):
-    """The same key was used with a different request."""
-
-
-class StillRunningError(Exception):
-    """The first request with this key is still in progress."""
-
-
-class TooManyKeysError(Exception):
-    """The tenant has used its maximum number of keys."""
 
 
 @dataclass(frozen=True)

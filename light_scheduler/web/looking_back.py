@@ -23,10 +23,10 @@ import msgspec
 from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.log_reader import Span
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.api.problems import RETRY_AFTER_S, ProblemError
-from light_scheduler.web.limits.slices import LoopTime
 from light_scheduler.wire import CommandRecord
 
+from .forms.problems import RETRY_AFTER_S, ProblemError
+from .limits.slices import LoopTime
 from .piece_sizes import Reached, piece_sizes
 
 MOST_RECORDS = 20_000

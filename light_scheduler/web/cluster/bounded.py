@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from light_scheduler.tables.views import Lane, QueryError, ReadableTable
-from light_scheduler.web.cluster.interfaces import Tables
-from light_scheduler.web.cluster.own_answers import REQUEST_BUDGET, REQUEST_TIME_S, SLICE_BUDGET
+from light_scheduler.web.interfaces import Tables
+from light_scheduler.web.limits.slices import LoopTime
 
-from .slices import LoopTime
+from .own_answers import REQUEST_BUDGET, REQUEST_TIME_S, SLICE_BUDGET
 
 MOST_BYTES = 32 << 20
 """Bytes of JSON rows that a worker keeps for one answer."""

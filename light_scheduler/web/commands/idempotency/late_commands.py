@@ -14,7 +14,7 @@ from typing import Any
 
 from light_scheduler.client.errors import NotAcknowledged
 from light_scheduler.errors import BrokerError
-from light_scheduler.web.commands.channel import TooManyWaitingError
+from light_scheduler.web.commands.errors import TooManyWaitingError
 from light_scheduler.wire.idempotency import ClaimMade, CommandSent
 
 from .claims import Claim

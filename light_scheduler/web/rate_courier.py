@@ -25,10 +25,10 @@ from yarl import URL
 from light_scheduler.access.peers import PEER_HEADER, is_signed
 from light_scheduler.lanes.quotas.rate_exchange import Letter, RateExchange
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateMessage, RateName
-from light_scheduler.web.api.problems import ProblemError
-from light_scheduler.web.worker import Worker
 
-from .peer_client import PEER_CLIENT, PeerClient, authority_of, why_unreachable
+from .cluster.peer_client import PEER_CLIENT, PeerClient, authority_of, why_unreachable
+from .forms.problems import ProblemError
+from .worker import Worker
 
 PATH = "/peers/rates"
 

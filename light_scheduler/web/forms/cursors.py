@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from light_scheduler.access.sealing import seal, unseal
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.cluster.interfaces import Access
+from light_scheduler.web.interfaces import Access
 
 Of = Literal["schedules", "history", "changes", "dead-letters"]
 """The list that a cursor belongs to."""

@@ -11,6 +11,7 @@ from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import DeadLetter, DeadLetterCause
 from light_scheduler.wire import CommandRecord, encode_dead_letter
 from light_scheduler.wire.dialect import Envelope
+from light_scheduler.wire.firing import told_key
 from light_scheduler.wire.lane_marks import Origin
 
 from .context import CycleContext
@@ -69,6 +70,8 @@ class DeadLetters:
                 headers=schedule.headers,
                 target_partition=schedule.target.partition,
                 target_partition_key=schedule.target.partition_key,
+                original_due=turn.subject.progress.first_due,
+                schedule_key=told_key(schedule),
             )
         )
 

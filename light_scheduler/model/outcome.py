@@ -130,8 +130,9 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     """A command that was not accepted, or a firing that could not be delivered: its bytes are kept as they came.
 
     `field` names the header or JSON field at fault; `due` is set for firings. `target_partition` and
-    `target_partition_key` are those of a firing's target, if its sender chose one. Without `is_tenant_known`, a command
-    may be any tenant's, and counts as the default one's.
+    `target_partition_key` are those of a firing's target, if its sender chose one. `original_due` and `schedule_key`
+    are what the message of a firing tells (None: it does not). Without `is_tenant_known`, a command may be any
+    tenant's, and counts as the default one's.
     """
 
     cause: DeadLetterCause
@@ -150,3 +151,5 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     target_partition: int | None = None
     target_partition_key: bytes | None = None
     is_tenant_known: bool = True
+    original_due: int | None = None
+    schedule_key: bytes | None = None

@@ -6,6 +6,7 @@ record, byte for byte, with headers that say what happened to it.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -33,6 +34,7 @@ CHANGES_PARTITION = 0
 """The partition of the history that has all changes, so they are in order."""
 
 _PARTITION_KEY = f"{DEAD_LETTER_PREFIX}target-partition-key"
+_KEY = "schedule-key-base64"
 
 
 class _Typed(msgspec.Struct):
@@ -125,7 +127,8 @@ def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | N
     """Return key, value and headers of a dead letter's record.
 
     `cause`, `reason`, `tenant`, `at` and the source are always there; `field`, `id`, `due`, `target-topic`,
-    `firing-id`, `target-partition` and `target-partition-key` where they are known, and `tenant-unknown` where it is.
+    `firing-id`, `target-partition`, `target-partition-key`, `original-due` and `schedule-key-base64` where they are
+    known, and `tenant-unknown` where it is. The schedule's key is base64 since older versions read any header as text.
     """
     firing = None if letter.id is None or letter.due is None else firing_id(letter.id, letter.due)
     fields = (
@@ -143,6 +146,8 @@ def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | N
         ("firing-id", firing),
         ("target-partition", letter.target_partition),
         ("tenant-unknown", None if letter.is_tenant_known else "true"),
+        ("original-due", letter.original_due),
+        (_KEY, None if letter.schedule_key is None else b64encode(letter.schedule_key).decode()),
     )
     ours: Headers = [(DEAD_LETTER_PREFIX + name, str(value).encode()) for name, value in fields if value is not None]
     if letter.target_partition_key is not None:
@@ -180,6 +185,8 @@ def decode_dead_letter(record: CommandRecord) -> tuple[DeadLetter, str]:
             target_partition=int(fields["target-partition"]) if "target-partition" in fields else None,
             target_partition_key=dict(ours).get(_PARTITION_KEY),
             is_tenant_known="tenant-unknown" not in fields,
+            original_due=int(fields["original-due"]) if "original-due" in fields else None,
+            schedule_key=b64decode(fields[_KEY], validate=True) if _KEY in fields else None,
         )
         return letter, fields["source-topic"]
     except (KeyError, ValueError) as error:

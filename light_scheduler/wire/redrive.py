@@ -11,11 +11,13 @@ however often it is redriven.
 from __future__ import annotations
 
 from light_scheduler.model import (
+    Acknowledgement,
     DeadLetter,
     Entry,
     EventType,
     Headers,
     HistoryEvent,
+    HomeKey,
     Once,
     Progress,
     Requester,
@@ -33,6 +35,9 @@ REDRIVEN = "redriven from dead letter "
 """The reason of the event `fired` in the history begins so; the letter's place follows."""
 
 _DELIVERY_ID = CONTROL_PREFIX + "delivery-id"
+
+_REPORTED = Acknowledgement(timeout=0, max_attempts=1)
+"""Stands for how a firing is to be completed: its message only tells the key for that."""
 
 
 def refused_command_headers(letter: DeadLetter) -> Headers:
@@ -106,11 +111,14 @@ def _entry(letter: DeadLetter, last_event: HistoryEvent | None) -> Entry:
             source_partition=letter.source_partition,
             source_offset=letter.source_offset,
             accepted_at=letter.at,
+            acknowledgement=None if letter.schedule_key is None else _REPORTED,
+            home_key=HomeKey.UNKNOWN if letter.schedule_key is None else letter.schedule_key,
         ),
         Progress(
             due=letter.due,
             arrival=letter.source_offset,
             sequence=(last_event and last_event.sequence) or 1,
             attempt=(last_event and last_event.attempt) or 1,
+            first_due=letter.original_due,
         ),
     )

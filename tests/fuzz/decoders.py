@@ -95,7 +95,21 @@ ENTRIES = [
     _entry(Backoff((1, 2, 4)), priority=7),
 ]
 LETTER = DeadLetter(
-    DeadLetterCause.REFUSED, "no", None, "acme", "a", AT, AT, "t", 3, 42, b"k", b"x", [("h", b"v"), ("n", None)]
+    DeadLetterCause.REFUSED,
+    "no",
+    None,
+    "acme",
+    "a",
+    AT,
+    AT,
+    "t",
+    3,
+    42,
+    b"k",
+    b"x",
+    [("h", b"v"), ("n", None)],
+    original_due=AT,
+    schedule_key=b"\xff",
 )
 EVENT = HistoryEvent(EventType.FIRED, "acme", "a", 1, AT, AT, 1, 1, "t", None, 3)
 RESULT = Result("schedule", "acme", "a", Outcome.SCHEDULED, version=1, next_due=AT, partition=3, offset=42)

@@ -17,8 +17,10 @@ from support.partition import (
     due_at,
     topic,
 )
+from support.producing import FakeProducer
 
 from light_scheduler.engine import FiringRules
+from light_scheduler.lanes.context import OriginKey
 from light_scheduler.lanes.rejection import LONGEST_REPEATED
 from light_scheduler.model import (
     DeadLetter,
@@ -27,9 +29,8 @@ from light_scheduler.model import (
     Headers,
     Outcome,
 )
-from light_scheduler.wire import (
-    decode_dead_letter,
-)
+from light_scheduler.wire import decode_dead_letter
+from light_scheduler.wire.redrive import redriven_firing
 from light_scheduler.wire.state import (
     SCHEDULE_KIND,
     identity,
@@ -204,6 +205,44 @@ async def test_a_firing_that_cannot_be_delivered_becomes_a_dead_letter_and_the_o
     assert sorted(entry.progress.due for entry in cycle.delivered) == [AT - 2, AT]
     assert partition.sent(CHANGELOG)[-2].value is None
     assert partition.table.pending == 0
+
+
+KINDS: dict[str, Headers] = {
+    "once": [due_at(AT)],
+    "acknowledged": [due_at(AT), ("schedule-ack-timeout", b"1m")],
+    "a fixed delay": [("schedule-every", b"1h"), ("schedule-mode", b"fixed-delay"), ("schedule-start", b"%d" % AT)],
+    "the first attempt of a backoff": [("schedule-backoff", b"1h,2h"), ("schedule-start", b"%d" % (AT - HOUR))],
+    "the second attempt of a backoff": [("schedule-backoff", b"1h,2h"), ("schedule-start", b"%d" % (AT - 3 * HOUR))],
+}
+
+
+@pytest.mark.parametrize("key", [b"a", b"b", b"\xff"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_redriven_firing_has_the_headers_that_it_would_have_been_delivered_with(
+    producer: FakeProducer, kind: str, key: bytes
+) -> None:
+    async def last_run(*, is_refused: bool) -> Partition:
+        partition = Partition(producer)
+        begun = AT - 5 * HOUR
+        accepted = command(*KINDS[kind], *TO_REMINDERS, ("schedule-id", b"a"), ("h", b"1"), key=key, timestamp=begun)
+        await partition.run(accepted, now=begun)
+        while (wakes_at := partition.wakes_at) is not None and wakes_at < AT:
+            await partition.run(now=wakes_at)
+        refusals: dict[OriginKey, str] = {("default", "a", AT, attempt): "no" for attempt in (1, 2)}
+        await partition.run(now=AT, refusals=refusals if is_refused else None)
+        return partition
+
+    (delivered,) = (await last_run(is_refused=False)).sent("reminders")
+    refused = await last_run(is_refused=True)
+    (sent,), (event,) = refused.sent(NAMES.dead_letters), refused.history[:1]
+    letter, source = decode_dead_letter(sent)
+    assert event.event is EventType.DEAD_LETTERED
+    value, headers = redriven_firing(letter, source, refused.dialect, "0-7", event, AT)
+    *before, last = headers
+    marked = [
+        (name, text + b":0-7" if name == "schedule-delivery-id" and text else text) for name, text in delivered.headers
+    ]
+    assert (value, before, last) == (delivered.value, marked, ("schedule-redriven-from", b"0-7"))
 
 
 async def test_a_firing_that_its_topic_refused_before_is_not_sent_again(partition: Partition) -> None:

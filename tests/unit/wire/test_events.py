@@ -170,12 +170,31 @@ PLACED = msgspec.structs.replace(REFUSED, target_partition=0)
 KEYED = msgspec.structs.replace(REFUSED, target_partition_key=b"\xff")
 
 
+ATTEMPT = msgspec.structs.replace(REFUSED, original_due=AT - 5, schedule_key=b"\xff")
 UNKNOWN = msgspec.structs.replace(REJECTED, tenant="default", is_tenant_known=False)
 
 
-@pytest.mark.parametrize("letter", [REFUSED, REJECTED, PLACED, KEYED, UNKNOWN])
+@pytest.mark.parametrize("letter", [REFUSED, REJECTED, PLACED, KEYED, ATTEMPT, UNKNOWN])
 def test_a_dead_letter_reads_back(letter: DeadLetter) -> None:
     assert decode_dead_letter(message(encode_dead_letter(letter, "commands"))) == (letter, "commands")
+
+
+def test_the_key_of_a_schedule_in_a_dead_letter_is_text_which_older_versions_can_read() -> None:
+    _, _, headers = encode_dead_letter(ATTEMPT, "commands")
+    assert headers[-2:] == [
+        ("dead-letter-original-due", b"1767225599995"),
+        ("dead-letter-schedule-key-base64", b"/w=="),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("dead-letter-original-due", b"soon"), ("dead-letter-schedule-key-base64", b"/w=")]
+)
+def test_a_dead_letter_with_a_damaged_header_is_none(name: str, value: bytes) -> None:
+    key, payload, headers = encode_dead_letter(ATTEMPT, "commands")
+    damaged = [(each, value if each == name else text) for each, text in headers]
+    with pytest.raises(FormatError, match="not a dead letter"):
+        decode_dead_letter(message((key, payload, damaged)))
 
 
 def test_a_message_that_is_a_dead_letter_again_keeps_its_older_headers() -> None:

@@ -37,7 +37,8 @@ def command(
 ) -> None:
     """Change when the schedule ID fires, or when all selected schedules fire. Print the scheduler's answer.
 
-    One of --at, --after, --every, --cron and --backoff is required. Nothing else about the schedule changes.
+    One of --at, --after, --every, --cron and --backoff is required. Bounds, jitter, window and misfire policy that you
+    leave out go back to their defaults. Nothing else about the schedule changes.
 
     Exit code 1: no schedule ID is pending, the scheduler refused the command or did not answer in time, or the broker
     cannot be reached. A selection succeeds even if nothing matches.

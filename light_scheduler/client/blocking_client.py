@@ -302,7 +302,8 @@ class BlockingSchedulerClient:
     ) -> Result | Receipt:
         """Change when a schedule fires, with the arguments of `TimeRule`. Nothing else changes.
 
-        The outcome is `rescheduled` or `not_found`.
+        They are the whole new rule: bounds, jitter, window and misfire policy that you leave out go back to their
+        defaults. The outcome is `rescheduled` or `not_found`.
         """
         return self._carry_out(
             lambda reply_to: reschedule_command(
@@ -508,7 +509,10 @@ class BlockingSchedulerClient:
         return self._control_many("trigger", options)
 
     def reschedule_many(self, **options: Unpack[RescheduleManyOptions]) -> Result:
-        """Reschedule all schedules that `ManyOptions` selects. Nothing else about them changes."""
+        """Reschedule all schedules that `ManyOptions` selects. Nothing else about them changes.
+
+        As with `reschedule`, the arguments of `TimeRule` are the whole new rule.
+        """
         refuse_unknown(options, RescheduleManyOptions)
         rule: Any = {name: given for name, given in options.items() if name in TimeRule.__annotations__}
         return self._answered(

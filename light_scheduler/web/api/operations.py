@@ -258,7 +258,11 @@ OPERATIONS = (
     _action("pause", "Pause a schedule: it does not fire until it is resumed."),
     _action("resume", "Resume a paused schedule. Missed firings follow its misfire policy."),
     _action("trigger", "Fire a schedule now. A one-shot then does not fire at its own time; a series still does."),
-    _action("reschedule", "Change when a schedule fires. Nothing else changes.", body_required=True),
+    _action(
+        "reschedule",
+        "Change when a schedule fires, by a whole new rule: bounds, jitter, window and misfire policy included.",
+        body_required=True,
+    ),
     _action("complete", "Report a firing as completed or failed.", body_required=True),
     _action("extend", "Report that a firing is still being processed: its time-out begins anew.", body_required=True),
     _action_on_many(

@@ -62,7 +62,8 @@ export function actions(found, answers, changed, signal) {
 
   async function reschedule() {
     const fields = triggerFields(signal);
-    const body = [h("p", {}, "Everything else about ", name(), " stays as it is."), fields.node];
+    const resets = "Bounds, jitter, window and misfire policy go back to their defaults. Everything else about ";
+    const body = [h("p", {}, resets, name(), " stays as it is."), fields.node];
     if (await ask("Change when it fires?", body, { yes: "Reschedule", check: () => mistake(fields.read) })) {
       await send(`${path}/reschedule`, { method: "POST", body: { ...version, trigger: fields.read() } });
     }

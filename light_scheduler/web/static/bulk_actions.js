@@ -45,7 +45,8 @@ const ACTIONS = [
     command: "reschedule",
     name: "Reschedule all",
     title: "Change when all of these fire?",
-    meaning: "Everything else about them stays as it is.",
+    meaning:
+      "Bounds, jitter, window and misfire policy go back to their defaults. Everything else about them stays as it is.",
   },
   {
     command: "cancel",

@@ -134,6 +134,14 @@ def test_a_rescheduled_schedule_fires_at_its_new_times_only(old: Timing, new: Ti
     assert life.dues == ([] if paused else [M + 90 * MINUTE])
 
 
+def test_a_reschedule_replaces_the_whole_time_rule_with_bounds_jitter_window_and_misfire_policy() -> None:
+    life = Life()
+    life.schedule(FixedRate(HOUR), end=M + 9 * HOUR, jitter=MINUTE, window=MINUTE, misfire="all")
+    life.reschedule(FixedRate(MINUTE), M)
+    assert life.entry is not None
+    assert life.entry.schedule.bounds is None
+
+
 def test_a_rescheduled_series_begins_its_count_anew() -> None:
     life = Life()
     life.schedule(FixedRate(HOUR), max_firings=3)

@@ -389,6 +389,19 @@ def test_what_becomes_of_firings_that_are_due_while_one_is_not_completed(
     assert [firing.sequence for firing in life.delivered] == list(range(1, len(dues) + 1))
 
 
+@pytest.mark.parametrize("timing", [FixedRate(HOUR), FixedDelay(HOUR)])
+@pytest.mark.parametrize("overlap", ["skip", "queue"])
+def test_a_trigger_fires_while_another_firing_is_not_completed_whatever_the_overlap_policy(
+    timing: Timing, overlap: str
+) -> None:
+    life = Life()
+    life.schedule(timing, timeout=24 * HOUR, overlap=overlap)
+    life.tick(M + HOUR)
+    life.control("trigger", M + HOUR + MINUTE)
+    life.tick(M + HOUR + MINUTE)
+    assert life.dues == [M + HOUR, M + HOUR + MINUTE]
+
+
 @pytest.mark.parametrize("misfire", ["coalesce", "skip"])
 def test_missed_firings_and_one_that_may_not_overlap_are_told_apart(misfire: str) -> None:
     """Firings at 1, 2, 3 and 4 o'clock; that of 1 is not completed, and no worker runs until 4."""

@@ -38,7 +38,7 @@ from light_scheduler.wire import dialect_named
 from light_scheduler.wire.schemas import Schemas
 
 from .changelog_facts import ChangelogFactsLookUp
-from .partitionings import TopicPartitionings
+from .services.partitionings import TopicPartitionings
 from .transport import LaneConsumer
 
 if TYPE_CHECKING:

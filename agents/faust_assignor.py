@@ -17,7 +17,7 @@ from faust.assignor.partition_assignor import PartitionAssignor
 
 from light_scheduler.model.place import Place
 
-from .partition_assignment import Claim, Share, shared_out
+from .assignment.shares import Claim, Share, shared_out
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from light_scheduler.access.service import AccessService
 from light_scheduler.agents import DueTimer, attach_command_agents
 from light_scheduler.agents.app import SchedulerApp, create_app
 from light_scheduler.agents.assigned_peers import AssignedPeers
-from light_scheduler.agents.forecast import Forecast
-from light_scheduler.agents.karafka_states import KarafkaStates
-from light_scheduler.agents.probes import Probes
+from light_scheduler.agents.services.forecast import Forecast
+from light_scheduler.agents.services.karafka_states import KarafkaStates
+from light_scheduler.agents.services.probes import Probes
 from light_scheduler.agents.web_server import WebServer, web_options
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.delays import Delays

@@ -2,7 +2,7 @@
 
 A standby follows the partition's changelog into the folder that a lane of this worker would use. When the partition
 comes to this worker, the lane takes the open table over and has only the tail to read. Who stands by for whom is in the
-assignment (see `agents.partition_assignment`): standbys are spread, and when an owner is gone, those that stand by take
+assignment (see `agents.assignment.shares`): standbys are spread, and when an owner is gone, those that stand by take
 over.
 
 A standby sees committed transactions only, but may have half of the last one. That is no harm: whatever it has begins

@@ -1,4 +1,4 @@
-"""Probes of the lanes of a history, as `agents.probes` sends them, and what must have become of them."""
+"""Probes of the lanes of a history, as `agents.services.probes` sends them, and what must have become of them."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from light_scheduler import application
-from light_scheduler.agents import karafka_states
-from light_scheduler.agents.karafka_states import KarafkaStates
+from light_scheduler.agents.services import karafka_states
+from light_scheduler.agents.services.karafka_states import KarafkaStates
 from light_scheduler.clock import SettableClock
 from light_scheduler.connection import Connection, KafkaSecurity, Secret
 from light_scheduler.kafka import lasting_producer

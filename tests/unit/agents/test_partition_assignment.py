@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.tries import tries
 
-from light_scheduler.agents.partition_assignment import Claim, Share, shared_out
+from light_scheduler.agents.assignment.shares import Claim, Share, shared_out
 from light_scheduler.model.place import Place
 
 TOPIC = "commands"

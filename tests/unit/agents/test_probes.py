@@ -11,7 +11,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
-from light_scheduler.agents.probes import Probes
+from light_scheduler.agents.services.probes import Probes
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerUnreachable
 from light_scheduler.kafka import lasting_producer

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from light_scheduler.model.place import Place
 
 from .even_counts import standby_counts
-from .partition_owners import shared_actives
-from .standby_partitions import StandbyPartitions
+from .owners import shared_actives
+from .standbys import StandbyPartitions
 
 
 class Claim(NamedTuple):

@@ -1,6 +1,6 @@
-"""The schedule table: a partition's pending schedules in RocksDB, in the order in which they are due.
+"""The schedule table: a partition's pending schedules in RocksDB, in due order.
 
-And how a copy of it comes to be: restored from the changelog, rebuilt by its own process, kept warm.
+Also maintains its copies: restores them from the changelog, rebuilds them in a separate process, keeps standbys warm.
 """
 
 from typing import TYPE_CHECKING

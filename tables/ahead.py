@@ -1,7 +1,7 @@
-"""Counts of future firings of a partition: by the minute for today and tomorrow (UTC), then by the day.
+"""Counts the future firings of a partition: by minute for today and tomorrow (UTC), then by day.
 
-Each pending schedule is in the interval in which it wakes; an overdue one is in the minute of its due time. Paused
-schedules, and those that wait for a completion and have no firing planned, are in none.
+Each pending schedule counts in the interval in which it wakes; an overdue one in the minute of its due time. Paused
+schedules, and schedules that wait for a completion and have no firing planned, do not count.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _LOW = 0xFFFFFFFF
 
 
 def ahead(counts: Counts, today: int) -> Iterator[tuple[Interval, int]]:
-    """Yield changes of intervals, which add up to what is due in each; some add up to 0.
+    """Yield changes of intervals. Their sum by interval is the number of firings due in it, which may be 0.
 
-    `today` is the number of the day since 1970. Between two of them others may work. If the counts change meanwhile,
-    what is yielded is partly what they were.
+    `today` is a number of days since 1970. Other tasks may run between two changes. If the counts change meanwhile,
+    some of the changes are those from before.
     """
     is_pending = _pending(counts)
     for cell, change in counts.each_by_day():
@@ -35,7 +35,7 @@ def ahead(counts: Counts, today: int) -> Iterator[tuple[Interval, int]]:
 
 
 def _pending(counts: Counts) -> Callable[[int], bool]:
-    """Return what tells, by the number of a group, whether its schedules wait for their time."""
+    """Return a predicate `(group number) -> bool`: whether the schedules of a group are in the state `pending`."""
     known: dict[int, bool] = {}
 
     def is_pending(number: int) -> bool:

@@ -1,4 +1,4 @@
-"""The schedules that a write puts into cells and takes out of them (see `counts`)."""
+"""Changes of counts by one write: the cells that gain and lose schedules (see `counts`)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from . import layout
 from .cells import but_for_zeros
 
 UNCOUNTED = b"\xff" * 4
-"""The group of what is not counted, above all others."""
+"""The group of schedules that are not counted. It sorts after all others."""
 
 GROUP_NUMBER = struct.Struct(">I")
 
 
 class Group(NamedTuple):
-    """Schedules that are counted together: those with the same tenant, target topic and state."""
+    """Schedules that are counted together: they have the same tenant, target topic and state."""
 
     tenant: str
     topic: str
@@ -28,7 +28,7 @@ class Group(NamedTuple):
 
 
 class Numbered(Protocol):
-    """Groups by their numbers, and the number of the next one."""
+    """The numbers of groups, and the next free number."""
 
     @property
     def numbers(self) -> Mapping[Group, bytes]: ...
@@ -38,7 +38,7 @@ class Numbered(Protocol):
 
 
 class CellChanges:
-    """The cells that schedules were put into and taken out of; dropped, it leaves no trace."""
+    """Collects the cells of added and removed schedules. It changes nothing itself, so it can be dropped."""
 
     def __init__(self, groups: Numbered) -> None:
         self._known = groups.numbers
@@ -47,12 +47,12 @@ class CellChanges:
         self.added: list[bytes] = []
         self.removed: list[bytes] = []
         self._tenant = ""
-        self._topic: str | None = None  # of the number that was looked up last, of pending schedules
+        self._topic: str | None = None  # the last topic looked up for pending schedules, with its group number
         self._number = b""
-        self._minute = slice(0)  # of a time-index key of this tenant
+        self._minute = slice(0)  # position of the minute in this tenant's time-index keys
 
     def add(self, entry: Entry, index_key: bytes) -> bytes:
-        """Count a schedule; return its cell."""
+        """Count a schedule and return its cell."""
         cell = self.cell(entry, index_key)
         self.added.append(cell)
         return cell
@@ -71,11 +71,11 @@ class CellChanges:
         return self._number + index_key[self._minute]
 
     def pending_number(self, tenant: str, topic: str) -> bytes:
-        """Return the number (u32) of schedules that are neither paused nor awaited."""
+        """Return the number (u32) of the group of schedules that are neither paused nor awaited."""
         return self.number(Group(tenant, topic, "pending"))
 
     def number(self, group: Group) -> bytes:
-        """Return the number (u32) of a group, which is a new one if nothing of it is counted yet."""
+        """Return the number (u32) of a group. A group without counted schedules gets a new one."""
         if group.tenant == PROBE_TENANT:
             return UNCOUNTED
         number = self._known.get(group) or self.new.get(group)
@@ -85,7 +85,7 @@ class CellChanges:
         return number
 
     def changes(self) -> dict[bytes, int]:
-        """Return by how much each cell has changed."""
+        """Return the change of each cell, without zeros."""
         changes = Counter(self.added)
         if self.removed:
             changes_of = changes.get

@@ -1,4 +1,4 @@
-"""Changes of counts, cell by cell (see `counts`)."""
+"""Arithmetic on changes of counts by cell (see `counts`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ C = TypeVar("C", bytes, int)
 
 
 def added_up(changes: Iterable[Mapping[int, int]]) -> Counter[int]:
-    """Return changes of the same cells together, without those that are 0."""
+    """Return the sum of changes by cell, without zeros."""
     total: dict[int, int] = {}
     known = total.get
     for each in changes:
@@ -28,7 +28,7 @@ def added_up(changes: Iterable[Mapping[int, int]]) -> Counter[int]:
 
 
 def by_group(cells: dict[int, int]) -> dict[int, int]:
-    """Return by how much each group changes, if these cells do."""
+    """Return the sum of changes by group. Needs at least one cell."""
     first = min(cells) >> 32
     if first == max(cells) >> 32:  # nearly always
         return {first: sum(cells.values())}
@@ -44,7 +44,7 @@ def but_for_zeros(changes: dict[C, int]) -> dict[C, int]:
 
 
 def decoded(decode: Callable[[bytes], T], value: bytes) -> T:
-    """Read a row of counts. Raises FormatError."""
+    """Decode a row of counts. Raises FormatError."""
     try:
         return decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

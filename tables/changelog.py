@@ -1,4 +1,4 @@
-"""A changelog as its readers see it: up to where it counts, and what lies between two offsets."""
+"""Reads a changelog: finds the end of its committed records, and checks ranges of offsets for records that count."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ STALL_TIMEOUT_S = 30.0
 POLL_S = 0.05
 LOOK_S = 3.0
 MARKERS_TIMEOUT_S = 20.0
-"""How long an owner waits for markers; then it fences once more."""
+"""How long an owner waits for transaction markers before it fences again."""
 
 
 class PartitionLogs(NamedTuple):
-    """A partition of a commands topic, and that of the changelog which has its state."""
+    """A partition of a commands topic, and the changelog partition with its state."""
 
     commands: TopicPartition
     changelog: TopicPartition
 
 
 EndOf = Callable[[StateConsumer, TopicPartition, int], Awaitable[int]]
-"""Where a changelog ends for a table that has it up to an offset."""
+"""Returns the end of a changelog for a table that has applied it up to an offset."""
 
 
 @asynccontextmanager
 async def reading(clients: LaneClients) -> AsyncIterator[StateConsumer]:
-    """Give a started reader, and stop it. Raises BrokerError if the broker does not answer."""
+    """Start a reader, yield it and stop it. Raises BrokerError if the broker does not answer."""
     reader = clients.reader()
     try:
         try:
@@ -48,15 +48,15 @@ async def reading(clients: LaneClients) -> AsyncIterator[StateConsumer]:
 
 
 async def length(changelog: TopicPartition, reader: StateConsumer) -> int:
-    """Return how many offsets a changelog has. Raises KafkaError."""
+    """Return the number of offsets in a changelog. Raises KafkaError."""
     begins, ends = await reader.beginning_offsets([changelog]), await reader.end_offsets([changelog])
     return int(ends[changelog] - begins[changelog])
 
 
 async def committed_end(reader: StateConsumer, changelog: TopicPartition, at: int) -> int:
-    """Return the last stable offset: all that can be read. Somebody else may be writing.
+    """Return the last stable offset, the end of readable records. Another process may be writing.
 
-    Raises BrokerError if the table has more (it reached `at`), and KafkaError.
+    Raises BrokerError if the table, which reached `at`, is past it. Raises KafkaError.
     """
     end = int((await reader.end_offsets([changelog]))[changelog])
     if at > end:
@@ -65,12 +65,12 @@ async def committed_end(reader: StateConsumer, changelog: TopicPartition, at: in
 
 
 async def decided_end(reader: StateConsumer, changelog: TopicPartition, at: int, *, are_markers_late: bool) -> int:
-    """Return where a changelog ends when all that is in it can be read; for its owner, after fencing.
+    """Return the end of a changelog once all its records can be read. For its owner, after fencing.
 
-    Fencing decided every transaction, but those of ids that are stuck have their markers written later
-    (`are_markers_late`): what they committed counts, and cannot be read yet. So their markers are waited for, unless
-    the table ends where the log does: then its last commit was answered, and it lacks nothing. Raises BrokerError if
-    markers do not come, or if the log ends before the table, and KafkaError.
+    Fencing decides every transaction, but markers of stuck transactional ids are written later (`are_markers_late`):
+    their committed records count, but cannot be read yet. So this waits for the markers, unless the table ends at the
+    end of the log: then its last commit was acknowledged, and it is complete. Raises BrokerError if the markers do not
+    arrive, or if the log ends before the table. Raises KafkaError.
     """
     deadline = asyncio.get_running_loop().time() + MARKERS_TIMEOUT_S
     while True:
@@ -92,10 +92,10 @@ async def decided_end(reader: StateConsumer, changelog: TopicPartition, at: int,
 
 
 async def nothing_counts(clients: LaneClients, changelog: TopicPartition, start: int, end: int) -> bool:
-    """Return whether nothing between two offsets counts, or may come to count: only markers, and what was aborted.
+    """Return whether no record between two offsets counts now or later: there are only markers and aborted records.
 
-    To be asked by an owner whose open transaction begins at `end`, or who has waited until all can be read that is
-    before it. Raises BrokerError if there is no answer in time.
+    Only call this as an owner whose open transaction begins at `end`, or after waiting until everything before `end`
+    can be read. Raises BrokerError if the broker does not answer in time.
     """
     try:
         async with asyncio.timeout(LOOK_S), reading(clients) as reader:
@@ -115,7 +115,7 @@ async def nothing_counts(clients: LaneClients, changelog: TopicPartition, start:
 
 
 async def is_untouched(clients: LaneClients, changelog: TopicPartition, start: int, end: int) -> bool:
-    """Return whether it is known that nothing between two offsets counts; see `nothing_counts`."""
+    """Return the result of `nothing_counts`; False if the broker does not answer."""
     try:
         return await nothing_counts(clients, changelog, start, end)
     except BrokerError:

@@ -1,12 +1,12 @@
-"""Rows of changes of counts (see `counts`): how they are named and cut up, and which of them have the cells of a group.
+"""Rows of changes of counts (see `counts`): their keys, how runs are split into rows, and which rows a group needs.
 
-What is written to one place of a book is a *run*: its cells in order, in rows of which each has `ROW_CELLS` or fewer.
-The key of a row ends with its last cell, so memory knows which rows can have the cells of a group: how many rows others
-have makes no difference to who reads those of some groups.
+The cells at one place of a book are a *run*: they are sorted and split into rows of at most `ROW_CELLS`. The key of a
+row ends with its last cell, and these are kept in memory. So reading some groups only reads rows that can have their
+cells, however many rows other groups have.
 
     row     'c' | book u32 | level u8 | slot u8 | last cell u64   -> MessagePack {cell u64: change}
 
-Tables before format 9 have each run in one row, in any order, and its key without a cell. Such a run is read as it is.
+Before format 9, a run is one row in any order, and its key has no cell. Such runs can still be read.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import msgspec
 
 CHANGES = b"c"
 CHANGES_END = b"d"
-"""Above all rows of changes."""
+"""Sorts after all rows of changes."""
 
 ROW_CELLS = 128
-"""Whoever wants one cell reads so many, which takes some 20 us; memory has a number for each row."""
+"""Maximum number of cells in a row. Reading one cell reads a row, about 20 us; each row takes one number in memory."""
 
 Run = list[int]
-"""The last cell of each of its rows, in order; none: it is one row as tables before format 9 have it."""
+"""The last cell of each row of a run, in order; empty for a run from before format 9, which is one row."""
 
 _LOW = 0xFFFFFFFF
 _PLACE = struct.Struct(">IBB")
@@ -36,7 +36,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Place(NamedTuple):
-    """Where a run is."""
+    """The place of a run."""
 
     book: int
     level: int
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 def place_in(key: bytes) -> tuple[Place, int | None]:
-    """Return the place that the key of a row holds, and its last cell; None: the row is a whole run."""
+    """Return the place and the last cell in the key of a row. The cell is None if the row is a whole run."""
     if len(key) == len(CHANGES) + _PLACE.size:
         return Place(*_PLACE.unpack(key[1:])), None
     book, level, slot, last = _ROW.unpack(key[1:])
@@ -57,14 +57,14 @@ def keys_of(place: Place, run: Run) -> list[bytes]:
 
 
 def keys_with(place: Place, run: Run, groups: Sequence[int]) -> list[bytes]:
-    """Return the keys of the rows that can have cells of some groups (numbers, in order), in order."""
+    """Return the keys of rows that can have cells of these groups (sorted numbers), in order."""
     if not run:
         return keys_of(place, run)
     return [CHANGES + _ROW.pack(*place, run[row]) for row in _rows_with(run, groups)]
 
 
 def cut_up(place: Place, cells: Mapping[int, int]) -> tuple[Run, dict[bytes, bytes]]:
-    """Return the run that cells become at a place, of which there are some, and its rows."""
+    """Split cells, at least one, into the rows of a run at a place. Return the run and its rows."""
     rows = [cells] if len(cells) <= ROW_CELLS else list(_in_order(cells))
     run = [max(row) for row in rows]
     return run, dict(zip(keys_of(place, run), map(_encode, rows), strict=True))
@@ -77,8 +77,10 @@ def _in_order(cells: Mapping[int, int]) -> Iterator[dict[int, int]]:
 
 
 def _rows_with(run: Run, groups: Sequence[int]) -> list[int]:
-    """Return which rows can have cells of some groups. It takes as long as there are groups, or rows, if these are
-    fewer."""
+    """Return the indices of rows that can have cells of these groups.
+
+    Takes time in proportion to the number of groups or rows, whichever is smaller.
+    """
     if len(groups) < len(run):
         found: set[int] = set()
         for group in groups:

@@ -1,23 +1,23 @@
-"""How many schedules a table has, by tenant, target topic, state and the minute in which they wake.
+"""Counts the schedules of a table by tenant, target topic, state and the minute in which they wake.
 
-Counts change with what they count, in the same write, so they are exact whatever crashes. Schedules of one tenant,
-target and state are a *group*; those of a group that wake in one minute are a *cell*. The primary row of a schedule
-begins with its cell, so what a change takes away is known without a look at the schedule. The probe of a partition is
-in a group that is not counted.
+Counts are written together with the schedules, so they stay exact after a crash. Schedules with the same tenant, target
+and state form a *group*; schedules of a group that wake in the same minute form a *cell*. The primary row of a schedule
+begins with its cell, so a removal can be counted without reading the schedule. The probe of a partition is in a group
+that is not counted.
 
     cell     group u32 | minute u32
     group    'g' | group u32                            -> MessagePack [tenant, topic, state]
     changes  'c' | book u32 | level u8 | slot u8 | last cell u64   -> MessagePack {cell u64: change}, see `count_rows`
 
-A write adds one run of changes to the book `RECENT`. When it has `FANOUT` runs, or a write is large, they are added up
-and entered in the book of each day, cell by cell, and in the book `DAYS`, which has (group, day) in place of cells. In
-any book, about as many runs of a level are added up to one of the next level. So a write is small, and there are few
-runs to read. The book of a day in which nothing wakes any more has none.
+A write adds one run of changes to the book `RECENT`. When that has `FANOUT` runs, or a write is large, the runs are
+summed and entered in the book of each day, by cell, and in the book `DAYS`, by (group, day). In every book, about
+`FANOUT` runs of a level are merged to one run of the next level. So writes are small, and there are few runs to read.
+The book of a day in which nothing wakes any more has no runs.
 
-Many books have as many runs at the same time. A write that enters nothing adds up those of some of them, so that no
-write takes long: an allowance of cells that is larger than what it needs on average.
+Many books reach `FANOUT` runs at the same time. To keep every write short, a write that enters nothing merges runs of
+some books, up to an allowance of cells. The allowance is larger than what is needed on average.
 
-Whoever asks for the counts of some groups reads only the rows that can have those: other tenants may have any number.
+Reading the counts of some groups only reads rows that can contain them, however many rows other tenants have.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ GROUPS = b"g"
 GROUPS_END = b"h"
 FANOUT = 16
 MOST_RUNS = 4 * FANOUT
-"""Of a level, before they are added up whatever that takes. A run's place is one byte."""
+"""Runs of a level before they are merged without an allowance. The slot of a run is one byte."""
 
 ALLOWANCE, LEAST_ALLOWANCE = 4, 1_000
-"""Cells that a write reads to add up runs: so many times those that it changes, and at least so many."""
+"""Cells that a write reads to merge runs: `ALLOWANCE` times the cells it changes, at least `LEAST_ALLOWANCE`."""
 
 MOST_RENEWED = 1 << 20
-"""Bytes of a run that is cut up at once when an older table is opened, for which the loop is held up for some 50 ms."""
+"""Maximum size (bytes) of a run that is split when an older table is opened. It blocks the loop for about 50 ms."""
 
 MANY_CELLS = 16_000
-"""A write with more is entered at once: recent changes are read again, all of them by one later write."""
+"""A write with more cells is entered immediately: one later write would have to read all recent changes again."""
 
 MINUTES_A_DAY = 1_440
 RECENT, DAYS = 0xFFFFFFFF, 0xFFFFFFFE
-"""Books that are not those of a day: no instant is that late."""
+"""Books that do not belong to a day. No instant is late enough to have these numbers."""
 
 Levels = list[list[Run]]
-"""The runs of a book: of each level, by slot."""
+"""The runs of a book, by level and slot."""
 
 _LOW = 0xFFFFFFFF
 _encode = msgspec.msgpack.Encoder().encode
@@ -80,14 +80,14 @@ class Step:
 
 
 class Earlier(dict[int, int]):
-    """How many schedules groups had when somebody began to read totals, of those that have changed since, by number."""
+    """Sizes of groups at the time when an iteration over totals began, by number, for groups that changed since."""
 
     __slots__ = ("__weakref__",)
 
 
 @dataclass
 class Counts:
-    """The counts of a store. In memory there is a number for each group, each day and each row, and no more."""
+    """The counts of a store. Takes one number in memory for each group, each day and each row."""
 
     store: Store
     numbers: dict[Group, bytes] = field(default_factory=dict)
@@ -98,9 +98,9 @@ class Counts:
     _states: Counter[tuple[str, State]] = field(default_factory=Counter)  # of each tenant
     _groups: dict[str, dict[int, Group]] = field(default_factory=dict)  # of each tenant, by rising number
     _levels: dict[int, Levels] = field(default_factory=dict)  # of each book
-    _entered: Counter[int] = field(default_factory=Counter)  # day -> how many schedules its book has
-    _earlier: WeakValueDictionary[int, Earlier] = field(default_factory=WeakValueDictionary)  # of those who read totals
-    _full: dict[int, None] = field(default_factory=dict)  # books of which runs are to be added up, in order
+    _entered: Counter[int] = field(default_factory=Counter)  # day -> number of schedules in its book
+    _earlier: WeakValueDictionary[int, Earlier] = field(default_factory=WeakValueDictionary)  # of running iterations
+    _full: dict[int, None] = field(default_factory=dict)  # books with runs to merge, in order
 
     def __post_init__(self) -> None:
         for key, value in self.store.scan(GROUPS, GROUPS_END):
@@ -121,11 +121,11 @@ class Counts:
             self._entered[cell & _LOW] += count
 
     def pending_of(self, tenant: str) -> int:
-        """Return how many schedules a tenant has."""
+        """Return the number of a tenant's schedules."""
         return self._tenants[tenant]
 
     def number_of(self, tenant: str, topic: str | None, state: State | None) -> int:
-        """Return how many schedules a tenant has for a topic (None: any topic) in a state (None: any state)."""
+        """Return the number of a tenant's schedules for a topic (None: any topic) in a state (None: any state)."""
         if topic is None:
             return self._tenants[tenant] if state is None else self._states[tenant, state]
         states = get_args(State) if state is None else (state,)
@@ -133,15 +133,17 @@ class Counts:
         return sum(self._totals[GROUP_NUMBER.unpack(key)[0]] for key in keys if key is not None)
 
     def has_any(self, tenant: str, topic: str | None, state: State | None) -> bool:
-        """Return whether a tenant has any schedule for a topic (None: whichever) in a state (None: whichever)."""
+        """Return whether a tenant has any schedule for a topic (None: any topic) in a state (None: any state)."""
         if topic is None:
             return bool(self._tenants[tenant]) if state is None else bool(self._states[tenant, state])
         states = get_args(State) if state is None else (state,)
         return any(Group(tenant, topic, each) in self.numbers for each in states)
 
     def each_total(self, tenants: Collection[str] | None = None) -> Iterator[tuple[Group, int]]:
-        """Return an iterator over the groups, of some tenants or of all, and how many schedules each has at the moment
-        of this call, whatever changes until it ends. They are looked up one by one as it goes on."""
+        """Return an iterator over the groups of some or all tenants and their sizes at the time of this call.
+
+        Later changes do not affect it. Sizes are looked up lazily.
+        """
         groups = [dict(self._names)] if tenants is None else [self.groups_of(tenant) for tenant in tenants]
         earlier = Earlier()
         self._earlier[id(earlier)] = earlier
@@ -154,7 +156,7 @@ class Counts:
                 yield group, count
 
     def by_day(self) -> dict[int, int]:
-        """Return how many schedules wake in each day, as {group u32 | day u32: count}."""
+        """Return the number of schedules that wake on each day, as {group u32 | day u32: count}."""
         return {number: count for number, count in added_up(self.rows_by_day()).items() if count}
 
     def each_by_day(self) -> Iterator[tuple[int, int]]:
@@ -166,19 +168,25 @@ class Counts:
         return chain.from_iterable(row.items() for row in self.rows_by_minute(day))
 
     def rows_by_day(self, groups: Sequence[int] | None = None) -> Iterator[dict[int, int]]:
-        """Return an iterator over rows, as {group u32 | day u32: change}. Changes add up to how many schedules wake in
-        each day at the moment of this call. With `groups` (numbers, in order), those of others may be missing."""
+        """Return an iterator over rows {group u32 | day u32: change}.
+
+        The sum of changes is the number of schedules that wake on each day, at the time of this call. With `groups`
+        (sorted numbers), other groups may be missing.
+        """
         days, recent = self._rows(DAYS, groups), self._rows(RECENT, groups)
         return chain(days, map(_in_days, recent))
 
     def rows_by_minute(self, day: int, groups: Sequence[int] | None = None) -> Iterator[dict[int, int]]:
-        """Return an iterator over rows of a day, as {cell u64: change}. Changes add up to how many schedules wake in
-        each minute at the moment of this call. With `groups` (numbers, in order), those of others may be missing."""
+        """Return an iterator over rows {cell u64: change} of a day.
+
+        The sum of changes is the number of schedules that wake in each minute, at the time of this call. With `groups`
+        (sorted numbers), other groups may be missing.
+        """
         rows, recent = self._rows(day, groups), self._rows(RECENT, groups)
         return chain(rows, (_of_day(day, row) for row in recent))
 
     def days(self, groups: Sequence[int] | None = None) -> set[int]:
-        """Return the days in which something wakes, of these groups (numbers, in order) or of all, and maybe others."""
+        """Return the days on which schedules of these groups (sorted numbers) wake, and maybe others. None: all."""
         recent = {(cell & _LOW) // MINUTES_A_DAY for row in self._rows(RECENT, groups) for cell in row}
         return recent | self._levels.keys() - {RECENT, DAYS}
 
@@ -187,11 +195,11 @@ class Counts:
         return dict(self._groups.get(tenant, ()))
 
     def group(self, number: int) -> Group | None:
-        """Return the group of a number; None: nothing of it is counted any more."""
+        """Return the group with a number; None if it has no schedules any more."""
         return self._names.get(number)
 
     def step(self, counted: CellChanges) -> Step | None:
-        """Return what a write with these changes has to store; None if they change no count."""
+        """Return the rows that a write with these changes must store; None if no count changes."""
         changes = counted.changes()
         if not changes:
             return None
@@ -211,10 +219,11 @@ class Counts:
         return Step(rows, groups, born, levels, entered)
 
     def renewals(self) -> Iterator[Step]:
-        """Yield what has to be stored to have each run cut up that a table before format 9 has, one by one.
+        """Yield the steps that split runs from before format 9 into rows, one run at a time.
 
-        Each of them is to be stored and taken before the next one is asked for. Very large ones stay as they are: they
-        are read as they are, until they are added up with others."""
+        Store and take each step before requesting the next one. Very large runs are not split: they are read whole
+        until they are merged with others.
+        """
         for book in list(self._levels):
             old = [
                 Place(book, level, slot)
@@ -231,7 +240,7 @@ class Counts:
                     yield Step({**dict.fromkeys(keys), **cut}, {}, {}, {book: levels}, {})
 
     def take(self, step: Step) -> None:
-        """Take in what was stored."""
+        """Update the counts in memory after a step was stored."""
         for book, levels in step.levels.items():
             self._note_full(book, levels)
             if levels:
@@ -281,9 +290,9 @@ class Counts:
     def _enter(
         self, rows: dict[bytes, bytes | None], levels: dict[int, Levels], cells: dict[int, int]
     ) -> Mapping[int, int]:
-        """Note changes as recent ones; when there are many runs of those, enter them in the books of their days.
+        """Add changes to the book `RECENT`; when it has many runs, enter them in the books of their days.
 
-        Returns by how much the books of days change.
+        Returns the changes of the sums of the days' books.
         """
         recent = self._copy(RECENT) or [[]]
         if len(recent[0]) < FANOUT - 1 and len(cells) <= MANY_CELLS:
@@ -304,7 +313,7 @@ class Counts:
             if change
         }
         for book, changes in books.items():
-            if book != DAYS and not self._entered[book] + entered[book]:  # no count is below 0, so each is 0
+            if book != DAYS and not self._entered[book] + entered[book]:  # counts are never negative, so all are 0
                 rows.update(dict.fromkeys(self._keys(book)))
                 levels[book] = []
             elif changes:
@@ -312,7 +321,7 @@ class Counts:
         return entered
 
     def _append(self, rows: dict[bytes, bytes | None], book: int, changes: dict[int, int]) -> Levels:
-        """Add a run to a book; return the runs that it has then."""
+        """Add a run to a book and return its runs."""
         levels = self._copy(book)
         level = 0
         while changes and level < len(levels) and len(levels[level]) >= MOST_RUNS:
@@ -325,7 +334,7 @@ class Counts:
         return levels
 
     def _add_up_some(self, rows: dict[bytes, bytes | None], levels: dict[int, Levels], allowance: int) -> None:
-        """Add up runs of books that have many, until that many cells have been read."""
+        """Merge runs of books with many runs, until `allowance` cells have been read."""
         for book in self._full:
             if allowance <= 0:
                 return
@@ -333,7 +342,7 @@ class Counts:
             level = max(range(len(left)), key=lambda each: len(left[each]))
             taken: list[dict[int, int]] = []
             runs = 0
-            while left[level] and (allowance > 0 or runs < 2):  # one alone would only be copied
+            while left[level] and (allowance > 0 or runs < 2):  # a single run would only be copied
                 run = left[level].pop()
                 keys = keys_of(Place(book, level, len(left[level])), run)
                 read = list(self._read(keys))
@@ -354,11 +363,11 @@ class Counts:
         return added_up(self._rows(book))
 
     def _copy(self, book: int) -> Levels:
-        """Return the runs of a book, to be changed."""
+        """Return a copy of the runs of a book, which may be changed."""
         return [list(runs) for runs in self._levels.get(book, ())]
 
     def _keys(self, book: int, groups: Sequence[int] | None = None) -> list[bytes]:
-        """Return the keys of a book's rows, or of those that can have cells of some groups."""
+        """Return the keys of a book's rows; with `groups`, only of rows that can have their cells."""
         return [
             key
             for level, runs in enumerate(self._levels.get(book, ()))
@@ -368,11 +377,11 @@ class Counts:
         ]
 
     def _rows(self, book: int, groups: Sequence[int] | None = None) -> Iterator[dict[int, int]]:
-        """Return an iterator over rows of a book, which are read in this call and decoded as it goes on."""
+        """Return an iterator over rows of a book. They are read in this call, and decoded lazily."""
         return self._read(self._keys(book, groups))
 
     def _read(self, keys: list[bytes]) -> Iterator[dict[int, int]]:
-        """Return an iterator over rows, which are read in this call."""
+        """Return an iterator over rows. They are read in this call, and decoded lazily."""
         return map(_changes_in, [*self.store.get_many(keys)] if keys else [])
 
 
@@ -383,7 +392,7 @@ def _changes_in(row: bytes | None) -> dict[int, int]:
 
 
 def _in_days(row: Mapping[int, int]) -> dict[int, int]:
-    """Return changes of cells as those of days."""
+    """Return the changes of a row summed by group and day."""
     days: defaultdict[int, int] = defaultdict(int)
     for cell, change in row.items():
         days[cell >> 32 << 32 | (cell & _LOW) // MINUTES_A_DAY] += change
@@ -395,7 +404,7 @@ def _of_day(day: int, row: Mapping[int, int]) -> dict[int, int]:
 
 
 def _put(rows: dict[bytes, bytes | None], book: int, levels: Levels, level: int, changes: Mapping[int, int]) -> None:
-    """Add a run to a level of a book, if it says anything."""
+    """Add a run to a level of a book, unless it is empty."""
     if changes:
         levels += ([] for _ in range(level + 1 - len(levels)))
         run, cut = cut_up(Place(book, level, len(levels[level])), changes)

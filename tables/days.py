@@ -1,4 +1,4 @@
-"""How much is due on which day, in a look through a table that lets others work in between."""
+"""Counts due schedules by day in a scan of a table, with pauses for other tasks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .table import ScheduleTable
 DAY_MS = 86_400_000
 AT_ONCE = 1_000
 REST = 20
-"""Rows that are counted in one go, and how much longer than that takes the pause after it is."""
+"""Rows counted between two pauses. A pause is `REST` times as long as the counting before it."""
 
 
 async def days_of(table: ScheduleTable, is_open: Callable[[], bool]) -> Counter[int] | None:
-    """Return how many schedules wake on which day since 1970 (UTC); None if the table was closed meanwhile."""
+    """Return the number of schedules that wake on each day since 1970 (UTC); None if the table was closed meanwhile."""
     days: Counter[int] = Counter()
     rows = table.store.scan(layout.USERS_INDEX_START, layout.INDEX_END)
     while is_open():

@@ -1,4 +1,4 @@
-"""Pending schedules in the order in which they are due: those of the table, and over them the changes of a cycle."""
+"""Pending schedules in due order: the table's, with the changes of a cycle applied."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .table import ScheduleTable
 
 
 class DueOrder:
-    """Of one cycle; `fresh` has the time-index keys that it has put, by tenant: their records are in the rows."""
+    """The due order of one cycle. `fresh` has the time-index keys it has put, by tenant; `rows` has their records."""
 
     def __init__(self, table: ScheduleTable, rows: Rows, fresh: Mapping[str, set[bytes]]) -> None:
         self._table = table
@@ -28,7 +28,7 @@ class DueOrder:
     def scans(
         self, until: int, unit: float, allowed: Callable[[str], int | None], waits: Waits | None
     ) -> tuple[dict[str, TenantScan], int]:
-        """Return a scan for each tenant of which something is due, and when (ms) the first other one put here is."""
+        """Return a scan for each tenant with due schedules, and the due time (ms) of the first other fresh schedule."""
         fresh_due: dict[str, list[bytes]] = {}
         next_fresh = NEVER
         for tenant, keys in self._fresh.items():
@@ -47,14 +47,14 @@ class DueOrder:
         return scans, next_fresh
 
     def first_put_here(self, tenants: Collection[str]) -> int:
-        """Return when (ms) the first of what was put here of these tenants is due, or NEVER."""
+        """Return the due time (ms) of the first fresh schedule of these tenants, or NEVER."""
         keys = (min(fresh) for tenant in tenants if tenant != PROBE_TENANT and (fresh := self._fresh.get(tenant)))
         return min(map(layout.due_of, keys), default=NEVER)
 
     def first_stored(self, scanned: Container[str], next_due: int) -> int:
-        """Return when (ms) the first stored schedule of the tenants not scanned is due, or `next_due` if none before.
+        """Return the due time (ms) of the first stored schedule of tenants not `scanned`, or `next_due` if earlier.
 
-        Floors that turn out to be below their first schedule are moved up to it.
+        Moves floors up to their first schedule if they are below it.
         """
         floors = self._table.floors
         place = None
@@ -71,17 +71,17 @@ class DueOrder:
         return next_due
 
     def probe_due(self) -> int | None:
-        """Return when (ms) the probe of the partition is due; None: there is none."""
+        """Return the due time (ms) of the partition's probe; None if there is no probe."""
         if PROBE_TENANT not in self._fresh and self._table.floors.get(PROBE_TENANT) is None:
             return None
         primary = self._rows.primary_of(PRIMARY + PROBE_IDENTITY)
         return None if primary is None else layout.due_of(layout.indexed_at(primary))
 
     def _ordered(self, tenant: str, fresh: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Return a tenant's (time-index key, value) in order: what is stored and as it was, and these keys put here."""
+        """Return a tenant's (time-index key, value) in order: unchanged stored schedules, and these fresh keys."""
         changes = self._changes
         stored = self._stored_of(tenant)
-        if changes:  # what is among them was replaced or cancelled in this cycle, or is fresh
+        if changes:  # changed schedules were replaced or cancelled in this cycle, or are fresh
             stored = (item for item in stored if item[0] not in changes)
         if fresh:
             stored = heapq.merge(stored, ((key, changes[key] or b"") for key in fresh))

@@ -1,4 +1,4 @@
-"""The due scan: one for each tenant, each read only as far as the tenant's share of the cycle goes."""
+"""The due scan. Each tenant has its own, which reads only the tenant's share of the cycle."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .rows import Rows
 from .table import stored_entry
 
 Waits = Callable[[Entry], Place | None]
-"""Returns the place that a due schedule waits for; None: it may be delivered."""
+"""Returns the place that a due schedule waits for; None if it may be delivered."""
 
 HELD_COST = 0.25
-"""Cost of passing over a schedule, which is only decoded; taking one costs 1."""
+"""Cost of passing over a schedule, which only decodes it. Taking a schedule costs 1."""
 
 
 class DueScan(NamedTuple):
-    """The due schedules taken by a scan. `next_due` (ms) is when the first one left is due; None: none is left.
+    """The due schedules taken by a scan. `next_due` (ms) is the due time of the first one left; None if none is left.
 
-    `cut` has the last schedule taken of each tenant of which more is due than was taken. For capped tenants `allowed`
-    is the number of turns they have, and `held` the due time (ms) of the first schedule that has to wait for more
-    turns. `next_due` ignores those, and the probe of the partition, which is due at `probe_due`.
+    `cut` has the last schedule taken of each tenant that has more due schedules than were taken. For capped tenants,
+    `allowed` is their number of turns, and `held` the due time (ms) of the first schedule that must wait for more
+    turns. `next_due` ignores these schedules, and the probe of the partition, which is due at `probe_due`.
     """
 
     entries: list[Entry]
@@ -38,9 +38,9 @@ class DueScan(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """A tenant's (time-index key, value) in order, not read before they are asked for; `bound` lies above what is due.
+    """A tenant's (time-index key, value) in order, read lazily. `bound` sorts after all due schedules.
 
-    The first one behind the bound says when something will be due next.
+    The first item after the bound has the tenant's next due time.
     """
 
     items: Iterator[tuple[bytes, bytes]]
@@ -48,11 +48,11 @@ class Candidates(NamedTuple):
 
 
 class TenantScan:
-    """The scan of one tenant: takes its due schedules, in order, for as long as its turns last.
+    """The scan of one tenant: takes its due schedules in order, for as long as its turns last.
 
-    At most `most` are taken; `unit` is the number of bytes that cost as much as a schedule. The rows get the primary
-    keys of the schedules that are taken; they also have their definitions, and the cells in which they are counted.
-    A schedule that `waits` for a place is passed over.
+    It takes at most `most` schedules. `unit` is the number of bytes that cost as much as a schedule. The primary rows
+    of taken schedules are added to `rows`, which also has definitions of split schedules and the cells of counts. A
+    schedule that `waits` for a place is passed over.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class TenantScan:
     ) -> None:
         self._primary = layout.PRIMARY + identity(tenant, "")
         self._items, self._bound = candidates
-        self._head: list[tuple[bytes, bytes]] = []  # the first item left, once one was read that was not taken
+        self._head: list[tuple[bytes, bytes]] = []  # an item that was read but not taken
         self.most = most
         self._unit = unit
         self._primaries = rows.primaries
         self._cells = rows.cells
         self._tenant = tenant
-        self._topic: str | None = None  # of the schedule that was taken last, with the number of its group
+        self._topic: str | None = None  # of the last schedule taken, with the number of its group
         self._number = b""
         self._minute = layout.minute_of(tenant)
         self._get = rows.value_of
@@ -82,10 +82,10 @@ class TenantScan:
         self.is_open = False
         self.taken: list[Entry] = []
         self.topics: set[str] = set()
-        """The target topics of what was taken."""
+        """The target topics of taken schedules."""
 
     def take(self, allowance: float) -> float:
-        """Take schedules until they cost an allowance; return what they cost: less only if no more can be taken."""
+        """Take schedules until their cost reaches the allowance. Return the cost: less if no more can be taken."""
         bound, unit, most, taken = self._bound, self._unit, self.most, self.taken
         primary, primaries, get, waits = self._primary, self._primaries, self._get, self._waits
         id_at = len(primary) + layout.TIME_BYTES  # in a time-index key
@@ -98,7 +98,7 @@ class TenantScan:
             if key >= bound or cost >= allowance or len(taken) == most:
                 self._head = [item]
                 break
-            # A schedule that is not split is decoded without the call in between: nearly all are.
+            # Nearly all schedules are not split. Decoding them here saves a call.
             is_whole = value > layout.PROGRESS_ONLY_END
             entry = decode_entry(value) if is_whole else stored_entry(key, value, get)
             if waits is not None and (place := waits(entry)) is not None:
@@ -126,17 +126,17 @@ class TenantScan:
 
     @property
     def left(self) -> bytes | None:
-        """The first key left, once the scan is open; None: nothing is left."""
+        """The first key left, once the scan is open; None if none is left."""
         return self._head[0][0] if self._head else None
 
     @property
     def is_cut(self) -> bool:
-        """Whether something was taken, and more is due."""
+        """Whether schedules were taken and more are due."""
         return bool(self.taken) and self._has_due
 
     @property
     def is_held(self) -> bool:
-        """Whether more is due, and no more may be taken."""
+        """Whether more schedules are due but no more may be taken."""
         return self._has_due and len(self.taken) == self.most
 
     @property

@@ -1,4 +1,4 @@
-"""Where each tenant's part of the time index begins: the register of tenants that have anything pending."""
+"""The floors of tenants: where each tenant's pending schedules begin in the time index."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from . import layout
 
 
 class Floors:
-    """For each tenant a time-index key before which none of its schedules is pending.
+    """A time-index key for each tenant, before which the tenant has no pending schedules.
 
-    It skips what the store has deleted but not yet compacted. A floor is never above a pending schedule, and may be
-    below the first one, when that was cancelled; a tenant may be here that has nothing pending any more.
+    Scans from a floor skip rows that the store has deleted but not yet compacted. A floor is never above a pending
+    schedule, but can be below the first one after a cancellation. Tenants without pending schedules can remain here.
     """
 
     def __init__(self) -> None:
@@ -21,15 +21,15 @@ class Floors:
         self._by_due: SortedSet[tuple[int, str]] = SortedSet()
 
     def __len__(self) -> int:
-        """Return how many tenants may have something pending; the probe is nobody's."""
+        """Return the number of tenants that may have pending schedules, without the probe."""
         return len(self._keys) - (PROBE_TENANT in self._keys)
 
     def get(self, tenant: str) -> bytes | None:
-        """Return a tenant's floor; None: the tenant has no pending schedule."""
+        """Return a tenant's floor; None if the tenant has no pending schedule."""
         return self._keys.get(tenant)
 
     def after(self, place: tuple[int, str] | None) -> tuple[int, str] | None:
-        """Return the (due, tenant) that follows another one, or the first one, by the due time (ms) of its floor."""
+        """Return the (due, tenant) after `place`, or the first one. They are ordered by the due time (ms) of floors."""
         index = 0 if place is None else self._by_due.bisect_right(place)
         following: tuple[int, str] | None = self._by_due[index] if index < len(self._by_due) else None
         return following
@@ -39,7 +39,7 @@ class Floors:
         return [tenant for _, tenant in self._by_due.irange(maximum=(until + 1, ""), inclusive=(True, False))]
 
     def move(self, tenant: str, key: bytes | None) -> None:
-        """Set a tenant's floor; None: the tenant has no pending schedule."""
+        """Set a tenant's floor; None if the tenant has no pending schedule."""
         old = self._keys.get(tenant)
         if key == old:
             return
@@ -51,7 +51,7 @@ class Floors:
             self._by_due.add((layout.due_of(key), tenant))
 
     def lower(self, tenant: str, key: bytes) -> None:
-        """Have a tenant's floor be at a key or below it."""
+        """Lower a tenant's floor to a key, unless it is lower already."""
         floor = self._keys.get(tenant)
         if floor is None or key < floor:
             self.move(tenant, key)

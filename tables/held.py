@@ -12,7 +12,7 @@ from light_scheduler.model.place import Place
 
 
 class Stretch(NamedTuple):
-    """The range of time-index keys of a tenant and place in which schedules were passed over, and how many."""
+    """The range of time-index keys in which schedules of a tenant were passed over for a place, and their number."""
 
     first: bytes
     last: bytes
@@ -20,7 +20,7 @@ class Stretch(NamedTuple):
 
 
 class Held:
-    """Schedules that were passed over, by place and tenant."""
+    """Ranges of schedules that were passed over, by place and tenant."""
 
     def __init__(self) -> None:
         self._places: dict[Place, dict[str, Stretch]] = {}
@@ -30,15 +30,15 @@ class Held:
 
     @property
     def places(self) -> list[Place]:
-        """The places with schedules that were passed over."""
+        """Places with passed-over schedules."""
         return list(self._places)
 
     def count(self, place: Place) -> int:
-        """Return how many schedules were passed over, including those that were cancelled since."""
+        """Return the number of schedules passed over for a place, including those cancelled since."""
         return sum(stretch.schedules for stretch in self._places.get(place, {}).values())
 
     def pass_over(self, place: Place, tenant: str, key: bytes) -> None:
-        """Note a schedule by its time-index key; one that was noted before is not counted again."""
+        """Record a passed-over schedule by its time-index key. A key within the known range is not counted again."""
         stretches = self._places.setdefault(place, {})
         known = stretches.get(tenant)
         if known is None:
@@ -49,10 +49,10 @@ class Held:
             stretches[tenant] = Stretch(key, known.last, known.schedules + 1)
 
     def release(self, place: Place) -> dict[str, Stretch]:
-        """Forget a place; return where its schedules are."""
+        """Forget a place and return the ranges of its schedules."""
         return self._places.pop(place, {})
 
     def first(self, tenant: str) -> bytes | None:
-        """Return the lowest key of a tenant that was passed over."""
+        """Return the lowest passed-over key of a tenant; None if there is none."""
         firsts = [stretches[tenant].first for stretches in self._places.values() if tenant in stretches]
         return min(firsts, default=None)

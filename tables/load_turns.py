@@ -1,4 +1,4 @@
-"""Turns for filling empty tables: a worker fills few at a time, those of its lanes before those of its standbys."""
+"""Turns to fill empty tables: a worker fills few at a time, and lanes come before standbys."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 MAX_LOADS = 2
-"""Tables that a worker fills from nothing at a time, if it does it itself."""
+"""Maximum number of empty tables that a worker fills at a time in its own process."""
 
 
 class Loads:
-    """Bounds how many tables are filled at a time.
+    """Limits the number of tables that are filled at a time.
 
-    A partition fires nothing until its lane has its table, while a standby can wait. So a standby gets no turn while
-    any lane's table is announced, and standbys together never take the last turn if there are several: a lane that
-    comes later finds one free.
+    A partition fires nothing until its lane has its table, while a standby can wait. So a standby gets no turn while a
+    lane's table is announced. If there are several turns, standbys never take the last one: it stays free for a lane
+    that starts later.
     """
 
     def __init__(self, turns: int = MAX_LOADS) -> None:
@@ -25,21 +25,21 @@ class Loads:
         self._moved = asyncio.Event()
 
     def announce(self, copy: object) -> None:
-        """Note that a lane will want its table, until `withdraw`."""
+        """Announce that a lane needs its table, until `withdraw`."""
         self._announced.add(copy)
 
     def withdraw(self, copy: object) -> None:
-        """Note that a lane has its table, or does not want it for now."""
+        """Withdraw the announcement: the lane has its table, or does not need it for now."""
         self._announced.discard(copy)
         self._moved.set()
 
     def look_again(self) -> None:
-        """Have those that wait for their turn ask whether they still want it."""
+        """Make waiting tasks check whether they still want a turn."""
         self._moved.set()
 
     @asynccontextmanager
     async def turn(self, *, is_lane: bool, stopping: Callable[[], bool]) -> AsyncIterator[None]:
-        """Wait for a turn and hold it; without one, go on when `stopping` says so."""
+        """Wait for a turn and hold it. Proceeds without a turn if `stopping` returns True."""
         while not (is_free := self._is_free(is_lane)) and not stopping():
             self._moved.clear()
             await self._moved.wait()

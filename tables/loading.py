@@ -1,10 +1,11 @@
-"""Filling an empty table from its changelog, far faster than change by change.
+"""Fills an empty table from its changelog, much faster than by single changes.
 
-Records are gathered until there are enough; of each key, the last one counts. Most schedules of such a chunk are met
-for the first time, and go into the store without a look at what they might replace. The others are replayed.
+Records are collected in chunks; the last record of each key counts. Most schedules of a chunk are new to the table.
+They are stored without looking up what they replace; the others are replayed.
 
-Where an event loop has nothing else to do, chunks are larger, and what is new becomes sorted files that the store takes
-in: that needs less of a processor, but sorting a chunk and having its files on disk are single steps, of seconds.
+If nothing else needs the event loop, chunks are larger, and new schedules are written to sorted files that the store
+ingests. That takes less processor time, but sorting a chunk and flushing its files are single steps, which take
+seconds.
 """
 
 from __future__ import annotations
@@ -24,20 +25,21 @@ from .table import ScheduleTable
 
 CHUNK_BYTES = 32 << 20
 CHUNK_RECORDS = 200_000
-"""Limits of the values and records gathered in memory by a load."""
+"""Maximum size of values and number of records that a load collects in memory."""
 
 FILES_BYTES = 64 << 20
 FILES_RECORDS = 300_000
-"""The same for a load that may block. Two files are made of a chunk, and those that nothing overlaps with stay as they
-are. So the larger one is about as large as files that RocksDB merges: it keeps only so many open
-(`rocks.MAX_OPEN_FILES`), and each look into another one reads its filter first."""
+"""The same for a load that may block. A chunk becomes two files, and RocksDB does not merge files without overlaps. So
+the larger file should be about as large as RocksDB's merged files: only `rocks.MAX_OPEN_FILES` stay open, and reading
+from any other file first reads its filter.
+"""
 
 STEP_RECORDS = 4_000
-"""Records in one step, which takes some 20 ms."""
+"""Records in one step, which takes about 20 ms."""
 
 
 class ChangelogRecord(Protocol):
-    """A record as it was read."""
+    """A record read from the changelog."""
 
     @property
     def offset(self) -> int: ...
@@ -50,11 +52,11 @@ class ChangelogRecord(Protocol):
 
 
 class BulkLoad:
-    """Takes the records of a changelog, in order and from the first one on, into a table that is empty.
+    """Loads the records of a changelog, in order and from the first one, into an empty table.
 
-    Nothing of it survives a crash before `finish`: the table has no checkpoint until then, and a store that has
-    schedules but no checkpoint is thrown away (see `ScheduleTable.is_cut_short`). Within the process a load may be
-    continued by another one, from the table's `checkpoint.changelog_offset` on.
+    A crash before `finish` loses all of it: the table has no checkpoint until then, and a store with schedules but
+    without a checkpoint is discarded (see `ScheduleTable.is_cut_short`). Another load in the same process can continue
+    from the table's `checkpoint.changelog_offset`.
 
     With `may_block`, single steps may take seconds: nothing else waits for the event loop.
     """
@@ -69,12 +71,12 @@ class BulkLoad:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to `write` what was gathered."""
+        """Whether it is time to `write` the collected records."""
         records, size = (FILES_RECORDS, FILES_BYTES) if self._may_block else (CHUNK_RECORDS, CHUNK_BYTES)
         return self._records >= records or self._bytes >= size
 
     def add(self, records: Iterable[ChangelogRecord]) -> int:
-        """Gather records; return how many there were."""
+        """Collect records and return their number."""
         schedules, progress = self._schedules, self._progress
         count = size = 0
         for record in records:
@@ -95,9 +97,9 @@ class BulkLoad:
         return count
 
     def write(self, *, changelog_offset: int) -> Iterator[None]:
-        """Write what was gathered, in steps between which others may run.
+        """Write the collected records in steps. Other tasks may run between steps.
 
-        `changelog_offset` is what it reaches. Raises FormatTooNew or FormatError.
+        `changelog_offset` is the changelog offset after the records. Raises FormatTooNew or FormatError.
         """
         schedules, progress, others = self._schedules, self._progress, self._others
         self._schedules, self._progress, self._others = {}, {}, {}
@@ -110,9 +112,9 @@ class BulkLoad:
         self._table.checkpoint = msgspec.structs.replace(self._table.checkpoint, changelog_offset=changelog_offset)
 
     async def finish(self, *, complete_at: int) -> None:
-        """Make the table one that can be opened again, whatever happens next; `complete_at` is as in `Checkpoint`.
+        """Make the table durable, so that it can be opened again. `complete_at` is as in `Checkpoint`.
 
-        The checkpoint is written after all else, so it is not left by a crash that takes any of that away.
+        The checkpoint is written last, so it never survives a crash that loses other rows.
         """
         table = self._table
         await table.store.settle()
@@ -121,7 +123,7 @@ class BulkLoad:
         await table.store.flush()
 
     def _write_new(self, schedules: dict[bytes, bytes | None], known: dict[bytes, bytes | None]) -> Iterator[None]:
-        """Write schedules that the table does not have; what concerns one that it has goes to `known`."""
+        """Write schedules that are new to the table. Records of schedules that it has are added to `known`."""
         table, is_first = self._table, self._table.is_empty
         new = NewRows(table)
         rest = iter(schedules.items())

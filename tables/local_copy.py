@@ -1,4 +1,4 @@
-"""A partition's local copy of its state: opened or built anew, brought up to the end of its changelog, closed."""
+"""A partition's local copy of its state: opens or rebuilds it, brings it up to date from its changelog, closes it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .usable_copy import ChangelogFacts, flaw_of, open_table
 class LocalCopy:
     """The local copy of a partition's state, in the folder of a lane or a standby.
 
-    `table` is None while the copy is closed. While it is open, `facts` are those of the changelog that it was checked
-    against. A lane's copy is announced to `services.loads` until it is complete. `rebuilds` counts copies that were
-    thrown away. Long work ends early when `stopping` returns True.
+    `table` is None while the copy is closed. `facts` are the facts of the changelog against which the open copy was
+    checked. A lane's copy is announced to `services.loads` until it is complete. `rebuilds` counts discarded copies.
+    Long work ends early when `stopping` returns True.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class LocalCopy:
             services.loads.announce(self)
 
     def adopt(self, table: ScheduleTable | None) -> None:
-        """Take over the table that a standby had open in this folder, if it had one."""
+        """Take over a standby's open table in this folder; None if it has none."""
         self.table, self.facts = table, None
 
     def give_away(self) -> ScheduleTable | None:
-        """Let go of the open table without closing it."""
+        """Return the open table and forget it without closing it."""
         table, self.table, self.facts = self.table, None, None
         return table
 
@@ -65,15 +65,14 @@ class LocalCopy:
             table.close()
 
     def condemn(self) -> None:
-        """Have what is in the folder, which is damaged, removed before it is opened again; the table must be closed."""
+        """Mark the folder's content as damaged: it is deleted before the next open. The table must be closed."""
         self._is_condemned = True
 
     async def bring_up(self, *, are_markers_late: bool = False) -> tuple[ScheduleTable, Restored]:
-        """Open the copy unless it is open, throw it away if it may not be used, and apply what the changelog has more.
+        """Open the copy if it is closed, discard it if it may not be used, and apply the rest of the changelog.
 
-        For a lane, to be called after fencing, with whether that left markers to be written (see
-        `changelog.decided_end`; `recovery.restore` says what is raised). Raises StateError if a copy that may not
-        be used cannot be removed.
+        A lane must call this after fencing, and say whether fencing left markers to be written (see
+        `changelog.decided_end`). Raises as `recovery.restore`, and StateError if a copy cannot be deleted.
         """
         services = self._services
         if self._is_lane:
@@ -103,7 +102,7 @@ class LocalCopy:
             try:
                 restored = await restore(table, state, reader, services.clock, following)
             except BaseException:
-                if is_filled:  # it may have rows that are not counted: without a checkpoint, it is not used again
+                if is_filled:  # it may have uncounted rows; without a checkpoint, it will not be used again
                     self._close_table()
                 raise
         services.loads.withdraw(self)

@@ -1,7 +1,7 @@
-"""Telling from stored bytes that a schedule cannot match a query: most rows of a search are never decoded.
+"""Rules out schedules that cannot match a query by their stored bytes, so that a search decodes few rows.
 
-Records are MessagePack, in which a text is its UTF-8 bytes. So a row without the bytes of a label has not got that
-label. One with them may have them elsewhere, in its payload: only the decoded schedule tells that it matches.
+Records are MessagePack, which has text as UTF-8 bytes. So a row without the bytes of a label does not have that label.
+A row with these bytes may have them elsewhere, such as in its payload, so it must be decoded to be sure.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from . import layout
 
 
 class Traits(NamedTuple):
-    """Bytes that what is stored of each match has: in its id, which begins at `id_begins` of its position (see
-    `layout`), and in its record."""
+    """Bytes that every match has in its id and in its record.
+
+    `id_begins` is the index of the id in a position, which is a time-index key (see `layout`).
+    """
 
     id_begins: int
     id_prefix: bytes
@@ -23,7 +25,7 @@ class Traits(NamedTuple):
 
     @classmethod
     def of(cls, tenant: str, id_prefix: str, id_contains: str, texts: Iterable[str]) -> Traits:
-        """Return the traits of what has these texts in its id and record."""
+        """Return the traits of a tenant's schedules with these texts in id and record."""
         return cls(
             len(layout.tenant_from(tenant)) + layout.TIME_BYTES,
             id_prefix.encode(),
@@ -32,13 +34,13 @@ class Traits(NamedTuple):
         )
 
     def are_in(self, position: bytes, value: bytes) -> bool:
-        """Return whether what is stored at a position may match."""
+        """Return whether the row at a position may match."""
         return self.are_in_id(position) and (
             not self.texts or value.startswith(layout.PROGRESS_ONLY) or all(map(value.__contains__, self.texts))
         )
 
     def are_in_id(self, position: bytes) -> bool:
-        """Return whether what is at a position may match, going by its id."""
+        """Return whether the id of a position may match."""
         return position.startswith(self.id_prefix, self.id_begins) and (
             not self.id_contains or position.find(self.id_contains, self.id_begins) >= 0
         )

@@ -1,4 +1,4 @@
-"""Schedules that a table does not have, as the rows that they become there."""
+"""Rows of schedules that are new to a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .table import Checkpoint, ScheduleTable
 
 
 class NewRows:
-    """Gathers rows, and writes them with their counts: each schedule is counted in the step that stores it."""
+    """Collects rows and writes them together with their counts."""
 
     def __init__(self, table: ScheduleTable) -> None:
         self._table = table
@@ -30,14 +30,14 @@ class NewRows:
         records: Iterable[tuple[bytes, tuple[bytes, bytes | None], bytes | None]],
         known: dict[bytes, bytes | None],
     ) -> None:
-        """Gather (primary key, record, primary row that is there); `known` gets the records that are not new.
+        """Collect new schedules from (primary key, (changelog key, value), stored primary row or None).
 
-        Raises FormatTooNew or FormatError.
+        Other records are added to `known`. Raises FormatTooNew or FormatError.
         """
         entries, primaries, place, added = self._entries, self._primaries, self._place, self._counted.added
         for primary, (key, value), there in records:
             identity = key[1:]
-            if there is not None or is_probe(identity):  # which is not counted
+            if there is not None or is_probe(identity):  # the probe is not counted
                 known[key] = value
             elif value is not None:
                 index_key, cell = place(identity, value)
@@ -46,12 +46,12 @@ class NewRows:
                 added.append(cell)
 
     def write(self) -> None:
-        """Write what was gathered, at once."""
+        """Write the collected rows in one write."""
         if self._primaries:
             self._table.load(dict(chain(self._primaries, self._entries)), self._checkpoint(), self._counted)
 
     def write_files(self) -> Iterator[None]:
-        """Write what was gathered as sorted files, in steps of which some take long."""
+        """Write the collected rows as sorted files, in steps. Some steps take long."""
         if self._primaries:
             yield from self._table.take_in((self._primaries, self._entries), self._checkpoint(), self._counted)
 

@@ -1,7 +1,7 @@
-"""The state records of a partition that are neither schedules nor the input position, as a cycle sees them.
+"""State records of a partition other than schedules and the input position, as a cycle sees them.
 
-They are in the table by their changelog keys: bulk commands, queues of delayed commands, room that was lent, and what a
-growth of the topic needs. Lists are of what there was before the cycle.
+The table has them by changelog key: bulk commands, queues of delayed commands, lent room, and records for a topic that
+gets more partitions. Methods that list records do not include the changes of the cycle.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _DECODERS: dict[bytes, Callable[[bytes], object]] = {
 
 
 class OtherRecords:
-    """Reads through to the store; changes go to the rows of the cycle."""
+    """Reads through to the store, and writes changes to the rows of the cycle."""
 
     def __init__(self, store: Store, rows: Rows) -> None:
         self._store = store
@@ -60,11 +60,11 @@ class OtherRecords:
         self._rows.changes[layout.OTHERS + key] = record
 
     def get(self, key: bytes) -> bytes | None:
-        """Return a record by its changelog key, with the changes so far; None: there is none."""
+        """Return a record by its changelog key, including changes so far; None if there is none."""
         return self._rows.value_of(layout.OTHERS + key)
 
     def replay(self, key: bytes, value: bytes | None) -> None:
-        """Apply one changelog record. Raises FormatTooNew or FormatError, before anything is changed."""
+        """Apply one changelog record. Raises FormatTooNew or FormatError, and then changes nothing."""
         decode = _DECODERS.get(key[:1])
         if decode is None:
             raise FormatTooNew(
@@ -75,17 +75,17 @@ class OtherRecords:
         self.put(key, value)
 
     def bulk_parts(self) -> list[BulkPart]:
-        """Return the bulk commands at work, in the order in which they arrived."""
+        """Return the running bulk commands, in order of arrival."""
         stored = self._store.scan(layout.OTHERS + BULK_PART_KIND, layout.OTHERS + BULK_TOTAL_KIND)
         return [decode_bulk_part(value) for _, value in stored]
 
     def bulk_total(self, offset: int) -> BulkTotal | None:
-        """Return the total of a bulk command by its offset, as it was before the cycle."""
+        """Return the total of a bulk command by its offset, from before the cycle."""
         record = self._rows.stored(layout.OTHERS + bulk_total_key(offset))
         return None if record is None else decode_bulk_total(record)
 
     def bulk_totals(self) -> dict[int, BulkTotal]:
-        """Return the totals, by the offsets of their bulk commands."""
+        """Return the totals by the offset of the bulk command."""
         stored = self._store.scan(layout.OTHERS + BULK_TOTAL_KIND, layout.OTHERS + EMPTIED_KIND)
         return {bulk_offset_of(key[len(layout.OTHERS) :]): decode_bulk_total(value) for key, value in stored}
 
@@ -95,13 +95,13 @@ class OtherRecords:
         return {tenant_of(key[len(layout.OTHERS) :]): decode_queue(value) for key, value in stored}
 
     def rooms(self) -> dict[str, Lending]:
-        """Return what was lent and borrowed of tenants' room, by tenant."""
+        """Return lent and borrowed room by tenant."""
         stored = self._store.scan(layout.OTHERS + ROOM_KIND, layout.OTHERS + _above(ROOM_KIND))
         return {room_of(key[len(layout.OTHERS) :]): decode_room(value) for key, value in stored}
 
     @property
     def any_lent(self) -> bool:
-        """Whether commands had been passed to another partition and were not back."""
+        """Whether commands were passed to another partition and are not back, as of before the cycle."""
         lent = self._store.scan(layout.OTHERS + LENT_KIND, layout.OTHERS + _above(LENT_KIND))
         return next(lent, None) is not None
 

@@ -1,6 +1,6 @@
-"""The changes of one lane cycle, over a table that does not have them yet.
+"""The changes of one lane cycle, on top of a table that does not have them yet.
 
-An overlay is dropped when its transaction fails, and applied in one write after it has been committed.
+An overlay is applied in one write after its transaction was committed, and dropped if the transaction fails.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from .table import Checkpoint, ScheduleTable, stored_entry
 from .whole_schedules import WholeSchedules
 
 _AFTER_PROBE = b"\1"
-"""Below the identities of all users' schedules, and above that of the probe."""
+"""Sorts after the identity of the probe, and before those of users' schedules."""
 
 
 def _any_number(_tenant: str) -> None:
-    """Allow a tenant whatever it has."""
+    """Do not limit a tenant."""
 
 
 class Overlay:
-    """Reads through to the table; writes stay here until `apply`. Schedules go by their identity (`wire.state`).
+    """Reads through to the table, and keeps writes until `apply`. Identities are as in `wire.state`.
 
-    `position` is the next command to read, at first as the table has it.
+    `position` is the offset of the next command to read; it starts with the table's.
     """
 
     def __init__(self, table: ScheduleTable) -> None:
@@ -56,36 +56,36 @@ class Overlay:
         self._stored, self._cells = rows.stored, rows.cells
         self.others = OtherRecords(table.store, rows)
         self._changes, self._primaries, self._written = rows.changes, rows.primaries, rows.written
-        self._fresh: dict[str, set[bytes]] = {}  # tenant -> index keys of what was put here; records are in changes
+        self._fresh: dict[str, set[bytes]] = {}  # tenant -> index keys put in this cycle; changes has their records
         self._order = DueOrder(table, rows, self._fresh)
-        self._floors: dict[str, bytes | None] = {}  # those that `due` has moved
-        self._passed: dict[str, list[tuple[Place, bytes]]] = {}  # what `due` has passed over
+        self._floors: dict[str, bytes | None] = {}  # moved by `due`
+        self._passed: dict[str, list[tuple[Place, bytes]]] = {}  # passed over by `due`
         self.position = table.checkpoint.position
         self.commands_log = table.checkpoint.commands_log
-        self._pending = table.pending  # but for what `whole_of` changes
+        self._pending = table.pending  # without changes by `whole_of`
         self._wholes: dict[str, WholeSchedules] = {}
         self.due_topics: set[str] = set()
-        """The target topics of what `due` has taken."""
-        self._counted: dict[bytes, int] | None = None  # tenant -> by how much its schedules have become more
+        """The target topics of schedules taken by `due`."""
+        self._counted: dict[bytes, int] | None = None  # tenant -> change of its number of schedules
 
     @property
     def pending(self) -> int:
-        """How many schedules there are with the changes so far."""
+        """Number of schedules, including changes so far."""
         return self._pending + sum(whole.change for whole in self._wholes.values())
 
     def count_tenants(self) -> None:
-        """Know at any time how many schedules tenants have. To be called before anything is changed."""
+        """Begin to count schedules by tenant. Call this before any change."""
         self._counted = defaultdict(int)
 
     def pending_of(self, tenant: str) -> int:
-        """Return how many schedules a tenant has, after `count_tenants`."""
+        """Return the number of a tenant's schedules. Requires `count_tenants`."""
         assert self._counted is not None
         whole = self._wholes.get(tenant)
         changed = self._counted[tenant.encode()] + (0 if whole is None else whole.change)
         return self._table.counts.pending_of(tenant) + changed
 
     def get(self, identity: bytes) -> Entry | None:
-        """Return one schedule as it is with the changes so far."""
+        """Return one schedule, including changes so far; None if there is none. Raises FormatError."""
         primary = PRIMARY + identity
         found = self._primaries.get(primary, NOT_ASKED)
         if found is NOT_ASKED:
@@ -99,9 +99,9 @@ class Overlay:
         return stored_entry(index_key, value, self._rows.value_of)
 
     def put(self, identity: bytes, entry: Entry, record: bytes) -> bool:
-        """Store a schedule and its state record, in place of the one of its identity if there is one.
+        """Store a schedule and its state record. It replaces the schedule with the same identity, if any.
 
-        Returns whether that one was split: whether its progress has its own record in the changelog.
+        Returns whether the replaced schedule was split, so that the changelog has a record of its progress.
         """
         primary = PRIMARY + identity
         was_split = self._forget(primary, identity)
@@ -114,7 +114,7 @@ class Overlay:
         return was_split
 
     def whole_of(self, tenant: str) -> WholeSchedules:
-        """Return what stores and removes schedules of a tenant at less cost, as long as they are simple."""
+        """Return the faster writer for simple schedules of a tenant."""
         whole = self._wholes.get(tenant)
         if whole is None:
             fresh = self._fresh.setdefault(tenant, set())
@@ -122,9 +122,9 @@ class Overlay:
         return whole
 
     def advance(self, identity: bytes, entry: Entry, record: bytes) -> None:
-        """Store how far a schedule has come, as its progress record; its definition stays as it is.
+        """Store a schedule's progress and its record; the definition stays.
 
-        Without a definition it is the progress of a schedule that compaction has removed from the changelog: nothing.
+        Does nothing if the schedule does not exist: compaction removed it from the changelog before its progress.
         """
         primary = PRIMARY + identity
         old = self._rows.primary_of(primary)
@@ -141,16 +141,16 @@ class Overlay:
         self._written[primary] = self._primaries[primary] = self._cells.add(entry, index_key) + index_key + layout.SPLIT
 
     def remove(self, identity: bytes) -> bool:
-        """Remove a schedule, if it is there. Returns whether it was split."""
+        """Remove a schedule, if it exists. Returns whether it was split."""
         primary = PRIMARY + identity
         was_split = self._forget(primary, identity)
         self._written[primary] = self._primaries[primary] = None
         return was_split
 
     def stored(self, prefix: bytes, after: bytes) -> Iterator[bytes]:
-        """Yield the identities in the table that begin with a prefix, in order, from the first after one.
+        """Yield the identities in the table that start with `prefix` and sort after `after`, in order.
 
-        The changes of this cycle are not among them, nor is the probe.
+        Includes neither changes of this cycle nor the probe.
         """
         start = max(PRIMARY + (prefix or _AFTER_PROBE), PRIMARY + after + b"\0")
         for primary, _ in self._table.store.scan(start, PRIMARY + prefix + b"\xff"):
@@ -165,12 +165,12 @@ class Overlay:
         allowed: Callable[[str], int | None] = _any_number,
         waits: Waits | None = None,
     ) -> DueScan:
-        """Take what is due at or before `until` (ms), in order of (due, priority, arrival).
+        """Take the schedules due at or before `until` (ms), in order of (due, priority, arrival).
 
-        Stops after `limit` entries or when their records pass `max_bytes`. If more is due, tenants share what is taken,
-        as `fair` has it or else alike, and none has more than it is `allowed`; the order within a tenant is kept in any
-        case. Every entry taken must be removed, put again, or left, in this same overlay: its tenant's floor moves past
-        it. To be called once per overlay.
+        Stops after `limit` entries or when their records exceed `max_bytes`. If more are due, tenants share the limit
+        as `fair` says, by default equally, and each gets at most what it is `allowed`. The order within a tenant is
+        always kept. Every entry taken must be removed, put again, or left in this overlay, since its tenant's floor
+        moves past it. Call this once per overlay.
         """
         scans, next_due = self._order.scans(until, max_bytes / max(1, limit), allowed, waits)
         (fair or FairQueue()).share({tenant: scan.take for tenant, scan in scans.items()}, limit)
@@ -199,12 +199,12 @@ class Overlay:
         return DueScan(taken, None if next_due == NEVER else next_due, cut, turns, held, probe_due)
 
     def next_due(self) -> int | None:
-        """Return when (ms) the first schedule wakes that is no probe; None: there is none."""
+        """Return the wake time (ms) of the first schedule other than the probe; None if there is none."""
         found = self._order.first_stored((), self._order.first_put_here(self._fresh))
         return None if found == NEVER else found
 
     def leave(self, entry: Entry) -> None:
-        """Give back a due schedule that was taken and not fired, and the later ones of its tenant."""
+        """Give back a due schedule that was taken but not fired, and all later ones of its tenant."""
         tenant, key = entry.schedule.tenant, layout.index_key(entry, identity_of(entry))
         floor = self._floors.get(tenant)
         self._floors[tenant] = key if floor is None else min(floor, key)
@@ -226,7 +226,7 @@ class Overlay:
             self.others.replay(key, value)
 
     def apply(self, *, changelog_offset: int, complete_at: int) -> None:
-        """Write everything to the table at once, with the changelog offset that it reaches.
+        """Apply all changes to the table in one write, with the changelog offset after them.
 
         `complete_at` is as in `Checkpoint`.
         """
@@ -237,11 +237,11 @@ class Overlay:
         )
         self.settle_floors()
         for tenant, fresh in self._fresh.items():
-            if fresh:  # it may be due before all that was scanned
+            if fresh:  # fresh schedules may be due before all scanned ones
                 self._table.floors.lower(tenant, min(fresh))
 
     def settle_floors(self) -> None:
-        """Make the next scan begin where this one ended. A cycle that writes nothing calls this itself."""
+        """Make the next scan begin where this one ended. A cycle without writes must call this itself."""
         for tenant, floor in self._floors.items():
             self._table.floors.move(tenant, floor)
         for tenant, passed in self._passed.items():
@@ -249,7 +249,7 @@ class Overlay:
                 self._table.held.pass_over(place, tenant, key)
 
     def load(self) -> None:
-        """Put everything into a table that is being filled (see `loading`)."""
+        """Add all changes to a table that is being filled (see `loading`)."""
         self._table.load(self._rows.all_changes(), self._checkpoint(), self._cells)
 
     def _checkpoint(self) -> Checkpoint:

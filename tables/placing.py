@@ -1,4 +1,4 @@
-"""Where schedules go in a table, told from their state records with as little decoding as that takes."""
+"""Computes the table keys of schedules from their state records, decoding only the necessary fields."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .cell_changes import CellChanges, Group
 
 
 class _Alike(NamedTuple):
-    """The group and the parts of keys that schedules of one tenant, topic, state and priority share."""
+    """The parts that schedules with the same tenant, topic, state and priority have in common."""
 
-    number: bytes  # of their group
-    minute: slice  # of their time-index keys
-    index_key: Callable[[int, int, bytes], bytes]  # by time (ms), arrival and id
+    number: bytes  # of the group
+    minute: slice  # position in time-index keys
+    index_key: Callable[[int, int, bytes], bytes]  # (time in ms, arrival, id) -> time-index key
 
 
 class Placing:
-    """Makes time-index keys and cells of schedules, which are numbered in `counted` but not counted."""
+    """Computes time-index keys and cells. New groups get a number in `counted`, but schedules are not counted."""
 
     def __init__(self, counted: CellChanges) -> None:
         self._counted = counted

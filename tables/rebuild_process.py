@@ -2,9 +2,9 @@
 
     python -m light_scheduler.tables.rebuild_process
 
-Standard input: one line, the job; its end afterwards means that the worker is gone, and ends this process too.
-Standard output: how far it has come, a JSON line several times a second. Logs go to standard error.
-Exit code: 0 if the table is there and closed.
+Standard input: one line with the job. When it is closed, the worker is gone, and this process ends too.
+Standard output: the progress, a JSON line several times a second. Logs go to standard error.
+Exit code: 0 if the table is complete and closed.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ log = logging.getLogger("light_scheduler.tables.rebuild_process")
 
 
 def main() -> int:
-    """Do the job that standard input brings; return the exit code."""
+    """Run the job from standard input and return the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the worker decides
-    gc.set_threshold(1_000_000, 20, 100)  # as in the worker: nearly everything goes by its references alone
+    gc.set_threshold(1_000_000, 20, 100)  # as in the worker: reference counts free nearly everything
     job = decoded(sys.stdin.buffer.readline())
     when_parent_ends(lambda: os._exit(1))
     logging.config.dictConfig(logging_config(job.log_level, job.log_format, job.log_name))
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 class _Reporter:
-    """Tells how far a restoration has come."""
+    """Writes the progress of a restoration to standard output."""
 
     def __init__(self) -> None:
         self._restoration: Restoration | None = None

@@ -1,17 +1,17 @@
-"""Filling a lost table by its own process.
+"""Fills a lost table in a separate process.
 
-A table of millions of schedules takes a processor for minutes. In its own process it takes another one than the
-lanes that run already, and several tables are filled side by side.
+Filling a table of millions of schedules takes minutes of processor time. In a separate process, it does not slow down
+running lanes, and several tables are filled in parallel.
 
     worker ── stdin: the job, then nothing until its end ──> `rebuild_process`
            <──── stdout: `Reached`, a JSON line several times a second ────
 
-While RocksDB works, Python cannot: the process reports nothing during a step, which on a slow disk can take minutes. So
-it is given up only if it neither reports anything nor does anything (`host.activity`).
+RocksDB blocks Python: the process reports nothing during a step, which can take minutes on a slow disk. So it is killed
+only if it neither reports progress nor uses processor or disk (`host.activity`).
 
-It begins at the beginning, so it is for tables that are empty. It works on the folder that the lane uses, so the table
-there must be closed. It leaves a table that can be opened, or, if it fails or is killed, one that is thrown away when
-it is opened (see `usable_copy.open_table`).
+It starts at the beginning of the changelog, so it only fills empty tables. It works in the lane's folder, so the table
+there must be closed. It leaves a table that can be opened; if it fails or is killed, the table is discarded on opening
+(see `usable_copy.open_table`).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .recovery import Following, PartitionState, Restoration
 from .usable_copy import ChangelogFacts
 
 MANY_OFFSETS = 200_000
-"""A changelog this long is worth a process: it takes about a second to fill a table from, and half of one to start."""
+"""Changelog length from which a process pays off: filling the table takes about 1 s, starting a process 0.5 s."""
 
 LOOK_S = 3.0
-"""How often to look what a process does that reports nothing."""
+"""Interval at which the activity of a silent process is checked."""
 
 log = logging.getLogger(__name__)
 
@@ -56,17 +56,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encoded(job: Job) -> bytes:
-    """Return a job as JSON, with the secrets of its connection: for a pipe."""
+    """Return a job as JSON for a pipe. It includes the secrets of the connection."""
     return msgspec.json.encode(job, enc_hook=lambda value: value.reveal() if isinstance(value, Secret) else str(value))
 
 
 def decoded(content: bytes) -> Job:
-    """Return the job that `encoded` made JSON of."""
+    """Return the job from the JSON of `encoded`."""
     return msgspec.json.decode(content, type=Job, dec_hook=lambda kind, text: kind(text))
 
 
 class Reached(msgspec.Struct, frozen=True):
-    """How far a process has come: offsets done, of how many, and the records found there."""
+    """Progress of a process: offsets done, total offsets, and records found."""
 
     done: int
     total: int
@@ -76,7 +76,7 @@ class Reached(msgspec.Struct, frozen=True):
 class Rebuilding:
     """Starts the processes of a worker.
 
-    `log_level` and `log_format` are those of their logs, on standard error; `log_name` marks the lines, if given.
+    They log to standard error with `log_level` and `log_format`. `log_name` marks their lines, if given.
     """
 
     def __init__(self, clients: KafkaClients, log_level: str, log_format: str, log_name: str | None = None) -> None:
@@ -86,9 +86,9 @@ class Rebuilding:
         self._log_name = log_name
 
     async def rebuild(self, path: Path, state: PartitionState, following: Following) -> Restoration | None:
-        """Fill the closed table at a path; return how far that has come, None if it did not succeed.
+        """Fill the closed table at a path and return the restoration; None on failure.
 
-        The process is gone when this returns or raises.
+        The process has ended when this returns or raises.
         """
         commands, changelog = state.logs
         job = Job(
@@ -126,7 +126,7 @@ class Rebuilding:
 
 
 async def _follow(process: Process, job: Job, following: Following) -> Restoration | None:
-    """Give a process its job and read its progress, until it has ended, stands still, or is not wanted any more."""
+    """Send a process its job and read its progress until it ends, stalls, or is not wanted any more."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(encoded(job) + b"\n")
@@ -143,7 +143,7 @@ async def _follow(process: Process, job: Job, following: Following) -> Restorati
                 break
             continue
         still_s = 0.0
-        if not line.endswith(b"\n"):  # it has ended, perhaps in the middle of a line
+        if not line.endswith(b"\n"):  # the process ended, perhaps in the middle of a line
             await process.wait()
             break
         reached = msgspec.json.decode(line, type=Reached)

@@ -1,4 +1,4 @@
-"""Bringing a table up to date from its changelog."""
+"""Brings a table up to date from its changelog."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOG_INTERVAL_S = 5.0
 
 
 class Restoration:
-    """How far a restore has come, from one offset of the changelog to another; and how fast, by a monotonic clock."""
+    """Progress and speed of a restore between two offsets of the changelog. `time` is a monotonic clock (s)."""
 
     def __init__(self, start: int, end: int, time: Callable[[], float]) -> None:
         self._start = self._at = start
@@ -37,20 +37,20 @@ class Restoration:
         self.records = 0
 
     def extend(self, end: int) -> None:
-        """Go on to another end."""
+        """Continue to a new end."""
         self._end, self._ended = end, None
 
     def reached(self, at: int, records: int) -> None:
-        """Note that everything before an offset was read, and how many records that was since the last time."""
+        """Record that everything before offset `at` was read, with `records` since the last call."""
         self._at = at
         self.records += records
 
     def finish(self) -> None:
-        """Note that there is nothing left to do."""
+        """Record that the restore is complete."""
         self._at, self._ended = self._end, self._time()
 
     def status(self) -> RestoreStatus:
-        """Return how things stand."""
+        """Return the current status."""
         done, total = self._at - self._start, self._end - self._start
         seconds = (self._time() if self._ended is None else self._ended) - self._began
         per_s = done / seconds if seconds > 0 else 0.0
@@ -64,7 +64,7 @@ class Restoration:
         )
 
     def is_worth_a_line(self) -> bool:
-        """Return True at most once in LOG_INTERVAL_S: it is time to log the progress."""
+        """Return whether it is time to log the progress: True at most once per LOG_INTERVAL_S."""
         now = self._time()
         if now - self._logged < LOG_INTERVAL_S:
             return False
@@ -82,9 +82,9 @@ class Restored(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """Where the state of a partition is: its logs, what holds for its changelog, and who says where that ends.
+    """The state of a partition: its logs, facts about its changelog, and the function that returns the changelog's end.
 
-    The partition's owner needs an `end_of` that waits for what fencing has decided.
+    The partition's owner needs an `end_of` that waits for the transactions decided by fencing.
     """
 
     facts: ChangelogFacts
@@ -93,9 +93,9 @@ class PartitionState(NamedTuple):
 
 
 class Following(NamedTuple):
-    """How a restoration is followed: `watch` gets it when it begins, `stopping` ends it, `begun` is one to continue.
+    """How to run a restoration: it is passed to `watch` when it begins, ends early if `stopping`, continues `begun`.
 
-    `may_block`: nothing else waits for the event loop.
+    With `may_block`, single steps may take seconds, since nothing else waits for the event loop.
     """
 
     stopping: Callable[[], bool]
@@ -107,10 +107,10 @@ class Following(NamedTuple):
 async def restore(
     table: ScheduleTable, state: PartitionState, reader: StateConsumer, clock: Clock, following: Following
 ) -> Restored:
-    """Apply the changelog from the table's checkpoint to its end, and look where the commands end.
+    """Apply the changelog from the table's checkpoint to its end, and look up the range of commands.
 
-    To be called after fencing by the partition's owner. Raises BrokerError if the changelog stops answering, or as
-    `end_of` does; StateStale if the table is too old before it is done.
+    The partition's owner must call this after fencing. Raises BrokerError if the broker stops answering, or as
+    `end_of`; StateStale if the table becomes too old meanwhile.
     """
     loop = asyncio.get_running_loop()
     facts, (commands, changelog), end_of = state
@@ -123,20 +123,20 @@ async def restore(
             end = await end_of(reader, changelog, at)
             ends = await reader.end_offsets([commands])
             begins = await reader.beginning_offsets([commands])
-            if at == 0:  # it has nothing yet, so it has nothing that is out of date
+            if at == 0:  # an empty table has nothing out of date
                 table.checkpoint = msgspec.structs.replace(table.checkpoint, complete_at=began)
             restoration = begun or Restoration(at, end, loop.time)
             restoration.extend(end)
             watch(restoration)
             reader.assign([changelog])
             reader.seek(changelog, at)
-            # A position passes transaction markers and compacted holes, which no record stands for.
+            # The position also moves past transaction markers and compacted offsets, which have no records.
             while not stopping() and (at := await reader.position(changelog)) < end:
-                # Behind the end there can be half of a transaction, of whoever has fenced this owner since.
+                # After the end, there can be half a transaction of a process that has fenced this owner since.
                 records = _before(end, (await reader.getmany(timeout_ms=200)).get(changelog, []))
                 if records:
                     check_fresh(table, facts, clock.now())
-                    stall.reschedule(None)  # it is the broker's time to answer, not that of the work here
+                    stall.reschedule(None)  # the timeout is for the broker, not for the work here
                     await to_table.take(records)
                     restoration.reached(records[-1].offset + 1, len(records))
                     stall.reschedule(loop.time() + STALL_TIMEOUT_S)
@@ -162,7 +162,7 @@ def _before(end: int, records: Sequence[ChangelogRecord]) -> Sequence[ChangelogR
 
 
 class Replaying:
-    """Brings a table up to date, in steps of which each has its checkpoint."""
+    """Brings a table up to date in steps, each with its own checkpoint."""
 
     def __init__(self, table: ScheduleTable) -> None:
         self._table = table
@@ -178,13 +178,13 @@ class Replaying:
             await asyncio.sleep(0)
 
     async def finish(self, end: int, complete_at: int) -> None:
-        """Note that everything before an offset was taken, which was the end at an instant (UTC epoch ms)."""
+        """Store that everything before `end` was applied, which was the end at `complete_at` (UTC epoch ms)."""
         checkpoint = self._table.checkpoint
         self._table.write({}, msgspec.structs.replace(checkpoint, changelog_offset=end, complete_at=complete_at))
 
 
 class _Loading:
-    """Fills a table that was never written to, or goes on where another one of this process stopped."""
+    """Fills an empty table, or continues where another load in this process stopped."""
 
     def __init__(self, table: ScheduleTable, may_block: bool) -> None:
         self._load = BulkLoad(table, may_block=may_block)

@@ -1,10 +1,10 @@
 """The RocksDB store of one partition.
 
-Nothing is written to RocksDB's write-ahead log. Writes go into a table in memory, and such tables into files, one after
-the other. So a crash leaves a prefix of the writes: each of them as a whole, and none after one that is missing. Each
-write of a table has the changelog offset that it reaches, so the changelog has the rest (see `recovery`).
+RocksDB's write-ahead log is not used. Writes go to a memtable, and memtables are flushed to files in order. So a crash
+leaves a prefix of the writes, each of them complete. Each write contains the changelog offset that it reaches, so the
+rest is read from the changelog (see `recovery`).
 
-    write ──> table in memory ── full, or older than FLUSH_S, or the store is closed ──> file
+    write ──> memtable ── full, or older than FLUSH_S, or the store is closed ──> file
 """
 
 from __future__ import annotations
@@ -38,31 +38,33 @@ from .store import Changes, Loaded
 
 MEMORY_BYTES = 256 << 20
 MEMTABLE_BYTES = 128 << 20
-"""For all partitions of the process, so that memory does not grow with their number: blocks that were read and tables
-in memory that were not yet written; and the most that the latter take of it."""
+"""Memory of all partitions of the process together, so that it does not grow with their number: for cached blocks and
+memtables. `MEMTABLE_BYTES` is the memtables' maximum share of it.
+"""
 
 WRITE_BUFFER_BYTES = 16 << 20
 FLUSH_S = 600.0
-"""What a crash leaves to be read again: writes that fill a table in memory, twice as many while one is being written to
-a file, and those of a time (s) if these are fewer. Most files are large then, and small ones, which make large ones be
-written anew, are rare."""
+"""A crash loses at most the writes of one memtable, of two during a flush, and of `FLUSH_S` seconds if these are fewer.
+Most files are large then. Small files, which cause large ones to be rewritten, are rare.
+"""
 
 MOST_FILES = 12
-"""Not yet compacted files, three times as many as start a compaction, with which no flush begins because of the time.
-RocksDB slows writes down from 20 on, and a flush that would come to that waits."""
+"""Number of uncompacted files from which no flush begins because of `FLUSH_S`: three times as many as start a
+compaction. RocksDB slows writes down from 20 such files, and a flush that would reach that number waits.
+"""
 
 _WAITING_FILES = "rocksdb.num-files-at-level0"
 _BEFORE_A_FLUSH = ("rocksdb.num-immutable-mem-table", _WAITING_FILES)
 _COMPACTING = ("rocksdb.compaction-pending", "rocksdb.num-running-compactions")
 _ERRORS = "rocksdb.background-errors"
 SETTLE_POLL_S, UNSETTLED_S = 0.05, 30.0
-"""How often to look whether fewer files wait, and after which time (s) without that they are left as they are."""
+"""Interval (s) of checks whether fewer files wait to be merged, and time (s) without progress before giving up."""
 
 MAX_OPEN_FILES = 256
-"""Of one partition."""
+"""Per partition."""
 
 _LOCKED = ("While lock file", "lock hold by current process")
-"""RocksDB's words for a store that another process, or this one, has open."""
+"""RocksDB's messages for a store that is open in another process, or in this one."""
 
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 
@@ -76,28 +78,28 @@ def _block_cache() -> Cache:
 
 @cache
 def _memtables() -> WriteBufferManager:
-    """Return the manager that charges memtables to the block cache; near the bound some of them are flushed early."""
+    """Return the manager that charges memtables to the block cache. Near the limit, it flushes some of them early."""
     return WriteBufferManager.new_write_buffer_manager_with_cache(MEMTABLE_BYTES, False, _block_cache())
 
 
 def _options() -> Options:
     blocks = BlockBasedOptions()
     blocks.set_block_cache(_block_cache())
-    blocks.set_bloom_filter(10, False)  # most commands bring a new id: the filter spares them the read
-    # In memory as long as their file is open, some 13 bytes for each schedule. In the cache, those of ten million drive
-    # each other out, and each look-up of an id reads and checks a whole filter again.
+    blocks.set_bloom_filter(10, False)  # most commands have a new id: the filter saves the read
+    # Filters stay in memory while their file is open, about 13 bytes per schedule. In the cache, the filters of ten
+    # million schedules would evict each other, and each look-up of an id would read and check a whole filter again.
     blocks.set_cache_index_and_filter_blocks(False)
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_block_based_table_factory(blocks)
     options.set_write_buffer_manager(_memtables())
     options.set_write_buffer_size(WRITE_BUFFER_BYTES)
-    options.set_arena_block_size(1 << 20)  # what a table in memory takes when it is empty: many partitions are idle
+    options.set_arena_block_size(1 << 20)  # size of an empty memtable: many partitions are idle
     options.set_memtable_prefix_bloom_ratio(0.1)
     options.set_memtable_whole_key_filtering(True)
-    # With keys in order and one writer, the memtable's list is searched less: a sixth of a write of 5,000 schedules.
+    # With sorted keys and one writer, the memtable's list is searched less: saves 1/6 of a write of 5,000 schedules.
     options.set_allow_concurrent_memtable_write(False)
-    # A file is compacted where half of 10,000 rows are deletions: what has fired is not walked over for long.
+    # Compact a file when 5,000 of 10,000 rows are deletions, so that scans do not pass over fired schedules for long.
     options.add_compact_on_deletion_collector_factory(10_000, 5_000, 0.5)
     options.set_max_open_files(MAX_OPEN_FILES)
     options.set_keep_log_file_num(2)
@@ -107,12 +109,12 @@ def _options() -> Options:
 @cache
 def _not_logged() -> WriteOptions:
     options = WriteOptions()
-    options.disable_wal = True  # type: ignore[method-assign,assignment]  # a property, to which its stubs say method
+    options.disable_wal = True  # type: ignore[method-assign,assignment]  # a property, which the stubs call a method
     return options
 
 
 def _until(end: bytes) -> ReadOptions:
-    """Return options for an iteration up to a key; whoever iterates keeps that very object until it is over."""
+    """Return options for an iteration up to a key. The caller must keep the object `end` during the iteration."""
     options = ReadOptions()
     options.set_iterate_upper_bound(end)
     return options
@@ -142,14 +144,15 @@ class RocksStore:
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._options = options = _options()
-            # By name: else rocksdict takes what RocksDB has noted in a folder, which is neither filter nor cache.
+            # Pass the options by column family. Otherwise, rocksdict uses those stored in the folder, which have
+            # neither filter nor cache.
             self._db = Rdict(str(path), options, column_families={"default": options})
         except OSError as error:
             raise StateError(f"cannot create the state folder {path}: {error}") from error
         except Exception as error:
             raise _translated(error, path) from error
         self._get = self._db.get
-        # Stores that a process opens together are not to be flushed together.
+        # Stores that are opened together should not be flushed together.
         self._flushed_at = time.monotonic() - random.uniform(0, FLUSH_S)  # nosec B311 # no secret
 
     def get(self, key: bytes) -> bytes | None:
@@ -166,8 +169,8 @@ class RocksStore:
         return list(found)
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        # Without a bound, RocksDB walks over all that was deleted after `end`, up to the next key that is there. It
-        # reads the bound where the object `end` has it, so this frame keeps that for as long as it iterates.
+        # Without a bound, RocksDB passes over all deleted keys after `end`, up to the next existing key. It reads the
+        # bound from the memory of `end`, so this frame keeps that object alive while it iterates.
         bound = _until(end)
         item: Any = (start, b"")
         for item in self._db.items(from_key=start, read_opt=bound):
@@ -175,7 +178,7 @@ class RocksStore:
         self._check_end(item[0], end)
 
     def _check_end(self, last: bytes, end: bytes) -> None:
-        """Raise if there is more after a key, which cannot be read: an iteration ends there as it does at the end."""
+        """Raise StateError if reading failed after key `last`: an iteration that fails just ends."""
         try:
             rest = self._db.iter(_until(end))
             rest.seek(last)
@@ -204,12 +207,12 @@ class RocksStore:
                 take_in(self._db, paths)
         except Exception as error:
             raise _translated(error, self.path) from error
-        finally:  # of a load that is not finished
+        finally:  # files are left if the load was not finished
             for path in paths:
                 path.unlink(missing_ok=True)
 
     def _flush_would_wait(self) -> bool:
-        """Return whether RocksDB would begin a flush only after others: this is called on an event loop."""
+        """Return whether a flush would have to wait for others, which would block the event loop."""
         flushing, files = map(self._count, _BEFORE_A_FLUSH)
         return bool(flushing) or files >= MOST_FILES
 
@@ -222,7 +225,7 @@ class RocksStore:
                 log.warning(
                     "%s has %d files to merge, and merging makes no progress (errors: %d)", self.path, files, errors
                 )
-                return  # a flush tells what is wrong
+                return  # a flush raises the error
             await asyncio.sleep(SETTLE_POLL_S)
 
     def _count(self, name: str) -> int:
@@ -238,12 +241,12 @@ class RocksStore:
     def close(self) -> None:
         try:
             self._db.close()
-        except Exception as error:  # noqa: BLE001 - what could not be written is in the changelog
+        except Exception as error:  # noqa: BLE001 - the changelog has what could not be written
             log.warning("while closing: %s", _translated(error, self.path))
 
     @staticmethod
     def destroy(path: Path) -> None:
-        """Delete a closed store, if there is one. Raises StateError if anything of it is left."""
+        """Delete a closed store, if it exists. Raises StateError if it cannot be deleted completely."""
         try:
             if os.path.lexists(path):
                 shutil.rmtree(path)
@@ -254,9 +257,9 @@ class RocksStore:
 
 
 def _translated(error: Exception, path: Path) -> StateError:
-    """Return what an error of RocksDB means; rocksdict raises plain exceptions with RocksDB's text."""
+    """Return the StateError for an error of RocksDB. rocksdict raises plain exceptions with RocksDB's text."""
     text = str(error)
-    words = text.replace(str(path), "")  # a path can have any words in it
+    words = text.replace(str(path), "")  # the path could contain any words
     if text.startswith("Corruption"):
         return StateCorrupt(f"{path} is damaged: {text}")
     if any(reason in words for reason in _NO_ROOM):

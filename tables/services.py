@@ -25,11 +25,11 @@ class Timer(Protocol):
     """Wakes a lane when its next schedule is due."""
 
     def arm(self, due: int | None) -> None:
-        """Tick at an instant (UTC epoch ms), or sooner; None: nothing is pending."""
+        """Tick at an instant (UTC epoch ms) or earlier; None if nothing is pending."""
         ...
 
     def cancel(self) -> None:
-        """Tick no more."""
+        """Stop ticking."""
         ...
 
 
@@ -43,16 +43,21 @@ def _no_ids() -> TopicIds:
 
 @dataclass(frozen=True)
 class LaneServices:
-    """Kafka clients, storage, clock and what else a lane does not have of its own.
+    """Kafka clients, storage, clock and other services that lanes share.
 
-    `clients` makes a lane's own Kafka clients and `stores` opens what is under its table. `confirm` sends a heartbeat
-    and tells whether a partition is ours, `changelog_facts` looks a changelog up, `commands_ids` the ids of commands
-    topics (empty: not known), `make_room` tells the fetcher that commands are wanted, and `fail` ends the worker with
-    an error. A clock that is off by more than `max_clock_skew` (ms) is warned of. `loads` bounds how many tables are
-    filled from nothing at a time, and so the memory, and lets lanes go first: while one waits for the broker, another
-    one has work to do. `rebuilding` starts processes that fill large ones; None: lanes do it themselves.
-    `schema_registry` is asked for the schemas of Avro commands; None: there is none. `processor_waits` tells which
-    share of the time in which the lanes' thread has something to do it waits for a processor.
+    - `clients` makes a lane's own Kafka clients.
+    - `confirm` sends a heartbeat and returns whether this worker owns a partition.
+    - `changelog_facts` looks up a changelog.
+    - `make_room` tells the fetcher that a lane can take more commands.
+    - `fail` ends the worker with an error.
+    - `commands_ids` looks up the ids of commands topics; an empty id means unknown.
+    - `stores` opens the store of a table.
+    - `max_clock_skew` (ms): a clock that is off by more causes a warning.
+    - `loads` limits how many empty tables are filled at a time, which limits memory. Lanes go first. While one load
+      waits for the broker, another can work.
+    - `rebuilding` starts processes that fill large tables; None: lanes fill them.
+    - `schema_registry` provides the schemas of Avro commands; None: there is no registry.
+    - `processor_waits` returns the share of its busy time that the lanes' thread waits for a processor.
     """
 
     clients: LaneClients

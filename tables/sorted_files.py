@@ -1,8 +1,8 @@
-"""Files of rows in key order (SST files), which RocksDB takes in as they are.
+"""Files of rows in key order (SST files), which RocksDB ingests.
 
-Rows that are written one by one go into a table in memory, from there into a file, and on into the files of lower
-levels. A file that is made here is linked into the lowest level in which nothing overlaps with it. To sort many rows
-and to finish a file, which waits for the disk, are single steps.
+Rows that are written normally go to a memtable, then to a file, then to the files of lower levels. A file made here is
+linked into the lowest level without overlaps. Sorting the rows is a single step, and so is finishing a file, which
+waits for the disk.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 from .store import Loaded
 
 STEP_ROWS = 8_000
-"""Rows that are added to a file in one step."""
+"""Rows added to a file in one step."""
 
 
 def write_sorted(path: Path, rows: Loaded, options: Options) -> Iterator[None]:
-    """Make a file of rows, at least one, in steps. They are sorted where they are."""
+    """Write rows, at least one, to a file in steps. Sorts `rows` in place."""
     rows.sort(key=itemgetter(0))
     yield
     writer = SstFileWriter(options)
@@ -33,7 +33,7 @@ def write_sorted(path: Path, rows: Loaded, options: Options) -> Iterator[None]:
 
 
 def take_in(db: Rdict, paths: list[Path]) -> None:
-    """Add the rows of files to a database, all or none; the files are gone then."""
+    """Add the rows of files to a database, all or none. The files are moved."""
     options = IngestExternalFileOptions()
     options.set_move_files(True)
     db.ingest_external_file([str(path) for path in paths], options)

@@ -5,8 +5,8 @@ comes to this worker, the lane takes the open table over and has only the tail t
 assignment (see `agents.assignment.shares`): standbys are spread, and when an owner is gone, those that stand by take
 over.
 
-A standby sees committed transactions only, but may have half of the last one. That is no harm: whatever it has begins
-at the beginning and has no gap, and a lane reads the rest after it has fenced the former owner.
+A standby sees only committed transactions, but may have half of the last one. That is safe: its copy has no gaps, and
+a lane reads the rest after it has fenced the former owner.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from .table import ScheduleTable
 from .usable_copy import check_fresh
 
 PACE_S = 0.1
-"""Pause between two reads: everything that arrives meanwhile is applied in one write."""
+"""Pause between two reads. Records that arrive meanwhile are applied in one write."""
 
 POLL_MS = 200
 CHECKPOINT_MS = 60_000
-"""How often a copy looks up the end of its changelog, and notes that it has reached it, so as not to be too old."""
+"""How often a standby looks up the end of its changelog and stores that it has reached it, so that the copy does not
+become too old.
+"""
 
 HAND_OVER_TIMEOUT_S = 5.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.5, 10.0
@@ -56,11 +58,11 @@ class Standby:
         self._copy = LocalCopy(PartitionLogs(tp, changelog), state_path, services, self._supervision.is_stopping)
 
     def start(self, predecessor: asyncio.Task[None] | None) -> None:
-        """Begin; a predecessor that is still closing holds the folder, and is waited for."""
+        """Start. Waits for a predecessor that is still closing the folder."""
         self._supervision.start(self._follow, self._failed, self._services.fail, predecessor)
 
     async def hand_over(self) -> ScheduleTable | None:
-        """Stop, and return the open table for the lane that takes over; None: there is none."""
+        """Stop, and return the open table for the lane that takes over; None if there is none."""
         self._supervision.stop()
         self._services.loads.look_again()
         if not await self._supervision.end(HAND_OVER_TIMEOUT_S):
@@ -73,7 +75,7 @@ class Standby:
             table.close()
 
     def status(self) -> StandbyStatus:
-        """Return how warm the copy is."""
+        """Return the status of the copy."""
         table, restoration = self._copy.table, self._copy.restoration
         checkpoint = None if table is None else table.checkpoint
         at = None if checkpoint is None else checkpoint.changelog_offset
@@ -87,12 +89,12 @@ class Standby:
         )
 
     async def _failed(self, error: Exception) -> bool:
-        """Close the copy; say whether to start again."""
+        """Close the copy and return whether to start again."""
         if isinstance(error, StateFull):
             self._copy.close()
             await self._services.fail(error)
             return False
-        if isinstance(error, FormatError):  # trying again would meet the same bytes; the owner's lane says more
+        if isinstance(error, FormatError):  # retrying would read the same bytes; the owner's lane logs the details
             log.warning("cannot keep a standby of %s-%d: %s", *self.tp, error)
             self._reason = str(error)
             self._copy.close()
@@ -120,8 +122,8 @@ class Standby:
     async def _keep_up(self, table: ScheduleTable, reader: AIOKafkaConsumer) -> None:
         clock, replaying, facts = self._services.clock, Replaying(table), self._copy.facts
         assert facts is not None, "the table is open"
-        looked_at = latest = table.checkpoint.complete_at  # the clock may be set back: this says nothing of the copy
-        end: int | None = None  # where the changelog ended then, until that is reached
+        looked_at = latest = table.checkpoint.complete_at  # a clock that is set back does not make the copy younger
+        end: int | None = None  # end of the changelog at `looked_at`, until it is reached
         while not self._supervision.is_stopping():
             records = (await reader.getmany(timeout_ms=POLL_MS)).get(self._changelog)
             latest = max(latest, clock.now())
@@ -138,5 +140,5 @@ class Standby:
                 end = (await reader.end_offsets([self._changelog]))[self._changelog]
             self._end = reader.last_stable_offset(self._changelog)
             if self._end is not None and at >= self._end:
-                self._end = table.checkpoint.changelog_offset  # what lies between are markers
+                self._end = table.checkpoint.changelog_offset  # only markers are left
             await self._supervision.pause(PACE_S)

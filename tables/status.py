@@ -9,14 +9,14 @@ from msgspec import Meta
 
 
 class RestoreStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a restore has come. It is counted in offsets of the changelog, some of which have no record any more."""
+    """Progress of a restore, in changelog offsets. Some offsets have no record any more."""
 
-    done: Annotated[int, Meta(description="Offsets of the changelog that have been read.")]
-    total: Annotated[int, Meta(description="Offsets that there are to read.")]
-    records: Annotated[int, Meta(description="Records found there.")]
-    seconds: Annotated[float, Meta(description="Since it began, s.")]
-    per_s: Annotated[float, Meta(description="Offsets a second.")]
-    seconds_left: Annotated[float | None, Meta(description="Estimate of what is left to wait; null: not known yet.")]
+    done: Annotated[int, Meta(description="Changelog offsets read so far.")]
+    total: Annotated[int, Meta(description="Changelog offsets to read in total.")]
+    records: Annotated[int, Meta(description="Records found in the offsets read.")]
+    seconds: Annotated[float, Meta(description="Time since the restore began, s.")]
+    per_s: Annotated[float, Meta(description="Offsets per second.")]
+    seconds_left: Annotated[float | None, Meta(description="Estimated time left, s; null: not known yet.")]
 
     def __str__(self) -> str:
         share = 100 * self.done // self.total if self.total else 100
@@ -29,9 +29,11 @@ class StandbyStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     topic: Annotated[str, Meta(description="The commands topic.")]
     partition: int
-    reason: Annotated[str | None, Meta(description="Why it is not kept up to date, or last started again.")] = None
+    reason: Annotated[str | None, Meta(description="Why the copy is not updated, or was last restarted.")] = None
     pending: Annotated[int, Meta(description="Schedules in the copy, of all tenants.")] = 0
-    lag: Annotated[
-        int | None, Meta(description="Changelog offsets that it has not read; null: it is not warm yet.")
+    lag: Annotated[int | None, Meta(description="Changelog offsets that the copy lacks; null: it is not warm yet.")] = (
+        None
+    )
+    restore: Annotated[
+        RestoreStatus | None, Meta(description="Progress of building the copy; null: not started yet.")
     ] = None
-    restore: Annotated[RestoreStatus | None, Meta(description="How it was, or is being, made; null: not yet.")] = None

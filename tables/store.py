@@ -1,4 +1,4 @@
-"""Ordered key-value stores under a schedule table: RocksDB in a worker, memory in tests and simulations."""
+"""Ordered key-value stores for schedule tables: RocksDB in a worker, memory in tests and simulations."""
 
 from __future__ import annotations
 
@@ -9,64 +9,63 @@ from typing import Protocol
 from sortedcontainers import SortedDict
 
 Changes = Mapping[bytes, bytes | None]
-"""Key -> new value, or None to delete."""
+"""Key -> new value, or None to delete the key."""
 
 Loaded = list[tuple[bytes, bytes]]
-"""Rows with different keys, in any order: to sort them as pairs is faster than to look each up in a dictionary."""
+"""Rows with different keys, in any order. Sorting pairs is faster than looking up each key in a dictionary."""
 
 
 class Store(Protocol):
     """Bytes in key order."""
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key, or None."""
+        """Return the value of a key; None if it does not exist."""
         ...
 
     def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        """Return the values of keys, each or None: faster than one by one."""
+        """Return the value or None for each key. Faster than single calls of `get`."""
         ...
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield keys and values from `start` (included) to `end` (not included), in key order.
+        """Yield keys and values from `start` (inclusive) to `end` (exclusive), in key order.
 
-        Writes made while it runs do not change what it yields.
+        Concurrent writes do not affect the result.
         """
         ...
 
     def write(self, changes: Changes) -> None:
-        """Apply all changes, or none. After a crash, what was written until some moment is there, and nothing since."""
+        """Apply all changes or none. A crash can lose the last writes, but never a write before one that survives."""
         ...
 
     def load(self, families: Sequence[Loaded]) -> Iterator[None]:
-        """Store many rows in steps, cheaper than `write` does: all in the last step, or none. Single steps take long.
+        """Store many rows in steps, cheaper than `write`. The last step stores all rows or none. Steps can take long.
 
-        Families do not overlap: all keys of one are before or after all of another. What is loaded survives a crash,
-        whatever writes before it do.
+        The key ranges of families must not overlap. Loaded rows survive a crash, even if earlier writes do not.
         """
         ...
 
     async def settle(self) -> None:
-        """Wait until what was loaded is in such order that no write has to wait for it, or that does not come."""
+        """Wait until loaded rows are compacted far enough not to block writes, or compaction makes no progress."""
         ...
 
     async def flush(self) -> None:
-        """Have everything that was written survive a crash."""
+        """Make all writes so far durable."""
         ...
 
     def close(self) -> None:
-        """Release what the store holds; everything that was written stays."""
+        """Release the store's resources. All writes are kept."""
         ...
 
 
 class Stores(Protocol):
-    """Where the stores of partitions are kept, by path. What opening raises is the implementation's."""
+    """Opens and deletes the stores of partitions, by path. Errors on opening depend on the implementation."""
 
     def __call__(self, path: Path) -> Store:
-        """Open a store, with what it held when it was closed."""
+        """Open a store, with its content from before it was closed."""
         ...
 
     def destroy(self, path: Path) -> None:
-        """Delete a closed store, if there is one. Raises StateError if anything of it is left."""
+        """Delete a closed store, if it exists. Raises StateError if it cannot be deleted completely."""
         ...
 
 
@@ -99,10 +98,10 @@ class MemoryStore:
             self._items.update(rows)
 
     async def settle(self) -> None:
-        """Memory is always in order."""
+        """Return immediately: there is nothing to compact."""
 
     async def flush(self) -> None:
-        """Memory is all there is."""
+        """Return immediately: there is nothing to flush."""
 
     def close(self) -> None:
-        """Nothing to release: a closed store can be opened again as it is."""
+        """Do nothing: a closed store can be opened again with its content."""

@@ -1,4 +1,4 @@
-"""A partition's pending schedules, over an ordered store."""
+"""The table of a partition's pending schedules, in an ordered store."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ from .held import Held
 from .store import Changes, Loaded, MemoryStore, Store
 
 CHECKPOINT_VERSION = 9
-"""2: the time index is one for each tenant. 3: arrivals in it may be negative. 4: records in format 2.
-5: records in format 3. 6: in format 4. 7: in format 5. 8: schedules are counted. 9: rows of counts are cut up.
+"""2: one time index for each tenant. 3: arrivals in it may be negative. 4: records in format 2.
+5: records in format 3. 6: in format 4. 7: in format 5. 8: schedules are counted. 9: runs of counts are split into rows.
 
-A table of an older version that is not in `RECORDS_IN` is built anew from its changelog.
+A table of an older version that is not in `RECORDS_IN` is rebuilt from its changelog.
 """
 
 RECORDS_IN = {3: 1, 4: 2, 5: 3, 6: 4, 7: 5, 8: 5, 9: 5}
-"""Versions of tables that are read -> the newest format of state records (`wire.state_format.FORMAT_VERSION`) in them.
+"""Readable table versions -> the newest format of state records (`wire.state_format.FORMAT_VERSION`) in them.
 
-A table is opened without a look at its records, so it is the checkpoint that keeps an older worker from one with newer
-records: a new format takes a new version here.
+Opening a table does not read its records, so the checkpoint must keep older workers from opening a table with newer
+records. Therefore, a new record format needs a new version here.
 """
 
 
 COUNTED_SINCE = 8
 MOST_COUNTED = 50_000
-"""A table of a version before that is counted when it is opened, if it has no more: some 0.3 s. A larger one is built
-anew, since that is done beside the lanes."""
+"""A table of a version before `COUNTED_SINCE` is counted when it is opened, if it has at most this many schedules: this
+takes about 0.3 s. A larger one is rebuilt, which does not block the lanes.
+"""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """How far a table has come; written together with the data it speaks of, as `version u8 | MessagePack array`.
+    """The progress of a table, written together with its data as `version u8 | MessagePack array`.
 
     `changelog_offset` is the first changelog record not yet in the table, `position` the next command to read,
-    `changelog_id` the identity of the changelog topic and `complete_at` the last time (UTC epoch ms) at which the table
-    is known to have had everything that was committed. `commands_log` is where the position is; None: not known.
+    `changelog_id` the id of the changelog topic, and `complete_at` the last time (UTC epoch ms) at which the table
+    is known to have had all committed records. `commands_log` identifies the log of the position; None if unknown.
     """
 
     changelog_offset: int = 0
@@ -61,7 +62,7 @@ _decode = msgspec.msgpack.Decoder(Checkpoint).decode
 
 
 def stored_entry(index_key: bytes, value: bytes, get: Callable[[bytes], bytes | None]) -> Entry:
-    """Return the schedule of a time-index key and its value; `get` looks its definition up if it is split.
+    """Return the schedule for a time-index key and its value. If it is split, `get` looks up its definition.
 
     Raises FormatTooNew or FormatError.
     """
@@ -76,8 +77,8 @@ def stored_entry(index_key: bytes, value: bytes, get: Callable[[bytes], bytes | 
 class ScheduleTable:
     """The schedules of a partition. An `Overlay` collects changes and applies them in one write, with a checkpoint.
 
-    Raises FormatTooNew if a newer version wrote the store, FormatTooOld if its layout is too old to be read; the store
-    is then left untouched.
+    Raises FormatTooNew if a newer version wrote the store, and FormatTooOld if its layout is too old to read. In both
+    cases, the store is not changed.
     """
 
     def __init__(self, store: Store) -> None:
@@ -91,13 +92,13 @@ class ScheduleTable:
 
     @property
     def counts(self) -> Counts:
-        """How many schedules are held, of which kind and when they wake."""
+        """Counts of schedules by kind and wake time."""
         if self._counts is None:
             self._counts = Counts(self.store)
         return self._counts
 
     def _load_checkpoint(self) -> tuple[int, Checkpoint]:
-        """Return the version of the stored checkpoint, and what it says."""
+        """Return the version of the stored checkpoint and the checkpoint."""
         raw = self.store.get(layout.CHECKPOINT_KEY)
         if raw is None:
             return CHECKPOINT_VERSION, Checkpoint()
@@ -115,7 +116,7 @@ class ScheduleTable:
         return raw[0], checkpoint
 
     def find_floors(self) -> Floors:
-        """Return where each tenant's schedules begin, as it is in the store."""
+        """Find the first schedule of each tenant in the store."""
         floors = Floors()
         start = layout.INDEX_START
         while (first := next(self.store.scan(start, layout.INDEX_END), None)) is not None:
@@ -125,7 +126,7 @@ class ScheduleTable:
         return floors
 
     def _begin_to_count(self, version: int) -> None:
-        """Count what an older version has stored. Raises FormatTooOld if that is much."""
+        """Count the schedules that an older version stored. Raises FormatTooOld if there are too many."""
         if self.checkpoint.pending > MOST_COUNTED:
             raise FormatTooOld(f"the local copy was written in format {version}, in which schedules are not counted")
         changes: dict[bytes, bytes | None] = {}
@@ -141,8 +142,10 @@ class ScheduleTable:
         self.store.write({**changes, layout.CHECKPOINT_KEY: _VERSION + _encode(self.checkpoint)})
 
     def renew(self) -> Iterator[None]:
-        """Bring what an older version has stored into this version's layout, in steps between which others may run, and
-        read, but not write. Whatever steps are carried out, the table counts the same."""
+        """Convert rows from older versions to the current layout, in steps.
+
+        Between steps, other tasks may read, but not write. The counts stay correct after every step.
+        """
         counts = self.counts
         for step in counts.renewals():
             self._counts = None
@@ -152,26 +155,26 @@ class ScheduleTable:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever written: neither schedules nor a checkpoint."""
+        """Whether the store is empty: it has neither schedules nor a checkpoint."""
         return next(self.store.scan(b"", b"\xff"), None) is None
 
     @property
     def is_new(self) -> bool:
-        """Whether no checkpoint was ever stored: it is empty, or being filled."""
+        """Whether no checkpoint was ever stored: the table is empty or being filled."""
         return self.store.get(layout.CHECKPOINT_KEY) is None
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether there are schedules but no checkpoint: a load that was not finished left them."""
+        """Whether there are schedules but no checkpoint, left by an unfinished load."""
         return self.is_new and not self.is_empty
 
     @property
     def pending(self) -> int:
-        """How many schedules are held."""
+        """Number of schedules."""
         return self.checkpoint.pending
 
     def get(self, tenant: str, id: str) -> Entry | None:
-        """Return one schedule."""
+        """Return one schedule; None if it does not exist."""
         position = self.position_of(tenant, id)
         if position is None:
             return None
@@ -179,7 +182,7 @@ class ScheduleTable:
         return None if value is None else self.entry_of(position, value)
 
     def positions_by_id(self, tenant: str, after: str = "", prefix: str = "") -> Iterator[tuple[bytes, bytes]]:
-        """Yield a tenant's (id, position) whose id starts with `prefix`, in id order, from the first after `after`."""
+        """Yield (id, position) of a tenant's schedules whose id starts with `prefix`, by id, strictly after `after`."""
         space = layout.PRIMARY + identity(tenant, prefix)
         start = max(space, layout.primary_key(tenant, after) + b"\0") if after else space
         id_begins = len(layout.primary_key(tenant, ""))
@@ -187,49 +190,48 @@ class ScheduleTable:
             yield key[id_begins:], layout.indexed_at(primary)
 
     def rows_by_due(self, tenant: str, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Yield a tenant's (position, stored value) by (due, priority, arrival), from the first after a position."""
+        """Yield a tenant's (position, stored value) by (due, priority, arrival), strictly after a position."""
         firsts = (self.floors.get(tenant), self.held.first(tenant))
         start = max(after + b"\0", min(filter(None, firsts), default=layout.tenant_end(tenant)))
         return self.store.scan(start, layout.tenant_end(tenant))
 
     def position_of(self, tenant: str, id: str) -> bytes | None:
-        """Return the position of a schedule."""
+        """Return the position of a schedule, which is its time-index key; None if it does not exist."""
         primary = self.store.get(layout.primary_key(tenant, id))
         return None if primary is None else layout.indexed_at(primary)
 
     def value_at(self, position: bytes) -> bytes | None:
-        """Return what is stored at a position."""
+        """Return the value stored at a position; None if there is none."""
         return self.store.get(position)
 
     def entry_of(self, position: bytes, value: bytes) -> Entry:
-        """Return the schedule of a position and what is stored there."""
+        """Return the schedule for a position and the value stored there."""
         return stored_entry(position, value, self.store.get)
 
     def position_at(self, tenant: str, due: int) -> bytes:
-        """Return the position in `rows_by_due` before everything that is due at or after an instant (ms)."""
+        """Return the position in `rows_by_due` just before a tenant's schedules due at or after an instant (ms)."""
         return layout.index_from(tenant, due)
 
     def release(self, place: Place) -> None:
-        """Have the due scan go back to what was passed over for a place."""
+        """Make the due scan return to schedules that were passed over for a place."""
         for tenant, stretch in self.held.release(place).items():
             self.floors.lower(tenant, stretch.first)
 
     def write(self, changes: Changes, checkpoint: Checkpoint, counted: CellChanges | None = None) -> None:
-        """Apply changes, what they do to the counts, and the checkpoint they reach: all, or none.
+        """Apply changes, the changes of counts and the checkpoint in one write.
 
-        One write holds all of it: after a crash the last writes may be missing, and the changelog is read again from
-        the checkpoint that is left.
+        A crash can lose the last writes. The changelog is then read again from the checkpoint that is left.
         """
         counts = self.counts
         step = None if counted is None else counts.step(counted)
         rows = {} if step is None else step.rows
-        self._counts = None  # a write that fails may have been carried out: they are read again then
+        self._counts = None  # a failed write may still have been applied; the counts are then read again
         self.store.write({**changes, **rows, layout.CHECKPOINT_KEY: _VERSION + _encode(checkpoint)})
         self.checkpoint = checkpoint
         self._taken_in(counts, step)
 
     def load(self, changes: Changes, checkpoint: Checkpoint, counted: CellChanges) -> None:
-        """Apply changes to a table that is being filled; the checkpoint is kept in memory, until the next `write`."""
+        """Apply changes to a table that is being filled. The checkpoint stays in memory until the next `write`."""
         counts = self.counts
         step = counts.step(counted)
         self._counts = None
@@ -238,7 +240,7 @@ class ScheduleTable:
         self._taken_in(counts, step)
 
     def take_in(self, families: Sequence[Loaded], checkpoint: Checkpoint, counted: CellChanges) -> Iterator[None]:
-        """Do what `load` does with families of rows (see `Store.load`), in steps; the last one stores them."""
+        """Like `load`, with families of rows (see `Store.load`) and in steps. The last step stores the rows."""
         yield from self.store.load(families)
         self.load({}, checkpoint, counted)
 

@@ -1,6 +1,6 @@
-"""Whether a partition's local copy may be used: it is opened, deleted if it could be wrong, or left as it is.
+"""Decides whether a partition's local copy may be used. Copies that could be wrong are deleted.
 
-A copy from a newer version is left as it is: `open_table` raises FormatTooNew, and a lane then ends its worker.
+A copy from a newer version is not touched: `open_table` raises FormatTooNew, and a lane then ends its worker.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .store import Stores
 from .table import ScheduleTable
 
 MAX_AHEAD_MS = 60_000
-"""How long after now a copy may have been complete last: clocks are set back a little where they are kept in step."""
+"""How far in the future the `complete_at` of a copy may be: synchronised clocks are set back a little at times."""
 
 log = logging.getLogger(__name__)
 
 
 class ChangelogFacts(NamedTuple):
-    """Facts that decide whether a local copy may be used: the topic's id, and how long it keeps tombstones (ms)."""
+    """Facts that decide whether a local copy may be used: the changelog's id and retention of tombstones (ms)."""
 
     id: str
     delete_retention_ms: int
@@ -33,13 +33,13 @@ class ChangelogFacts(NamedTuple):
 def open_table(
     stores: Stores, path: Path, facts: ChangelogFacts, now: int, discarded: Callable[[], None] = lambda: None
 ) -> ScheduleTable:
-    """Open a partition's local copy; delete it first, and begin an empty one, if it may not be used.
+    """Open a partition's local copy. If it may not be used, delete it and start with an empty one.
 
-    It may not if cancelled schedules could return: its changelog was deleted and created again, or it is older than
-    the changelog keeps tombstones, so cancels and firings since then may have been compacted away. If it is of a time
-    that is still to come, a clock was wrong, and nobody knows how old it is. Nor may it be used if it is damaged, if an
-    older version wrote it in another layout, or if its process ended before it was complete. `discarded` is called if a
-    copy is deleted. Raises FormatTooNew, with the copy untouched, if a newer version wrote it, and FormatError.
+    A copy is deleted if cancelled schedules could return: its changelog was deleted and created again, or it is older
+    than the changelog's retention of tombstones, so later cancels and firings may have been compacted away. It is also
+    deleted if its time is in the future (a clock was wrong, so its age is unknown), if it is damaged, if an older
+    version wrote it in another layout, or if its process ended before it was complete. `discarded` is called when a
+    copy is deleted. Raises FormatTooNew if a newer version wrote the copy, which is left untouched. Raises FormatError.
     """
     table, flaw = _opened(stores, path, facts, now)
     if flaw is not None:
@@ -55,7 +55,7 @@ def open_table(
 
 
 def _opened(stores: Stores, path: Path, facts: ChangelogFacts, now: int) -> tuple[ScheduleTable | None, str | None]:
-    """Open a local copy, and say what is wrong with it."""
+    """Open a local copy. Return the table and the reason why it may not be used, if any."""
     try:
         store = stores(path)
     except StateCorrupt as error:
@@ -72,9 +72,9 @@ def _opened(stores: Stores, path: Path, facts: ChangelogFacts, now: int) -> tupl
 
 
 def flaw_of(table: ScheduleTable, facts: ChangelogFacts, now: int) -> str | None:
-    """Say why an open table may not be used; None: it may.
+    """Return why an open table may not be used; None if it may.
 
-    A lane that was frozen for long and goes on has a table as dangerous as one that was found on disk.
+    The open table of a lane that was frozen for long is as dangerous as an old copy on disk.
     """
     checkpoint = table.checkpoint
     if not checkpoint.changelog_id:
@@ -88,10 +88,10 @@ def flaw_of(table: ScheduleTable, facts: ChangelogFacts, now: int) -> str | None
 
 
 def check_fresh(table: ScheduleTable, facts: ChangelogFacts, now: int) -> None:
-    """Raise StateStale unless what was read until now (ms) can go into the table, or count for it.
+    """Raise StateStale unless records read until now (ms) may be applied to the table.
 
-    To be called between reading and applying: the process may have been frozen before it read. Of what was committed
-    after the table was complete last, all that the changelog has lost is superseded, as long as it keeps tombstones.
+    Call this between reading and applying, since the process may have been frozen before it read. Within the retention
+    of tombstones, records that the changelog lost since the table was complete were superseded by later ones.
     """
     if flaw := flaw_of(table, facts, now):
         raise StateStale(f"the local copy cannot be brought up to date: {flaw}")

@@ -1,11 +1,11 @@
-"""Views: what people and programs see of the pending schedules, read from tables while their lanes run.
+"""Views: queries for pending schedules, read from tables while their lanes run.
 
 A list is read page by page, in one order over all partitions: `(sort key, commands topic, partition)`. That triple is
-the `Mark` of a row; a cursor is the mark that the page before it reached, so no page depends on who owned a partition
-when another one was read. A scan stops when its budget is spent: a filter that matches little gives short pages, even
-empty ones, that still carry a cursor.
+the `Mark` of a row. A cursor is the mark that the previous page reached, so a page does not depend on who owned a
+partition when another page was read. A scan stops when its budget is spent: a filter with few matches gives short or
+even empty pages, which still have a cursor.
 
-Pure: reads tables, knows no clock, no network. Times are UTC epoch ms.
+Pure: reads tables, without clock and network. Times are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -31,32 +31,35 @@ Lane = tuple[str, int]
 """(commands topic, partition)."""
 
 Sort = Literal["id", "due"]
-"""`id`: by id in UTF-8 byte order. `due`: by (when it wakes, priority, arrival). It wakes when it is due, unless it is
-tried again, waits for a completion, or is paused: those come last. Tables keep these two orders, ascending only."""
+"""`id`: by id in UTF-8 byte order. `due`: by (wake time, priority, arrival).
+
+A schedule wakes at its due time, or at the time of its retry. Schedules that wait for a completion or are paused come
+last. Tables only support these two orders, ascending.
+"""
 
 _BYTES_PER_ROW = 4_096
-"""Reading so much costs about as much as reading one row more."""
+"""Reading this many bytes costs about as much as reading one more row."""
 
 
 class ReadableTable(Protocol):
-    """A table as views read it: that of one partition."""
+    """The table of one partition, as views read it."""
 
     @property
     def pending(self) -> int:
-        """How many schedules are held, of all tenants."""
+        """Number of schedules of all tenants."""
         ...
 
     @property
     def counts(self) -> Counts:
-        """How many schedules are held, of which kind and when they wake."""
+        """Counts of schedules by kind and wake time."""
         ...
 
     def get(self, tenant: str, id: str) -> Entry | None:
-        """Return one schedule."""
+        """Return one schedule; None if it does not exist."""
         ...
 
     def positions_by_id(self, tenant: str, after: str, prefix: str) -> Iterator[tuple[bytes, bytes]]:
-        """Yield a tenant's (id, position) with an id prefix, by id in UTF-8 byte order, strictly after an id."""
+        """Yield a tenant's (id, position) with an id prefix, by id in UTF-8 byte order, strictly after `after`."""
         ...
 
     def rows_by_due(self, tenant: str, after: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -64,19 +67,19 @@ class ReadableTable(Protocol):
         ...
 
     def position_of(self, tenant: str, id: str) -> bytes | None:
-        """Return the position of a schedule."""
+        """Return the position of a schedule; None if it does not exist."""
         ...
 
     def value_at(self, position: bytes) -> bytes | None:
-        """Return what is stored at a position."""
+        """Return the value stored at a position; None if there is none."""
         ...
 
     def entry_of(self, position: bytes, value: bytes) -> Entry:
-        """Return the schedule of a position and what is stored there."""
+        """Return the schedule for a position and the value stored there."""
         ...
 
     def position_at(self, tenant: str, due: int) -> bytes:
-        """Return the position just before everything of a tenant that is due at an instant."""
+        """Return the position just before a tenant's schedules due at or after an instant."""
         ...
 
 
@@ -85,7 +88,7 @@ class QueryError(FieldError):
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """The place of a row in the order of all partitions."""
+    """The place of a row in the order over all partitions."""
 
     key: bytes
     topic: str
@@ -97,15 +100,15 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 _Row = tuple[Mark, bytes, bytes | None]
-"""A row's mark, its position, and what is stored there; None: that is not read yet."""
+"""A row's mark, its position, and the value stored there; None if it was not read yet."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """A query for schedules, of one `lane` or of all. All `labels` must match, and `label_contains` is part of one of
-    them, written as `name=value`. Raises QueryError.
+    """A query for schedules of one `lane` or of all lanes.
 
-    `due_from` is inclusive, `due_to` exclusive. A due range applies to the time at which a schedule wakes. A paused
-    schedule does not wake, so it is in no range.
+    All `labels` must match, and a label, written as `name=value`, must contain `label_contains`. `due_from` is
+    inclusive, `due_to` exclusive; they apply to the wake time. A paused schedule does not wake, so it is in no range.
+    Raises QueryError.
     """
 
     tenant: str
@@ -138,27 +141,28 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         self.start()
 
     def start(self) -> Mark | None:
-        """Return the mark after which this query's page begins; None is the very beginning."""
+        """Return the mark after which this query's page begins; None for the first page."""
         return None if self.cursor is None else _decode_cursor(self.cursor, self.sort)
 
     @property
     def is_counted(self) -> bool:
-        """Whether the counts that tables keep say how many schedules match: they know tenant, target topic and state
-        of the schedules of a lane."""
+        """Whether the counts of tables give the number of matches: the query filters only by tenant, lane, target topic
+        and state.
+        """
         texts = self.id_prefix, self.id_contains, self.labels, self.label_contains
         return not any(texts) and self.due_from is None and self.due_to is None
 
     def traits(self) -> Traits | None:
-        """Return what is stored of each match; None: a stored schedule has to be decoded to tell."""
+        """Return bytes that each match must contain; None if there are none, so that every row must be decoded."""
         texts = [*self.labels.keys(), *self.labels.values()]
-        texts += self.label_contains.split("=")  # a name and its value are not stored side by side
+        texts += self.label_contains.split("=")  # names and values are stored separately
         texts += [] if self.target_topic is None else [self.target_topic]
         if not (any(texts) or self.id_prefix or self.id_contains):
             return None
         return Traits.of(self.tenant, self.id_prefix, self.id_contains, texts)
 
     def matches(self, entry: Entry) -> bool:
-        """Return whether a schedule belongs to the result."""
+        """Return whether a schedule matches the query."""
         schedule = entry.schedule
         return (
             schedule.tenant == self.tenant
@@ -177,8 +181,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """A run of matching rows, among so many that were `read`. `reached` is where the scan stopped, or None at the end;
-    `spent` is of its budget."""
+    """The matching rows of a scan, the mark it `reached` (None at the end), its cost, and the number of rows read."""
 
     rows: list[tuple[Mark, Entry]]
     reached: Mark | None
@@ -197,8 +200,8 @@ def scan(
 ) -> Slice:
     """Return up to `limit` matching rows of these tables, in order, strictly after a mark.
 
-    At least one row is read, so that repeated scans always get on. A row costs 1 of the budget, and 1 more for each
-    4 KiB that are stored of it, whether it matches or not. The scan also stops once `is_over` says so.
+    Reads at least one row, so that repeated scans make progress. Each row costs 1 of the budget, plus 1 for each 4 KiB
+    stored, whether it matches or not. The scan also stops when `is_over` returns True.
     """
     read = _by_id if query.sort == "id" else _by_due
     asked = {lane: table for lane, table in tables.items() if query.lane in (None, lane) and _may_have(table, query)}
@@ -227,8 +230,7 @@ def scan(
 
 
 def counted(tables: Mapping[Lane, ReadableTable], query: Query) -> dict[Lane, int]:
-    """Return how many schedules of each table match, as its counts have it; empty if they do not know (see
-    `Query.is_counted`)."""
+    """Return the number of matches in each table from its counts; empty unless `Query.is_counted`."""
     if not query.is_counted:
         return {}
     return {
@@ -238,7 +240,7 @@ def counted(tables: Mapping[Lane, ReadableTable], query: Query) -> dict[Lane, in
 
 
 def encode_cursor(sort: Sort, mark: Mark) -> str:
-    """Write a mark as text that is safe in a URL and opaque to whoever hands it back."""
+    """Encode a mark as an opaque text that is safe in a URL."""
     return urlsafe_b64encode(msgspec.msgpack.encode((sort, mark))).decode().rstrip("=")
 
 
@@ -256,7 +258,7 @@ def _decode_cursor(text: str, sort: Sort) -> Mark:
 
 
 def _may_have(table: ReadableTable, query: Query) -> bool:
-    """Tell from its counts whether a table has anything of the state and topic that are asked for."""
+    """Return whether a table may have matches, from its counts of state and topic."""
     return table.counts.has_any(query.tenant, query.target_topic, query.state)
 
 
@@ -289,9 +291,9 @@ def _by_due(lane: Lane, table: ReadableTable, query: Query, after: Mark | None) 
 
 
 def _just_before(position: bytes) -> bytes:
-    """Return bytes below a position and above every position that is below it.
+    """Return bytes that sort just before a position, after all lower positions.
 
-    Positions end in UTF-8 or in a number of fixed length, so none continues with 0xff where another one ends.
+    Positions end in UTF-8 or in a number of fixed length, so no position continues with 0xff where another one ends.
     """
     head, last = position[:-1], position[-1]
     return head if last == 0 else head + bytes([last - 1, 0xFF])

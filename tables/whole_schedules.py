@@ -1,7 +1,7 @@
-"""Storing, moving and removing many whole schedules of one tenant in an overlay, at the least cost for each.
+"""Puts, moves and removes many whole schedules of one tenant in an overlay, at minimal cost.
 
-This is `Overlay.put` and `Overlay.remove` where little has to be asked: new schedules of ordinary priority are put, and
-whole ones moved or removed, which have one record (a split one has two, see `layout`).
+These are fast versions of `Overlay.put` and `Overlay.remove` for simple cases: putting new schedules of default
+priority, and moving or removing whole ones. A whole schedule has one record; a split one has two (see `layout`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from .rows import NOT_ASKED, Rows
 
 
 class WholeSchedules:
-    """The schedules of one tenant in an overlay: its rows, and its new index keys (`fresh`), which this adds to.
+    """Changes whole schedules of one tenant in an overlay. New index keys are added to `fresh`.
 
-    Schedules are named by their ids in UTF-8. `change` is by how much they have become more here.
+    Ids are in UTF-8. `change` is the change of the number of schedules.
     """
 
     def __init__(self, tenant: str, rows: Rows, fresh: set[bytes]) -> None:
@@ -26,7 +26,7 @@ class WholeSchedules:
         self._fresh = fresh
         self._added, self._removed = rows.cells.added, rows.cells.removed
         self._number_of = rows.cells.pending_number
-        self._topic: str | None = None  # of the schedule that was put last, with the number of its group
+        self._topic: str | None = None  # of the last schedule put, with the number of its group
         self._number = b""
         self._minute = layout.minute_of(tenant)
         self._tenant = tenant
@@ -35,7 +35,7 @@ class WholeSchedules:
         self._moved = layout.moved_keys(tenant)
 
     def is_new(self, id: bytes) -> bool:
-        """Return whether nothing of this id is pending."""
+        """Return whether no schedule with this id is pending."""
         primary = self.key_start + id
         found = self._primaries.get(primary, NOT_ASKED)
         if found is NOT_ASKED:
@@ -43,7 +43,7 @@ class WholeSchedules:
         return found is None
 
     def put(self, id: bytes, due: int, arrival: int, topic: str, record: bytes) -> None:
-        """Store the state record of a schedule that `is_new`; its messages go to a topic."""
+        """Store the state record of a schedule that `is_new`. `topic` is its target topic."""
         primary = self.key_start + id
         index_key = self._index_key(due, arrival, id)
         self._changes[index_key] = record
@@ -56,15 +56,15 @@ class WholeSchedules:
         self.change += 1
 
     def row_of(self, primary: bytes) -> bytes | None:
-        """Return the primary row of a schedule that is known to be pending, by a scan or by `put`, and has one record.
+        """Return the primary row of a whole schedule that a scan or `put` has seen in this overlay.
 
-        It is named by its primary key: `key_start`, then the id. None: it is not pending, or has two.
+        `primary` is its primary key: `key_start`, then the id. Returns None if it is not pending or is split.
         """
         row = self._primaries.get(primary)
         return None if row is None or row[-1] == layout.SPLIT_END else row
 
     def move(self, primary: bytes, row: bytes, due: int, record: bytes) -> None:
-        """Have a schedule of this `row_of` wake at another time (ms), and no more, as its new state record says."""
+        """Move a schedule with this `row_of` to another wake time (ms). `record` is its new state record."""
         cell, index_key = row[: layout.CELL_BYTES], row[layout.CELL_BYTES :]
         self._removed.append(cell)
         self._changes[index_key] = None
@@ -78,7 +78,7 @@ class WholeSchedules:
         self._written[primary] = self._primaries[primary] = cell + index_key
 
     def remove(self, primary: bytes, row: bytes) -> None:
-        """Forget a schedule of this `row_of`."""
+        """Remove a schedule with this `row_of`."""
         index_key = row[layout.CELL_BYTES :]
         self._removed.append(row[: layout.CELL_BYTES])
         self._changes[index_key] = None

@@ -1,6 +1,6 @@
-"""The only place that knows Faust: the application, its transport, and where it hands over to lanes.
+"""The only package that uses Faust: the application, its transport, and the hand-over of commands to lanes.
 
-Commands arrive at agents; timers make lanes scan for what is due.
+Commands arrive at agents; timers make lanes scan for due schedules.
 """
 
 from .commands import attach_command_agents

@@ -1,4 +1,4 @@
-"""Putting a worker together: a Faust application whose transport feeds lanes."""
+"""Creates the application of a worker: a Faust application whose transport feeds lanes."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ from .transport import LaneConsumer, LaneTransport
 REQUEST_TIMEOUT_S, JOIN_S = 90.0, 10.0
 MAX_FETCH_BYTES = 1 << 20
 METADATA_MAX_AGE_MS = 1_000
-"""How soon the group notices that a commands topic was created again, or has grown. A member without partitions fetches
-nothing that could fail and make it ask."""
+"""How soon the group notices that a commands topic was recreated or has grown. A member without partitions has no
+failing fetches that would make it refresh earlier.
+"""
 
 log = logging.getLogger(__name__)
 
 
 class _NoTables(TableManager):
-    """Faust's tables, of which there are none: its own would give them a second to be declared at every start."""
+    """Faust's tables, of which there are none. Faust's own manager would wait a second for them at each start."""
 
     async def on_start(self) -> None:
         await self._update_channels()
@@ -55,11 +56,11 @@ class SchedulerApp(faust.App):
     lanes: Lanes
     clock: Clock
     exchange: RateExchange
-    """Carries what lanes say to those that they share no log with."""
+    """Carries messages between lanes that share no log."""
     process: Process | None
-    """The process of a node that it is for, if it is for one."""
+    """The process of a node that it runs in, if any."""
     refusal: SchedulerError | None = None
-    """Why the start was given up."""
+    """The error that ended the start."""
 
     @property
     def ended_by(self) -> BaseException | None:
@@ -67,7 +68,7 @@ class SchedulerApp(faust.App):
         return self.refusal or self.crash_reason
 
     def main(self) -> NoReturn:
-        """Run Faust's command line with `worker` only: the module with all commands takes long to import."""
+        """Run Faust's command line with `worker` only. The module with all commands takes long to import."""
         self.finalize()
         self.worker_init()
         self.worker_init_post_autodiscover()
@@ -75,15 +76,15 @@ class SchedulerApp(faust.App):
         raise AssertionError("Faust's command line ends by SystemExit")
 
     async def on_first_start(self) -> None:
-        """Wait for the broker and the topics: Faust would exit without the one and overlook the other for long."""
+        """Wait for the broker and the topics. Faust would exit without a broker, and not notice new topics for long."""
         try:
             await self._await_surroundings()
         except SchedulerError as error:
             self.refusal = error
             raise
         await super().on_first_start()
-        # A cycle makes tens of thousands of short-lived values and no reference cycles: by default the collector would
-        # walk through all of Faust's objects several times a second, for nothing.
+        # A lane cycle makes tens of thousands of short-lived values and no reference cycles. By default, the collector
+        # would traverse all of Faust's objects several times a second for nothing.
         gc.collect()
         gc.freeze()
         gc.set_threshold(1_000_000, 20, 100)
@@ -110,7 +111,7 @@ class SchedulerApp(faust.App):
                 "start more processes again",
                 folder.absolute(),
             )
-        if settings.http_security.serves_tls:  # Faust puts it together as one of HTTP
+        if settings.http_security.serves_tls:  # Faust always makes it an http URL
             self.conf.canonical_url = self.conf.canonical_url.with_scheme("https")
         if self.conf.web_enabled:
             refuse_port_in_use(self.conf.web_bind or settings.web_host, self.conf.web_port)
@@ -129,10 +130,10 @@ def create_app(
     process: Process | None = None,
     **faust_options: Any,
 ) -> SchedulerApp:
-    """Make the application of a worker; agents and web are attached by the caller.
+    """Create the application of a worker. The caller attaches agents and web.
 
-    `secret` returns what workers sign with who asked for a command over HTTP; `tenants` has the rules of tenants.
-    `process` says which one of a node's processes it is for: its lines in the log are marked with the number.
+    `secret` returns the key with which workers sign the requester of a command sent over HTTP. `tenants` has the rules
+    of tenants. `process` is the process of a node that it runs in; its number marks the log lines.
     """
     without_banner()
     try:
@@ -178,7 +179,7 @@ def _faust_settings(settings: Settings, log_name: str | None) -> dict[str, Any]:
         "topic_allow_declare": False,
         "stream_wait_empty": False,
         "broker_session_timeout": settings.session_timeout / 1_000,
-        # Faust refuses to wait less long for an answer than a session may last.
+        # Faust refuses a request timeout that is shorter than the session timeout.
         "broker_request_timeout": max(REQUEST_TIMEOUT_S, settings.session_timeout / 1_000 + JOIN_S),
         "broker_heartbeat_interval": min(HEARTBEAT_S, settings.session_timeout / 3_000),
         "broker_max_poll_interval": NEVER_MS / 1_000,
@@ -186,7 +187,7 @@ def _faust_settings(settings: Settings, log_name: str | None) -> dict[str, Any]:
         "consumer_auto_offset_reset": "earliest",
         "consumer_max_fetch_size": MAX_FETCH_BYTES,
         "consumer_metadata_max_age_ms": METADATA_MAX_AGE_MS,
-        # 0 would make Faust use an assignor that does not tell who has what.
+        # With 0, Faust would use an assignor that does not publish who owns which partition.
         "table_standby_replicas": max(1, settings.standby_replicas),
         "PartitionAssignor": LaneAssignor,
         "Worker": PlainWorker,

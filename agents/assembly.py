@@ -1,4 +1,4 @@
-"""Creates the lanes and standbys of a worker, and the services that they share."""
+"""Creates the lanes and standbys of a worker, and their shared services."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
     from light_scheduler.tracing import OpenTelemetry
 
 TimerFactory = Callable[[Clock, int, Callable[[], None]], Timer]
-"""(clock, longest tick in ms, what to call) -> timer."""
+"""(clock, longest tick in ms, callback) -> timer."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """The application that lanes run in.
+    """The application in which lanes run.
 
-    `group` is that of its consumer, which `consumer` returns once there is one. `fail` ends the worker with an error.
-    `exchange` carries what lanes say to those that they share no log with.
-    `log_name` marks the lines of its log; None: there is nothing to tell them from.
+    `group` is the consumer group. `consumer` returns the application's consumer, once it exists. `fail` ends the worker
+    with an error. `exchange` carries messages between lanes that share no log. `log_name` marks log lines; None if
+    there is only one process.
     """
 
     settings: Settings
@@ -67,7 +67,7 @@ class Host:
 
 
 class Assembly:
-    """Makes a worker's lanes, which share `clients`, `targets` and `partitionings`; `release` when none is left."""
+    """Creates a worker's lanes, which share `clients`, `targets` and `partitionings`. Call `release` after the last."""
 
     def __init__(
         self, host: Host, new_timer: TimerFactory, secret: Callable[[], bytes | None], tenants: Tenancy
@@ -119,19 +119,19 @@ class Assembly:
             topic_totals=self.topic_totals[place.topic],
             turns=self._turns,
             partitionings=self.partitionings if dialect.forwards else None,
-            # A short way does not tell what passes it.
+            # The fast paths write no traces.
             plain_paths=self._tracing is None,
             tracing=self._tracing,
         )
         return Lane(context, self._services, self._state_path(place))
 
     def new_standby(self, place: TopicPartition) -> Standby:
-        """Return what keeps a copy of the state of a commands topic's partition."""
+        """Return a standby for a partition of a commands topic."""
         changelog = TopicPartition(self._settings.topics.changelog(place.topic), place.partition)
         return Standby(place, changelog, self._services, self._state_path(place))
 
     async def release(self) -> None:
-        """Let go of what lanes share."""
+        """Close the clients and services that lanes share."""
         await self.targets.close()
         await self.clients.close()
         if self._tracing is not None:
@@ -164,7 +164,7 @@ class Assembly:
         return self._settings.data_dir / self._settings.app_id / f"{place.topic}-{place.partition}"
 
     async def _partitions_of(self, topic: str) -> int:
-        """Return how many partitions a commands topic and its changelog both have. Raises BrokerError."""
+        """Return the number of partitions that both a commands topic and its changelog have. Raises BrokerError."""
         names = topic, self._settings.topics.changelog(topic)
         self.targets.forget(set(names))
         await self.targets.resolve(set(names))

@@ -1,4 +1,4 @@
-"""Which worker has which partitions, as Faust's assignor told every worker with the last assignment."""
+"""Finds the owners of partitions in the last assignment by Faust's assignor, which every worker receives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class AssignedPeers:
-    """`Peers` over a Faust app. Workers are known by their canonical urls, which have to differ."""
+    """Implements `Peers` for a Faust app. Workers are identified by their canonical URLs, which must be unique."""
 
     def __init__(self, app: AppT) -> None:
         self._app = app
@@ -19,12 +19,12 @@ class AssignedPeers:
 
     @property
     def own_url(self) -> str:
-        # Read each time: `faust worker --web-port` changes it after the app was made.
+        # Read each time: `faust worker --web-port` changes it after the app was created.
         return _plain(str(self._app.conf.canonical_url))
 
     def owners(self) -> dict[str, dict[str, list[int]]]:
         distribution = cast("PartitionAssignor", self._app.assignor).external_topics_metadata()
-        if distribution is not self._distribution:  # each assignment has its own
+        if distribution is not self._distribution:  # each assignment has a new object
             self._owners = {
                 _plain(url): {topic: list(partitions) for topic, partitions in topics.items()}
                 for url, topics in distribution.items()

@@ -1,4 +1,4 @@
-"""Facts about a changelog that lanes need before they trust a local copy of it."""
+"""Looks up facts about a changelog that lanes need before they trust a local copy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from light_scheduler.tables.usable_copy import ChangelogFacts
 
 
 class ChangelogFactsLookUp:
-    """Of one worker. Lanes that begin at the same time, as when a topic grows, share an answer.
+    """The look-up of one worker. Lanes that start at the same time, for example when a topic grows, share an answer.
 
-    Each question has a client of its own: librdkafka takes no renewed certificates or passwords into one that is there.
+    Each look-up uses a new client, since librdkafka does not take renewed certificates or passwords into an existing
+    one.
     """
 
     def __init__(self, connection: Address) -> None:

@@ -1,4 +1,4 @@
-"""The agents: one for each commands topic. An event is a whole batch of one partition's commands."""
+"""The Faust agents, one for each commands topic. An event is a batch of commands of one partition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def attach_command_agents(app: App, settings: Settings) -> None:
-    """Create an agent for each commands topic. Lanes commit the offsets: Faust acknowledges nothing."""
+    """Create an agent for each commands topic. Lanes commit the offsets, not Faust."""
     for source in settings.inputs:
         topic = app.topic(source.name, key_serializer="raw", value_serializer="raw", acks=False)
         with without_discovery():
@@ -24,6 +24,6 @@ def attach_command_agents(app: App, settings: Settings) -> None:
 
 
 async def hand_to_lanes(batches: StreamT[CommandBatch]) -> None:
-    """Put each batch into the intake of its lane. Awaiting the lane here would hold up the other partitions."""
+    """Add each batch to the intake of its lane. Awaiting the lane here would block other partitions."""
     async for batch in batches:
         batch.lane.intake.offer(batch.epoch, batch.first, batch.records, batch.size)

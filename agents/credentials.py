@@ -1,4 +1,4 @@
-"""How Faust's own clients log in to Kafka."""
+"""Kafka credentials for Faust's own clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from light_scheduler.connection import Connection
 
 
 def credentials_of(connection: Connection) -> Credentials | None:
-    """Return what Faust hands to aiokafka; None without security. Raises ConfigurationError."""
+    """Return the credentials that Faust passes to aiokafka; None without security. Raises ConfigurationError."""
     arguments = connection.aiokafka()
     context = arguments.get("ssl_context")
     if "sasl_oauth_token_provider" in arguments:

@@ -1,7 +1,7 @@
-"""Faust's assignor, with partitions shared out evenly, and members that come back at another address.
+"""Faust's assignor, changed to distribute partitions evenly, and to handle members that return at another address.
 
-What a member says of itself when it joins, and what the group's leader gives it, have Faust's form: workers of versions
-that share out otherwise can be in the same group, and lead it.
+Metadata of joining members and assignments have Faust's format. So workers of versions with another distribution can be
+in the same group, and lead it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ log = logging.getLogger(__name__)
 
 
 class LaneAssignor(PartitionAssignor):
-    """Shares partitions out evenly (see `partition_assignment`), where this worker leads the group.
+    """Distributes partitions evenly (see `partition_assignment`) if this worker leads the group.
 
-    Takes an assignment that is for another address, and says so: the member has to join again.
+    Accepts an assignment for another address, and sets `is_known_elsewhere`: the member must then join again.
 
-    A member with an `instance_id` that restarts within its session time-out gets the assignment that it had before,
-    without a rebalance, and all others go on asking for its partitions at the address that it had. Its second join has
-    other metadata than the first one, so Kafka lets the members share out the partitions, and learn the address.
+    A member with an `instance_id` that restarts within its session timeout gets its previous assignment, without a
+    rebalance, and the others still send requests for its partitions to its old address. When it joins again, its
+    metadata has changed, so Kafka starts a rebalance, in which all members learn the new address.
     """
 
     is_known_elsewhere = False
-    """Whether the last assignment was for another address."""
+    """Whether the last assignment was for another address of this worker."""
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
-        """Take an assignment in."""
+        """Accept an assignment."""
         metadata = cast(ClientMetadata, ClientMetadata.loads(self._decompress(assignment.user_data)))
         own_url = str(self._url)
         self.is_known_elsewhere = metadata.url != own_url
@@ -52,16 +52,16 @@ class LaneAssignor(PartitionAssignor):
     def _perform_assignment(
         self, cluster: ClusterMetadata, member_metadata: Mapping[str, ConsumerProtocolMemberMetadata]
     ) -> MutableMapping[str, ConsumerProtocolMemberAssignment]:
-        """Share the partitions out.
+        """Distribute the partitions.
 
-        Faust lets a member without partitions stay so while each of the others has as many as it may, rounded up.
+        Faust's own assignor leaves a member without partitions while others have their maximum, which is rounded up.
         """
         said = {member: self._get_client_metadata(metadata) for member, metadata in member_metadata.items()}
         self._update_member_urls(said)
         topics = {topic for metadata in member_metadata.values() for topic in metadata.subscription}
         partitions = {topic: cluster.partitions_for_topic(topic) or () for topic in sorted(topics)}
         for topic in (topic for topic, numbers in partitions.items() if not numbers):
-            log.warning("nobody is assigned topic %s: it has no partitions, or does not exist", topic)
+            log.warning("topic %s is assigned to no worker: it has no partitions, or does not exist", topic)
         claims = {
             member: Claim(
                 metadata.subscription, said[member].assignment.active_tps, said[member].assignment.standby_tps
@@ -92,7 +92,7 @@ def _numbers(topic: str, places: Collection[Place]) -> list[int]:
 
 
 def _moved(metadata: ClientMetadata, url: str) -> ClientMetadata:
-    """Return an assignment for a member at another address."""
+    """Replace the address of a member in its assignment."""
     known = metadata.url
     metadata.url = url
     for distribution in (metadata.changelog_distribution, metadata.external_topic_distribution):

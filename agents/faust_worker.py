@@ -1,4 +1,4 @@
-"""Faust's worker process without its decoration: its output goes to the log that the settings describe."""
+"""Faust's worker process without its banner and spinner. All output goes to the log configured in the settings."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from faust.utils import venusian as discovery
 
 
 class PlainWorker(faust.Worker):
-    """Writes nothing but log lines, and does not linger at its end."""
+    """Writes only log lines, and exits without delay."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "quiet": True})
 
     def on_setup_root_logger(self, logger: logging.Logger, level: int) -> None:  # noqa: ARG002
-        """Keep the levels: Faust would set its own default, and draw a spinner between the lines."""
+        """Keep the log levels. Faust would set its own default, and draw a spinner between the lines."""
         self.spinner = None
         logging.captureWarnings(True)
 
     async def _sentinel_task(self) -> None:
-        """End at once: what mode does last is to wait for a second, when all services and tasks have ended."""
+        """Return immediately. mode would wait for a second after all services and tasks have ended."""
 
 
 def without_banner() -> None:
-    """Keep `faust worker` from printing a table first. Faust has no setting for that, only its option `--quiet`."""
+    """Keep `faust worker` from printing its banner. Faust has no setting for that, only the option `--quiet`."""
     worker_command.on_worker_created = _say_nothing  # type: ignore[assignment, method-assign]
 
 
 @contextmanager
 def without_discovery() -> Iterator[None]:
-    """Keep Faust from noting which module an agent is in: it looks up the files of all modules, and nobody asks."""
+    """Keep Faust from recording the module of an agent. It would inspect the files of all modules, for no use here."""
     attach = discovery.attach
     discovery.attach = _note_nothing
     try:
@@ -45,8 +45,8 @@ def without_discovery() -> Iterator[None]:
 
 
 def _note_nothing(*_: object, **__: object) -> None:
-    """Take the place of a function that looks for the caller's module."""
+    """Replace the function that looks for the caller's module."""
 
 
 def _say_nothing(_command: worker_command, _worker: mode.Worker) -> None:
-    """Take the place of a hook that prints."""
+    """Replace the hook that prints the banner."""

@@ -1,4 +1,4 @@
-"""Checks before a worker starts: a free port, the broker, the topics."""
+"""Checks before a worker starts: a free port, the broker, the topics, access to the HTTP server."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ log = logging.getLogger(__name__)
 
 
 class Waiting:
-    """Tells what a start waits for: once, again when that changes, and once a minute. `monotonic` is in seconds."""
+    """Logs what a start waits for: once, when it changes, and once a minute. `monotonic` is a clock in seconds."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._reported: tuple[str, float] | None = None
 
     def report(self, what: str) -> None:
-        """Log what is waited for, unless that was said just before."""
+        """Log what the start waits for, unless the same was logged within the last minute."""
         now = self._monotonic()
         if self._reported is None or self._reported[0] != what or now - self._reported[1] >= REMIND_S:
             self._reported = what, now
             log.warning("waiting: %s", what)
 
     def end(self) -> None:
-        """Log that there is nothing to wait for any more, if there was."""
+        """Log the end of the wait, if there was any."""
         if self._reported is not None:
             log.info("the broker and the topics are available")
 
 
 def refuse_port_in_use(host: str, port: int) -> None:
-    """Raise ConfigurationError if something else listens where the HTTP server is to listen."""
+    """Raise ConfigurationError if the HTTP server cannot listen on its port."""
     if not port_is_free(port, host):
         raise ConfigurationError(
             "web_port",
@@ -78,7 +78,7 @@ async def wait_for_topics(
                         return
                     waiting.report(f"{', '.join(missing)}; run `{create_topics_command(settings)}`")
                 except BrokerRefused:
-                    raise  # waiting does not mend it, and many failed logins may lock the user out
+                    raise  # waiting does not help, and many failed logins may lock the user out
                 except BrokerUnreachable as error:
                     waiting.report(
                         f"{error}. Start it, or name your brokers with --broker or {ENVIRONMENT_PREFIX}BROKER"
@@ -97,7 +97,7 @@ async def wait_for_access(
     should_stop: Callable[[], bool],
     sleep: Callable[[float], Awaitable[None]],
 ) -> None:
-    """Wait until Kafka says whether there are tokens, then do as `refuse_open_door`, and raise as it does."""
+    """Wait until Kafka can be read, then check as `refuse_open_door`. Raises as it does."""
     waiting = Waiting()
     while not should_stop():
         try:
@@ -113,7 +113,7 @@ async def wait_for_access(
 
 
 async def refuse_open_door(settings: Settings, host: str, clock: Clock) -> None:
-    """Raise ConfigurationError if other machines can reach an HTTP server that asks nobody who they are."""
+    """Raise ConfigurationError if other machines can reach the HTTP server and it requires no authentication."""
     wants_certificates = settings.web_ssl_client_auth == "required"
     if settings.insecure or settings.oidc is not None or wants_certificates or is_loopback(host):
         return
@@ -145,7 +145,7 @@ def refuse_short_changelogs(settings: Settings, partitions: Mapping[str, int]) -
 
 @contextmanager
 def _quiet_kafka_client() -> Iterator[None]:
-    """Keep the client's own lines out of the log: each failed connection would be one, and is in our warning."""
+    """Keep aiokafka's lines out of the log: it logs each failed connection, which our warning already reports."""
     client = logging.getLogger("aiokafka")
     level = client.level
     client.setLevel(logging.CRITICAL + 1)

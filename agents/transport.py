@@ -1,17 +1,17 @@
-"""Faust as the control plane: its consumer keeps membership, assignment and fetching; commands go to lanes in batches.
+"""Faust as the control plane: its consumer handles membership, assignment and fetching; lanes get commands in batches.
 
-What is overridden of Faust's aiokafka driver, and why:
+Overrides of Faust's aiokafka driver:
 
-    Consumer.on_partitions_assigned  fences new lanes before Faust, or anything else, goes on with an assignment
+    Consumer.on_partitions_assigned  fences new lanes before Faust or anything else continues with an assignment
     Consumer._drain_messages         passes on whole batches of a partition; the same loop fetches and seeks, and it
-                                     continues for lanes while the group rebalances
+                                     continues for lanes during a rebalance
     Consumer.on_stop                 closes the lanes before the worker leaves the group
     Consumer.verify_event_path       does nothing: Faust's livelock detector does not know lanes
     thread._create_worker_consumer   reads committed records only; gives up on brokers that do not answer
-    thread.seek_to_committed         a lane's partition is read from the position in its state, not from the group's
-    thread._fetch_records            turns fetched records into commands, and notes offsets that the log does not have
+    thread.seek_to_committed         leaves out lanes' partitions: they are read from the position in the lane's state
+    thread._fetch_records            converts fetched records to commands, and records offsets missing from the log
     thread.on_start                  gives up on a coordinator that does not answer heartbeats
-    thread.on_thread_stop            stops in an outage as well
+    thread.on_thread_stop            can stop during an outage
 """
 
 from __future__ import annotations
@@ -48,25 +48,27 @@ if TYPE_CHECKING:
 
 FETCH_TIMEOUT_S = 0.1
 IDLE_TIMEOUT_S = 1.0
-"""How long the fetcher waits for records before it looks what else there is to do; and how long while every lane is at
-rest, for then what there is to do ends the wait (`LaneConsumer.look_around`)."""
+"""How long the fetcher waits for records before it checks for other work; and how long when all lanes are idle, since
+other work then ends the wait (`LaneConsumer.look_around`).
+"""
 
 FETCH_MAX_WAIT_MS = 100
-"""How long a fetch may wait in the broker. A partition whose records were just taken is fetched again only when the
-broker has answered the fetch under way, so this bounds how late a command arrives. The shorter, the more an
-idle worker has to do."""
+"""How long a fetch may wait in the broker. A partition whose records were just taken is fetched again only after the
+broker has answered the running fetch, so this limits the delay of a command. A shorter time makes idle workers busier.
+"""
 
 LOST_BATCH_S = 1.0
-"""A batch that has not reached its lane after this long was lost on the way: an agent that fails loses its event. A
-rebalance empties the agents' queues, so then nothing is on the way."""
+"""A batch that has not reached its lane after this time was lost: an agent that fails loses its event. A rebalance
+empties the agents' queues, so batches are then lost immediately.
+"""
 
 log = logging.getLogger(__name__)
 
 
 class CommandBatch(NamedTuple):
-    """One event of an agent: consecutive commands of one partition, fetched from offset `first` on.
+    """One event of an agent: consecutive commands of one partition, fetched from offset `first`.
 
-    `size` is what those of compressed batches take, in bytes.
+    `size` is the size in bytes of commands from compressed batches.
     """
 
     lane: Lane
@@ -78,7 +80,7 @@ class CommandBatch(NamedTuple):
 
 @dataclass
 class _Feed:
-    """How far the commands of a lane have been handed on, and in which assignment the reading goes on from there."""
+    """The offset up to which a lane's commands were handed on, and the assignment in which reading continues."""
 
     assignment: object = None
     fetched_to: int = 0
@@ -88,13 +90,13 @@ class _Feed:
 class _Thread(driver.AIOKafkaConsumerThread):
     _may_wait = True
     out_of_range: Mapping[TopicPartition, int] = {}
-    """Offsets that were to be fetched and that the log does not have."""
+    """Requested offsets that the log does not have."""
 
     def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_MAX_WAIT_MS
-        consumer._auto_offset_reset = "none"  # a place that the log does not have is not passed over in silence
+        consumer._auto_offset_reset = "none"  # do not silently skip offsets that the log does not have
         promptness = cast(LaneTransport, self.transport).promptness
         promptness.bound(consumer._client, ANSWER_S, is_member=True, marks_silent=True)
         return consumer
@@ -108,7 +110,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
         consumer: Any,
         active_partitions: set[TP],
         timeout: float | None = None,
-        max_records: int | None = None,  # noqa: ARG002 - all that was fetched is taken
+        max_records: int | None = None,  # noqa: ARG002 - all fetched records are taken
     ) -> Any:
         if consumer._closed or consumer._fetcher._closed:
             raise ConsumerStoppedError
@@ -129,8 +131,8 @@ class _Thread(driver.AIOKafkaConsumerThread):
         await super().on_thread_stop()
 
     def end_wait(self) -> None:
-        """Have the fetch that waits, or else the next one, return with what there is; from any thread."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
+        """Make the waiting fetch, or otherwise the next one, return immediately. Callable from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits
             self.thread_loop.call_soon_threadsafe(self._end_wait)
 
     def _end_wait(self) -> None:
@@ -142,37 +144,37 @@ class _Thread(driver.AIOKafkaConsumerThread):
 
     @property
     def assigned(self) -> Any:
-        """The assignment in force, an object of its own each time, with the positions in its partitions; or None."""
+        """The current assignment with its positions, a new object for each assignment; None if there is none."""
         subscription = self._ensure_consumer()._subscription.subscription
         return None if subscription is None else subscription.assignment
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Seek in the partitions that are not lanes'."""
+        """Seek in partitions that do not belong to lanes."""
         topics = cast(LaneTransport, self.transport).command_topics
         consumer = self._ensure_consumer()
         others = [tp for tp in consumer.assignment() if tp.topic not in topics]
         return await self.call_thread(consumer.seek_to_committed, *others) if others else {}
 
     def join_again(self) -> None:
-        """Make the group assign its partitions again; from any thread."""
+        """Make the group assign its partitions again. Callable from any thread."""
         coordinator = self._ensure_consumer()._coordinator
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)
 
     def check_coordination(self) -> None:
-        """Raise the error with which the consumer's part in its group has ended, if it has."""
+        """Raise the error that ended the consumer's group membership, if any."""
         check_coordination(self._ensure_consumer())
 
     async def is_member(self) -> bool:
-        """Send a heartbeat; return whether the coordinator took it, in the generation that we believe in."""
+        """Send a heartbeat. Return whether the coordinator accepted it for our generation."""
         try:
             return await is_member(self._ensure_consumer())
-        except KafkaError:  # an answer that aiokafka does not know what to do about: its own heartbeat will see to it
+        except KafkaError:  # an answer that aiokafka cannot handle: its own heartbeat will deal with it
             return False
 
 
 class LaneConsumer(driver.Consumer):
-    """Faust's consumer, with lanes."""
+    """Faust's consumer, feeding lanes."""
 
     lanes: Lanes
     _thread: _Thread
@@ -199,19 +201,19 @@ class LaneConsumer(driver.Consumer):
         return {TopicPartition(tp.topic, tp.partition) for tp in partitions if tp.topic in self._command_topics}
 
     def look_around(self) -> None:
-        """Serve the lanes now: one needs commands, or has to read from another position."""
+        """Serve the lanes now: a lane needs commands, or must read from another position."""
         self._is_wanted.set()
         self._thread.end_wait()
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """Lanes watch over themselves."""
+        """Do nothing: lanes monitor themselves."""
 
     async def on_stop(self) -> None:
         await self.lanes.close()
         await super().on_stop()
 
     def highwater_of(self, tp: TopicPartition) -> int | None:
-        """Return the end of a commands partition as the last fetch saw it."""
+        """Return the end of a commands partition at the last fetch; None if unknown."""
         try:
             end: int | None = self._thread._ensure_consumer().highwater(tp)
         except (IllegalStateError, AssertionError):
@@ -223,7 +225,7 @@ class LaneConsumer(driver.Consumer):
         self._thread.join_again()
 
     async def confirm(self, tp: TopicPartition) -> bool:
-        """Send a heartbeat; return whether it was accepted, and the partition is ours after it."""
+        """Send a heartbeat. Return whether it was accepted and the partition is still ours afterwards."""
         if self.app.rebalancing or not await self._thread.call_thread(self._thread.is_member):
             return False
         return not self.app.rebalancing and self.lanes.get(tp) is not None
@@ -234,12 +236,12 @@ class LaneConsumer(driver.Consumer):
             await self._fetch_on(fetcher)
         except asyncio.CancelledError:
             if not self.app.should_stop:
-                raise  # while the group rebalances, Faust takes it for a fetcher that is to start again
+                raise  # during a rebalance, Faust then restarts the fetcher
 
     async def _fetch_on(self, fetcher: Any) -> None:
-        """Fetch and hand on: for lanes at any time, for Faust's agents while commands flow between two rebalances.
+        """Fetch and hand on: for lanes at any time, for Faust's other topics only between rebalances.
 
-        The group rebalances for as long as a dead member may come back; lanes that stay read on in what they had.
+        A rebalance lasts as long as a dead member may return. Meanwhile, remaining lanes continue to read.
         """
         while not (self.should_stop or fetcher.should_stop):
             self._thread.check_coordination()
@@ -259,7 +261,7 @@ class LaneConsumer(driver.Consumer):
             try:
                 fetched = await self._getmany(active, timeout)
             except asyncio.CancelledError:
-                self._thread.end_wait()  # else it would take what comes next, for nobody
+                self._thread.end_wait()  # otherwise the abandoned fetch would consume the next records
                 raise
             self._note_losses(epochs, assignment)
             for tp, records in fetched.items():
@@ -277,7 +279,7 @@ class LaneConsumer(driver.Consumer):
         return {tp for tp in self._get_active_partitions() if tp.topic not in self._command_topics or tp in epochs}
 
     def _all_rest(self) -> bool:
-        """Return whether every lane has all that was fetched for it, and waits for more."""
+        """Return whether every lane has received everything fetched for it and waits for more."""
         return all(
             lane.intake.is_open
             and lane.intake.backlog_taken
@@ -287,7 +289,7 @@ class LaneConsumer(driver.Consumer):
         )
 
     async def _seek_lanes(self, assignment: Any) -> None:
-        """Seek to the positions that lanes read from: after an assignment, for a new lane, or after a lost batch."""
+        """Seek to the lanes' positions after an assignment, for a new lane, or after a lost batch."""
         for lane in self.lanes:
             feed, intake = self._feeds.setdefault(lane.tp, _Feed()), lane.intake
             intake.needs_seek |= feed.assignment is not assignment
@@ -306,15 +308,15 @@ class LaneConsumer(driver.Consumer):
     async def _hand_on(self, tp: TP, records: Commands, epoch: int | None, is_stale: bool) -> None:
         lane = self.lanes.get(tp)
         if lane is None:
-            return  # the lane that comes next seeks before it reads
+            return  # the next lane of this partition seeks before it reads
         if is_stale or epoch != lane.intake.epoch:
             lane.intake.needs_seek = True
             return
         feed, last = self._feeds[lane.tp], records[-1]
-        plain: list[Any] = records[:]  # not of a type of its own, which each access to an item would take longer for
+        plain: list[Any] = records[:]  # a plain list: item access is slower on a subclass
         batch = CommandBatch(lane, epoch, feed.fetched_to, plain, records.size)
         feed.fetched_to, feed.handed_at = last.offset + 1, time.monotonic()
-        if not self.flow_active:  # agents stand still until the rebalance is over
+        if not self.flow_active:  # agents are paused during the rebalance
             lane.intake.offer(batch.epoch, batch.first, batch.records, batch.size)
             return
         await self.callback(
@@ -326,7 +328,7 @@ class LaneConsumer(driver.Consumer):
                 0,
                 [],
                 None,
-                batch,  # type: ignore[arg-type]  # Faust hands it on as it is: the topic's serializer is raw
+                batch,  # type: ignore[arg-type]  # Faust passes it on unchanged: the topic's serializer is raw
                 None,
                 0,
                 0,
@@ -336,7 +338,7 @@ class LaneConsumer(driver.Consumer):
         )
 
     def _note_losses(self, epochs: Mapping[TopicPartition, int], assignment: Any) -> None:
-        """Tell lanes which offsets the log does not have, if they still need them."""
+        """Tell lanes about offsets missing from the log, if they still need them."""
         lost, self._thread.out_of_range = self._thread.out_of_range, {}
         for tp, offset in lost.items():
             lane = self.lanes.get(tp)
@@ -353,14 +355,14 @@ class LaneConsumer(driver.Consumer):
             intake = lane.intake
             if epochs.get(lane.tp) != intake.epoch or intake.needs_seek:
                 continue
-            if self._feeds[lane.tp].fetched_to == intake.next_offset:  # nothing is under way to the lane
+            if self._feeds[lane.tp].fetched_to == intake.next_offset:  # no batch is on its way to the lane
                 position = assignment.state_value(lane.tp)._position
-                if position is not None:  # else it is being asked for
+                if position is not None:  # otherwise it is being looked up
                     intake.reached(position)
 
 
 class LaneTransport(driver.Transport):
-    """Faust's transport, with a consumer that feeds lanes."""
+    """Faust's transport with the consumer that feeds lanes."""
 
     Consumer = LaneConsumer
     lanes: Lanes

@@ -1,4 +1,4 @@
-"""Faust's own web server, on the port where a Faust user looks for it, without Faust's own pages."""
+"""Faust's web server on Faust's usual port, without Faust's own pages."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def web_options(settings: Settings, largest_body: int) -> dict[str, Any]:
-    """Return what `faust.App(...)` is to be given for the web server; `largest_body` is in bytes.
+    """Return the arguments of `faust.App(...)` for the web server. `largest_body` is in bytes.
 
-    Faust binds to all interfaces unless told otherwise. Handlers read the lanes' tables, so they run in the lanes'
-    own loop and not in a thread. Faust puts its url together from `web_host` and `web_port` as they are.
+    Faust binds to all interfaces by default. Handlers read the lanes' tables, so they run in the lanes' loop and not in
+    a thread. Faust builds its URL from `web_host` and `web_port` without brackets for IPv6, so these are added here.
     """
     return {
         "web_bind": settings.web_host,
@@ -31,12 +31,12 @@ def web_options(settings: Settings, largest_body: int) -> dict[str, Any]:
 
 
 class WebServer:
-    """The web server of a Faust app, to which pages are added before it starts."""
+    """The web server of a Faust app. Pages must be added before it starts."""
 
     def __init__(self, app: AppT) -> None:
         self._conf = app.conf
         self._server = cast("Web", app.web)
-        # Faust's pages show tables, routing and statistics to anyone, and one of them holds "/".
+        # Faust's pages show tables, routing and statistics to anyone, and one of them occupies "/".
         self._server.blueprints = BlueprintManager()
 
     @property
@@ -44,7 +44,7 @@ class WebServer:
         return self._server.web_app
 
     def listen_with(self, new_site: Callable[[web.AppRunner, str, int], web.BaseSite]) -> None:
-        """Have what `new_site` makes of a runner, a host and a port take connections instead of Faust's own site."""
+        """Accept connections with `new_site(runner, host, port)` instead of Faust's own site."""
         self._server._transport_handlers = {
             **self._server._transport_handlers,
             # The options of `faust worker` are known only when it starts.

@@ -1,4 +1,4 @@
-"""How many partitions of each topic each member of a group gets, and how many copies it keeps. Pure."""
+"""Decides how many partitions of each topic a group member gets, and how many standbys it keeps. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 
 class Holdings(NamedTuple):
-    """What the members that read a topic have of its `partitions` (a number), by member; members without any as well.
+    """The partitions of a topic (a number), and what each of its readers has, including readers without any.
 
-    `owned` is how many partitions each has, and `leaning` how many copies speak for its having one more than others:
-    those that it keeps of what nobody has, less those of its own partitions that others keep who have too few.
+    `owned` is the number of partitions of each reader. `leaning` says how much standbys favour a reader for an extra
+    partition: the number of its standbys for partitions without an owner, minus the number of its own partitions with
+    a standby on a reader that has too few.
     """
 
     partitions: int
@@ -20,7 +21,7 @@ class Holdings(NamedTuple):
 
 
 class _Swap(NamedTuple):
-    """Moves the one partition more than others have of a topic; the least is the best."""
+    """Moves the extra partition of a topic to another member. The smallest swap is the best."""
 
     cost: int
     gain: int
@@ -30,9 +31,10 @@ class _Swap(NamedTuple):
 
 
 def even_counts(topics: Mapping[str, Holdings]) -> dict[str, dict[str, int]]:
-    """Return topic -> member -> partitions: of each topic, and of all together, as many for each, give or take one.
+    """Return topic -> member -> number of partitions. Numbers of a topic differ by at most one.
 
-    All together only if all read the same topics. Members that have one partition more than others keep it if they can.
+    The totals of all topics also differ by at most one, if all members read the same topics. Members that have one
+    partition more than others keep it if possible.
     """
     counts = {topic: dict.fromkeys(has.owned, has.partitions // len(has.owned)) for topic, has in topics.items()}
     totals: Counter[str] = Counter()
@@ -56,9 +58,9 @@ def even_counts(topics: Mapping[str, Holdings]) -> dict[str, dict[str, int]]:
 
 
 def standby_counts(copies: int, actives: Mapping[str, int], kept: Mapping[str, int]) -> dict[str, int]:
-    """Return how many of so many `copies` each member keeps: as many for each, give or take one.
+    """Distribute a number of `copies` over members. Return the number for each; they differ by at most one.
 
-    Those with fewer partitions of their own (`actives`) keep one more, then those that have more copies (`kept`).
+    Members with fewer own partitions (`actives`) keep one more, then members that already have more copies (`kept`).
     """
     least, more = divmod(copies, len(actives))
     order = sorted(actives, key=lambda member: (actives[member], -kept[member], member))
@@ -66,12 +68,12 @@ def standby_counts(copies: int, actives: Mapping[str, int], kept: Mapping[str, i
 
 
 def _keeps(has: Holdings, member: str) -> bool:
-    """Return whether a member keeps a partition by having one more than the least."""
+    """Return whether a member has more than the minimum, so that it keeps a partition by getting the extra one."""
     return has.owned[member] > has.partitions // len(has.owned)
 
 
 def _swaps(topics: Mapping[str, Holdings], more: Mapping[str, set[str]], totals: Mapping[str, int]) -> Iterator[_Swap]:
-    """Yield the ways to even totals out that differ by two or more."""
+    """Yield swaps between members whose totals differ by two or more."""
     for topic, has in topics.items():
         for giver in more[topic]:
             for taker in has.owned.keys() - more[topic]:

@@ -1,4 +1,4 @@
-"""A maximum matching of partitions and members: as many partitions as possible get a member they wish for. Pure."""
+"""A maximum matching of partitions and members: as many partitions as possible get a preferred member. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from light_scheduler.model.place import Place
 
 
 def matched(wishes: Mapping[Place, Collection[str]], room: Mapping[str, int]) -> dict[Place, str]:
-    """Return which partition goes to which of the members that it wishes for; `room` is how many each member takes.
+    """Match partitions to the members in their `wishes`. `room` is the maximum number of partitions of each member.
 
-    As many partitions as possible have a member, by augmenting paths (Kuhn's algorithm).
+    Matches as many partitions as possible, by augmenting paths (Kuhn's algorithm).
     """
     taken: dict[str, list[Place]] = {member: [] for member in room}
 

@@ -1,4 +1,4 @@
-"""Which member of a group gets which partitions: who has it, or else who keeps a copy, where that is even. Pure."""
+"""Assigns partitions evenly: preferably to their current owners, then to members with a standby. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def shared_actives(
     before: Mapping[Place, str],
     warm: Mapping[Place, Sequence[str]],
 ) -> dict[Place, str]:
-    """Return who gets which partition, where members had those of `before` and keep copies of `warm`."""
+    """Return the owner of each partition. `before` has the current owners, `warm` the members with standbys."""
     by_topic: dict[str, list[Place]] = defaultdict(list)
     for place in places:
         by_topic[place[0]].append(place)
@@ -49,7 +49,7 @@ def _owners_of_topic(
     before: Mapping[Place, str],
     warm: Mapping[Place, Sequence[str]],
 ) -> dict[Place, str]:
-    """Leave partitions where they are, as far as a member's count allows, and place the others."""
+    """Keep partitions with their owners as far as their counts allow, and place the others."""
     kept: dict[str, list[Place]] = {member: [] for member in counts}
     for place in places:
         if place in before:
@@ -57,7 +57,7 @@ def _owners_of_topic(
     room = {member: max(0, count - len(kept[member])) for member, count in counts.items()}
     free = [place for place in places if place not in before]
     for member, own in kept.items():
-        own.sort(key=lambda place: any(room[each] for each in warm[place]))  # what has a copy where it may go, goes
+        own.sort(key=lambda place: any(room[each] for each in warm[place]))  # move those with a standby elsewhere
         free += own[counts[member] :]
         del own[counts[member] :]
     owners = {place: member for member, own in kept.items() for place in own}

@@ -1,12 +1,13 @@
-"""Which partitions each member of a group gets, and of which it keeps a copy. Pure.
+"""Assigns partitions and standbys to the members of a group. Pure.
 
-    1. Each topic, and all topics together, are shared out evenly: no member has two partitions more than another. All
-       together only if all members read the same topics, as they do unless a topic is being added or removed.
-    2. A partition stays with its member unless that has too many. Those that move, or have lost their member, go to
-       members that keep a copy, where these have room.
-    3. Copies are spread evenly too, and stay where they are; a member that gives a partition up keeps a copy first.
+    1. Each topic, and all topics together, are distributed evenly: no member has two partitions more than another. All
+       together only if all members read the same topics, which is so unless a topic is being added or removed.
+    2. A partition stays with its member unless that has too many. Partitions that move, or have lost their member, go
+       to members with a standby, if these have room.
+    3. Standbys are distributed evenly too, and stay where they are. A member that loses a partition is preferred for
+       its standby.
 
-Topics are shared out one by one: no lane needs the same partition of another topic in its worker.
+Topics are assigned independently: no lane needs the same partition of another topic in its worker.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .standbys import StandbyPartitions
 
 
 class Claim(NamedTuple):
-    """What a member says of itself: topics that it reads, partitions that it has, and those that it keeps a copy of."""
+    """A member's metadata: topics it reads, partitions it owns, and partitions of which it has a standby."""
 
     topics: Collection[str]
     actives: Collection[Place] = frozenset()
@@ -31,7 +32,7 @@ class Claim(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a member gets."""
+    """The partitions and standbys assigned to a member."""
 
     actives: set[Place]
     standbys: set[Place]
@@ -40,9 +41,10 @@ class Share(NamedTuple):
 def shared_out(
     partitions: Mapping[str, Collection[int]], claims: Mapping[str, Claim], replicas: int
 ) -> dict[str, Share]:
-    """Share the partitions of topics out among members, each with so many copies if there are enough members.
+    """Assign the partitions of topics to members, each with `replicas` standbys if there are enough members.
 
-    Claims of what there is not, or of what others claim as well, are no harm. Topics that nobody reads are left out.
+    Claims of missing partitions, or of partitions that others also claim, do no harm. Topics without readers are left
+    out.
     """
     readers = {topic: sorted(each for each in claims if topic in claims[each].topics) for topic in sorted(partitions)}
     places = [(topic, number) for topic in readers if readers[topic] for number in sorted(partitions[topic])]
@@ -61,7 +63,7 @@ def shared_out(
 def _owners(
     places: Sequence[Place], readers: Mapping[str, Sequence[str]], claims: Mapping[str, Claim]
 ) -> dict[Place, str]:
-    """Return who has which partition. Of several that say so, all but one were away when it was given to another."""
+    """Return the current owner of each partition. If several claim it, all but one lost it while they were away."""
     claimants = {place: [each for each in readers[place[0]] if place in claims[each].actives] for place in places}
     owners: dict[Place, str] = {}
     counts: Counter[str] = Counter()
@@ -79,7 +81,7 @@ def _shared_standbys(
     warm: Mapping[Place, Sequence[str]],
     replicas: int,
 ) -> Mapping[Place, Sequence[str]]:
-    """3. Return who keeps a copy of which partition."""
+    """3. Return the members that keep a standby of each partition."""
     copies = {place: min(replicas, len(readers[place[0]]) - 1) for place in owners}
     members = sorted({member for each in readers.values() for member in each})
     actives, kept = dict.fromkeys(members, 0), dict.fromkeys(members, 0)

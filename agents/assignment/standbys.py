@@ -1,4 +1,4 @@
-"""Which members of a group keep a copy of which partitions: never of their own, and as many each. Pure."""
+"""Assigns standbys evenly to the members of a group, never to the owner of the partition. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from light_scheduler.model.place import Place
 
 
 class StandbyPartitions:
-    """Copies as they are placed, one after the other.
+    """Places standbys one after another.
 
-    `owners` has the partitions, `readers` who may keep copies of a topic's, and `most` how many copies a member keeps.
+    `owners` has the owner of each partition, `readers` the members that may keep standbys of a topic, and `most` the
+    maximum number of standbys for each member.
     """
 
     def __init__(
@@ -25,20 +26,20 @@ class StandbyPartitions:
         self._beside: Counter[tuple[str, str]] = Counter()
 
     def keep(self, place: Place, members: Iterable[str], copies: int) -> None:
-        """Leave copies where they are, up to so many."""
+        """Keep standbys on these members, up to `copies`."""
         for member in members:
             if len(self.keepers[place]) < copies and self._may_keep(place, member) and self._has_room(member):
                 self._put(place, member)
 
     def place(self, place: Place, copies: int) -> None:
-        """Place the missing ones of so many copies; others move if there is no room without that."""
+        """Place missing standbys, up to `copies`. Moves others if that is necessary to make room."""
         while len(self.keepers[place]) < copies:
-            if not self._find(place, set()):  # not all members read the topic: some keep more copies than others
+            if not self._find(place, set()):  # not all members read the topic, so some must exceed their maximum
                 members = [each for each in self._readers[place[0]] if self._may_keep(place, each)]
                 self._put(place, min(members, key=lambda each: (len(self._held[each]), each)))
 
     def _find(self, place: Place, tried: set[str]) -> bool:
-        """Find room for a copy along an augmenting path; return whether there is any."""
+        """Find room for a standby along an augmenting path. Return whether there is any."""
         for member in sorted(self._readers[place[0]], key=lambda each: self._dislike(place, each)):
             if member in tried or not self._may_keep(place, member):
                 continue
@@ -54,9 +55,9 @@ class StandbyPartitions:
         return False
 
     def _dislike(self, place: Place, member: str) -> tuple[bool, int, int, str]:
-        """Sort members: those with room first, then those with the fewest copies of the same owner's partitions.
+        """Sort key for members: first those with room, then those with the fewest standbys of this owner's partitions.
 
-        When an owner is gone, each of the others then has its share of the copies to go on with.
+        So when an owner is gone, its partitions are spread evenly over the others.
         """
         room = self._most[member] - len(self._held[member])
         return room <= 0, self._beside[self._owners[place], member], -room, member

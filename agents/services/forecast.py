@@ -1,7 +1,7 @@
-"""Publishes how many schedules of this worker's partitions are due in each minute, if the forecast topic exists.
+"""Publishes the number of due schedules by minute in this worker's partitions, if the forecast topic exists.
 
-Changes are published some seconds later, outside the lanes' transactions: a lane never waits for it. The topic is
-compacted, so its last records are the pending schedules once nothing changes.
+Changes are published some seconds later, outside the lanes' transactions, so lanes never wait for it. The topic is
+compacted. Once nothing changes, its last records match the pending schedules.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from light_scheduler.wire.forecast import Interval, forecast_key, forecast_value
 LOOK_S = 5.0
 SEND_TIMEOUT_S = 10.0
 READ_AGAIN_MS = 600_000
-"""How often the published counts are read again: a worker that was believed dead may have written some meanwhile."""
+"""How often the published counts are read again, since a worker that was believed dead may have written some."""
 
 SLICE_S, REST = 0.005, 50
-"""How long is counted in one go, and how much longer the pause after it is."""
+"""Time of counting between two pauses. A pause is `REST` times as long as the counting before it."""
 
 DAY_MS = 86_400_000
 
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Published:
-    """A lane's counts in the topic, the time (ms) they were read from it, and the state of the table that they show."""
+    """A lane's counts in the topic, the time (ms) they were read from it, and the table state that they represent."""
 
     lane: Lane
     read_at: int
@@ -86,9 +86,9 @@ class Forecast(Service):
         failure = ""
         try:
             await self._publish(lane)
-        except (SchedulerError, KafkaError) as error:  # the lane itself sees to state that cannot be read
+        except (SchedulerError, KafkaError) as error:  # the lane itself handles unreadable state
             failure = str(error) or type(error).__name__
-            self._published.pop(lane.tp, None)  # what arrived is not known
+            self._published.pop(lane.tp, None)  # it is unknown which records arrived
             await self._producer.reset()
         if failure and failure != self._failures.get(lane.tp):
             log.warning("cannot write the forecast of %s-%d: %s", *lane.tp, failure)
@@ -112,7 +112,7 @@ class Forecast(Service):
             last.pending, last.state = pending, state
 
     async def _read(self, lane: Lane, place: int) -> dict[Interval, int]:
-        """Return what the topic has of a lane."""
+        """Return the published counts of a lane."""
         found: dict[bytes, tuple[Interval, int]] = {}
         async with opened_log(self._connection, self._topic) as reader:
             span = (await reader.extents(0)).get(place, Span(0, 0))
@@ -139,13 +139,13 @@ class Forecast(Service):
 
 
 def _changes(last: Mapping[Interval, int], pending: Mapping[Interval, int]) -> dict[Interval, int]:
-    """Return the counts that differ from those published last, in order of their intervals."""
+    """Return the counts that differ from the last published ones, by interval."""
     changed = sorted(each for each in last.keys() | pending.keys() if last.get(each, 0) != pending.get(each, 0))
     return {each: pending.get(each, 0) for each in changed}
 
 
 async def _counted(lane: Lane, table: ScheduleTable, today: int) -> dict[Interval, int] | None:
-    """Count what is due ahead, with pauses; None if the lane has another table, or none, by then."""
+    """Count future firings, with pauses; None if the lane's table was replaced or closed meanwhile."""
     found: Counter[Interval] = Counter()
     begun = time.monotonic()
     for interval, change in ahead(table.counts, today):

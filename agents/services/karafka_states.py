@@ -1,4 +1,4 @@
-"""Publishes the states of commands topics in Karafka's dialect for its Web UI, where their states topics exist."""
+"""Publishes the states of commands topics in Karafka's dialect for its Web UI, if their states topics exist."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from light_scheduler.wire.dialects.karafka_state import (
 
 LOOK_S = 1.0
 SEND_TIMEOUT_S, LAST_SENDS_TIMEOUT_S = 10.0, 5.0
-"""For one state, and for all last states on stop."""
+"""Timeouts for sending one state, and for sending all last states on stop."""
 
 INTERVAL_MS, SOON_MS = 15_000, 3_000
-"""The state is published every interval; a change of state at the next look, and again soon: by then the records that
-the lane read at the change are in its table."""
+"""The state is published at every interval. A change of state is published at the next look and again after `SOON_MS`,
+when the lane's table has the records that it was reading.
+"""
 
 STATES: dict[LaneState, State] = {LaneState.RESTORING: "loading", LaneState.FAILED: "loading"}
 
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class _Published(NamedTuple):
-    """The last published state, and when to publish the next; `low` is the first offset that the lane read here."""
+    """The last published state, and the time of the next one. `low` is the first offset that the lane read."""
 
     lane: Lane
     low: int

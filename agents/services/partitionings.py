@@ -1,4 +1,4 @@
-"""The number of partitions that keys are distributed over: kept in the tenants topic, so all workers agree on it."""
+"""The number of partitions over which keys are distributed. The tenants topic has it, so that all workers agree."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 
 
 class TopicPartitionings(Service):
-    """Runs beside the lanes, on the same event loop: their `Partitionings`.
+    """The `Partitionings` of the lanes, a service on their event loop.
 
-    `partitions_of` asks how many partitions a commands topic and its changelog both have.
+    `partitions_of` returns the number of partitions that both a commands topic and its changelog have.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class TopicPartitionings(Service):
         return known is not None and partition < known.partitions
 
     async def _grow(self, topic: str) -> None:
-        """Have keys belong to all partitions that there are, unless schedules still move between those of before."""
+        """Distribute keys over all existing partitions, unless schedules are still moving after the last growth."""
         known = self._known.get(topic)
         if known is not None and not (known.is_settled and known.secret):
             return
@@ -97,7 +97,7 @@ class TopicPartitionings(Service):
         self._read()
 
     def _read(self) -> None:
-        """Take in what the topic says by now."""
+        """Update the partitionings from the topic's entries."""
         known = {
             topic: partitioning
             for topic, incarnation in self._incarnations.items()
@@ -118,6 +118,6 @@ class TopicPartitionings(Service):
             if new := [(key, VALUE) for key in unreported if key not in self._topic.entries]:
                 try:
                     await self._topic.write_all(new)
-                except SchedulerError as error:  # the lanes report again
+                except SchedulerError as error:  # the lanes will report again
                     log.warning("cannot report how far schedules have moved: %s; trying again", error)
                     await self.sleep(RETRY_S)

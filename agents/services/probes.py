@@ -1,4 +1,4 @@
-"""Sends the probes of a worker's partitions to their commands topics, where the lanes carry them out."""
+"""Sends probes to the commands topics of a worker's partitions, where the lanes execute them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from light_scheduler.wire.probe import NO_VALUE, probe_headers
 SEND_TIMEOUT_S = 10.0
 
 LOOK_MS, LOOK_AT_MS = 1_000, 200
-"""Partitions are looked at once a second, this long after the full second: with what follows, a probe then comes
-between the firings that are due at full seconds."""
+"""Partitions are checked once a second, `LOOK_AT_MS` after the full second. So probes run between firings that are due
+at full seconds.
+"""
 
 
 class Probes(Service):
-    """The service of a worker: `lanes` yields its lanes, each of which is probed once in `interval` (ms).
+    """The service of a worker. `lanes` yields its lanes; each is probed once every `interval` (ms).
 
-    `secret` returns the key with which workers sign their records; None: it is not known yet.
+    `secret` returns the key with which workers sign their records; None if it is not known yet.
     """
 
     def __init__(
@@ -58,14 +59,14 @@ class Probes(Service):
         await self._producer.close()
 
     async def _look_once(self) -> None:
-        """Give up the probes that are late, and send those that are due."""
+        """Give up late probes and send due ones."""
         for lane in self._lanes():
             lane.context.probe.give_up_late(self._clock.now())
         if (secret := self._secret()) is not None:
             await asyncio.gather(*(self._probe(lane, secret) for lane in self._due()))
 
     def _due(self) -> list[Lane]:
-        """Return the lanes that are to be probed now: those of a topic one after another, a second apart."""
+        """Return the lanes to probe now. Lanes of a topic are probed one after another, a second apart."""
         now = self._clock.now()
         turns = {lane.tp: (now + lane.tp.partition * LOOK_MS) // self._interval for lane in self._lanes()}
         due = [lane for lane in self._lanes() if self._probed.get(lane.tp) != turns[lane.tp] and not lane.is_closing()]

@@ -1,4 +1,4 @@
-"""The vocabulary: typed values without behaviour beyond their own rules."""
+"""The domain model: typed values with no behaviour except their own rules."""
 
 from .bulk import BulkCommand, BulkPart, BulkTotal
 from .command import (

@@ -1,4 +1,4 @@
-"""Messages by which one partition hands schedules to another after a commands topic has grown."""
+"""Messages with which a partition hands over schedules to another after a commands topic has grown."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class Adoption(NamedTuple):
-    """A schedule has moved here from `partition`; it is the value of the record."""
+    """A schedule has moved here from `partition`. The record's value is the schedule."""
 
     partition: int
 
 
 class Emptied(NamedTuple):
-    """A partition that has handed over all that belongs elsewhere, in a topic of `partitions`."""
+    """In a topic of `partitions`, `partition` has handed over all schedules that belong elsewhere."""
 
     partition: int
     partitions: int

@@ -1,4 +1,4 @@
-"""Bulk commands in progress: a part in each partition, and a total in the partition that the command was sent to."""
+"""Bulk commands in progress: a part in each partition, and a total in the partition that received the command."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .command import ControlCommand, RescheduleCommand, Selection
 from .outcome import Requester
 
 BulkCommand = ControlCommand | RescheduleCommand
-"""Commands that may have a selection."""
+"""Commands that can have a selection."""
 
 
 class BulkPart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A bulk command in progress in one partition; its record there is at `command.partition` and `command.offset`.
+    """A bulk command in progress in one partition. Its record there is at `command.partition` and `command.offset`.
 
-    `origin_partition` and `origin_offset` name the original record. Schedules are visited in order of their ids: those
-    up to `after` are done, and `changed` of them have changed.
+    `origin_partition` and `origin_offset` identify the original record. Schedules are visited by id. Those up to
+    `after` are done, and `changed` of them were changed.
     """
 
     command: BulkCommand
@@ -26,50 +26,50 @@ class BulkPart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     after: str = ""
     changed: int = 0
     token: str = ""
-    """A report to the total has to carry it."""
+    """Must be in the report to the total."""
     requester: Requester | None = None
-    """Who asked for it over HTTP."""
+    """The requester over HTTP."""
 
     @property
     def selection(self) -> Selection:
-        """Which schedules it is for."""
+        """The selection of schedules to change."""
         assert self.command.selection is not None
         return self.command.selection
 
 
 class BulkTotal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """The result of a bulk command so far: schedules `changed`, and partitions whose reports are `awaited`.
+    """The result of a bulk command so far: number of schedules `changed`, and partitions whose reports are `awaited`.
 
-    It is in the partition that the command was sent to.
+    It is in the partition that received the command.
     """
 
     command: BulkCommand
     awaited: tuple[int, ...]
     changed: int = 0
     token: str = ""
-    """A report has to carry it to be counted."""
+    """Only reports with this token are counted."""
     requester: Requester | None = None
-    """Who asked for it over HTTP."""
+    """The requester over HTTP."""
 
     @property
     def without(self) -> tuple[int, ...]:
-        """The partitions that have not reported, or not that they have carried it out."""
+        """The partitions that have not reported, or have reported a failure."""
         return self.awaited
 
 
 class ScopedPart(BulkPart, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A part for the schedules that were in the partition `former` before the topic grew.
+    """A part for schedules that were in the partition `former` before the topic grew.
 
-    That partition has the total of all such parts (`SubTotal`), and is their origin.
+    That partition is the origin of these parts and has their total (`SubTotal`).
     """
 
     former: int = 0
 
 
 class SubTotal(BulkTotal, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What a former partition counts for its schedules, wherever they are. It reports that to the total.
+    """The total of a former partition for its schedules, wherever they are now. It is reported to the parent.
 
-    In the partition that the command was sent to it is the total, and has no parent.
+    In the partition that received the command, it is the total itself, and has no parent.
     """
 
     parent_partition: int = 0
@@ -78,9 +78,9 @@ class SubTotal(BulkTotal, frozen=True, array_like=True, forbid_unknown_fields=Tr
 
 
 class LackingTotal(SubTotal, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A total of either kind to which it was reported that partitions are `missing`.
+    """A total of either kind, with partitions reported as `missing`.
 
-    Those have failed to carry it out, or a total below has given them up.
+    These partitions have failed to execute the command, or a sub-total has given them up.
     """
 
     missing: tuple[int, ...] = ()
@@ -91,11 +91,11 @@ class LackingTotal(SubTotal, frozen=True, array_like=True, forbid_unknown_fields
 
 
 def lacking(total: BulkTotal, missing: Iterable[int]) -> LackingTotal:
-    """Return a total to which it was reported that partitions are missing, maybe beside others."""
+    """Return a total with more partitions reported as missing."""
     fields = {name: getattr(total, name) for name in total.__struct_fields__}
     known: tuple[int, ...] = fields.pop("missing", ())
     return LackingTotal(**fields, missing=tuple(sorted({*known, *missing})))
 
 
 SUB_TOTAL = 1 << 62
-"""Added to the offset of a bulk command: the number of the `SubTotal` beside its total."""
+"""The offset of a bulk command plus this is the number of the `SubTotal` next to its total."""

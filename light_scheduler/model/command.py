@@ -1,6 +1,6 @@
-"""Commands: what a sender asks for, once it has been understood. Times and durations are ms.
+"""Parsed commands of senders. Times and durations are in ms.
 
-Bulk commands are stored while they are at work (`wire.state`): fields are only added, with a default.
+Bulk commands are stored while they are in progress (`wire.state`), so only add fields, with a default.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from .trigger import Timing
 OnConflict = Literal["replace", "keep", "fail"]
 
 REJECT_PAST = -1
-"""`on_past` of a schedule that must not be in the past when it arrives."""
+"""`on_past` of a schedule that is rejected if it is past on arrival."""
 
 FIRE_PAST = -2
-"""`on_past` of a schedule whose sender says that it fires, however long ago it was due."""
+"""`on_past` of a schedule that fires however long ago it was due."""
 
 FIRE_BACKLOG = -3
-"""`on_past` of a schedule that must not be in the past when it arrives, unless its command waited in the log."""
+"""`on_past` of a schedule that is rejected if it is past on arrival, unless its command waited in the log."""
 
 
 class ReplyTo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False, omit_defaults=True):
-    """Where a command's result goes: to `partition` if given, else to that of the command's key."""
+    """The destination of a command's result: `partition` if given, otherwise the partition of the command's key."""
 
     topic: str
     correlation_id: bytes | None = None
@@ -33,17 +33,17 @@ class ReplyTo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False,
 
 
 class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Which of a tenant's schedules a command is for: those whose id has a prefix, and that have all of the labels."""
+    """Selects a tenant's schedules by a prefix of the id and by labels, all of which must match."""
 
     id_prefix: str = ""
     labels: dict[str, str] | None = None
 
 
 class ScheduleCommand(msgspec.Struct, frozen=True, gc=False):
-    """Store a schedule, or replace the one of the same id.
+    """Store a schedule, or replace the one with the same id.
 
-    `recorded_at` is the command record's timestamp. `on_past` is None (fire at once, unless it lies
-    before the lookback), `FIRE_PAST`, `REJECT_PAST`, `FIRE_BACKLOG`, or a grace in ms.
+    `recorded_at` is the timestamp of the command record. `on_past` is None (fire at once, unless the due time is before
+    the lookback), `FIRE_PAST`, `REJECT_PAST`, `FIRE_BACKLOG`, or a grace in ms.
     """
 
     tenant: str
@@ -76,7 +76,7 @@ ControlName = Literal["cancel", "pause", "resume", "trigger"]
 
 
 class ControlCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="control"):
-    """Cancel, pause, resume or trigger a schedule: or, if `selection` is given, all that it selects."""
+    """Cancel, pause, resume or trigger a schedule, or all schedules that match `selection`."""
 
     name: ControlName
     tenant: str
@@ -91,7 +91,7 @@ class ControlCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc
 
 
 class RescheduleCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="reschedule"):
-    """Give a schedule, or all that `selection` selects, another time rule; everything else of it stays."""
+    """Change the time rule of a schedule, or of all schedules that match `selection`. Everything else stays."""
 
     tenant: str
     id: str
@@ -132,9 +132,9 @@ class CompleteCommand(msgspec.Struct, frozen=True, gc=False):
 
 
 class ExtendCommand(msgspec.Struct, frozen=True, gc=False):
-    """Say that a firing is still being processed: its time-out begins anew, with `timeout` ms if given.
+    """Report that a firing is still being processed. Its timeout restarts, with `timeout` ms if given.
 
-    `firing_due` (UTC epoch ms) and `attempt` name the firing.
+    `firing_due` (UTC epoch ms) and `attempt` identify the firing.
     """
 
     tenant: str

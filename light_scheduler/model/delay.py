@@ -1,4 +1,4 @@
-"""Delay rules: every record of a topic goes to another one, a fixed time after its timestamp."""
+"""Delay rules: each forwards every record of a topic to another one, a fixed time after its timestamp."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from light_scheduler.durations import format_duration, parse_duration
 
 LONGEST_DELAY = 3_650 * 86_400_000
-"""Ms. Far beyond any retention, and far from where timestamps end."""
+"""In ms. Longer than any retention, and far below the range of timestamps."""
 
 RULE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
 class RuleError(ValueError):
-    """A rule cannot be as it was asked for; `field` is its part at fault: name, source, delay or target."""
+    """A rule is invalid. `field` is the invalid part: name, source, delay or target."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
@@ -41,7 +41,7 @@ class DelayRule(msgspec.Struct, frozen=True):
 def parse_rule(
     name: str, source: str, delay: str, target: str, *, read: Callable[[str], int] = parse_duration
 ) -> DelayRule:
-    """Return a rule from its parts as text; `read` parses the delay. Raises RuleError."""
+    """Parse the parts of a rule; `read` parses the delay. Raises RuleError."""
     if not RULE_NAME.fullmatch(name):
         raise RuleError("name", f"{name!r} must be 1 to 100 letters, digits, '.', '_' and '-'")
     for part, topic in (("source", source), ("target", target)):
@@ -57,9 +57,9 @@ def parse_rule(
 
 
 def check_rule(rule: DelayRule, others: Iterable[DelayRule], reserved: Collection[str]) -> None:
-    """Raise RuleError if a rule cannot stand beside others, or touches a topic that is not for users.
+    """Raise RuleError if a rule conflicts with others, or uses a topic that is not for users.
 
-    `others` with its own name does not count: the rule takes its place.
+    A rule with the same name among `others` does not count, since it will be replaced.
     """
     for part, topic in (("source", rule.source), ("target", rule.target)):
         if topic in reserved:
@@ -73,7 +73,7 @@ def check_rule(rule: DelayRule, others: Iterable[DelayRule], reserved: Collectio
 
 @dataclass(frozen=True)
 class RuleBook:
-    """The rules in force by name, and those that cannot be, with the reason. `configured` cannot be changed live."""
+    """Rules in force, and refused rules with the reason, by name. `configured` rules cannot be changed at run time."""
 
     rules: Mapping[str, DelayRule] = field(default_factory=dict)
     refused: Mapping[str, tuple[DelayRule, str]] = field(default_factory=dict)
@@ -81,9 +81,9 @@ class RuleBook:
 
 
 def rule_book(configured: Iterable[DelayRule], stored: Iterable[DelayRule], reserved: Collection[str] = ()) -> RuleBook:
-    """Merge rules, so that every worker comes to the same: earlier ones stand, and the configuration's come first.
+    """Merge rules in an order that gives the same result on each worker. Configured rules come first.
 
-    A stored rule is refused if it does not fit in, and passed over if the configuration has one of its name.
+    A stored rule is refused if it conflicts with earlier rules, and ignored if a configured rule has the same name.
     """
     rules = {rule.name: rule for rule in configured}
     refused: dict[str, tuple[DelayRule, str]] = {}
@@ -101,7 +101,7 @@ def rule_book(configured: Iterable[DelayRule], stored: Iterable[DelayRule], rese
 
 
 def _way_back(rule: DelayRule, others: list[DelayRule]) -> str | None:
-    """Return a way from a rule's target back to its source, in words; None if there is none."""
+    """Return a path from a rule's target back to its source, as text; None if there is none."""
     ways = {rule.target: str(rule)}
     todo = [rule.target]
     while todo:

@@ -11,12 +11,12 @@ RecordPlace = tuple[str, int, int]
 
 
 def firing_id(schedule_id: str, due: int) -> str:
-    """Name one occurrence: `<schedule id>@<due ms>`."""
+    """Return the id of an occurrence: `<schedule id>@<due ms>`."""
     return f"{schedule_id}@{due}"
 
 
 def delivery_id(source: RecordPlace, version: int, sequence: int, due: int, attempt: int) -> str:
-    """Name one delivery of a definition, whose command is at `source`: no other message has the same name."""
+    """Return the unique id of a delivery. `source` is the place of the command that defined the schedule."""
     topic, partition, offset = source
     return f"{topic}:{partition}:{offset}:{version}:{sequence}:{due}:{attempt}"
 
@@ -25,8 +25,8 @@ class Firing(msgspec.Struct, frozen=True, gc=False):
     """A message as its consumer receives it: payload, the user's headers, and their origin. Times are UTC epoch ms.
 
     `original_due` is when the first attempt of a backoff series was due; None for other schedules. `delivery_id` is
-    unique for each message: deduplicate by it. `schedule_key` is the key that `complete` and `extend` need; None:
-    the id.
+    unique for each message: use it to deduplicate. `schedule_key` is the key that `complete` and `extend` need; None
+    if that is the id.
     """
 
     tenant: str

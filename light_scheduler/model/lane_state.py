@@ -1,4 +1,4 @@
-"""The life of a lane of schedules, or of a delay rule, and which moves it allows.
+"""The states of a lane of schedules or of a delay rule, and their transitions.
 
 created --> fenced --> restoring --> running
               ^            |            |
@@ -23,7 +23,7 @@ class LaneState(StrEnum):
     CLOSED = "closed"
 
     def to(self, target: LaneState) -> LaneState:
-        """Return the target state. Raises IllegalTransition if a lane may not go there from here."""
+        """Return the target state. Raises IllegalTransition if it cannot be reached from this state."""
         if target not in _MOVES[self]:
             raise IllegalTransition(f"a lane cannot go from {self} to {target}")
         return target

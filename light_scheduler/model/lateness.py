@@ -1,4 +1,4 @@
-"""How late firings were committed, in the buckets of a classic and of a native histogram. Durations are in ms."""
+"""Lateness of committed firings, as a classic and a native histogram. Durations are in ms."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 from msgspec import Meta
 
 LATENESS_BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 600_000)
-"""Upper bounds, included, of the lateness histogram's buckets; one more bucket takes the rest."""
+"""Inclusive upper bounds of the lateness histogram's buckets. One more bucket has the rest."""
 
 NATIVE_SCHEMA = 3
-"""Of Prometheus' native histograms: bucket n ends at 2^(n/8) seconds, included."""
+"""Schema of Prometheus' native histograms: bucket n ends at 2^(n/8) seconds, inclusive."""
 
 NATIVE_FROM_MS = LATENESS_BOUNDS_MS[0]
-"""What is no later is in the native histogram's zero bucket."""
+"""Firings up to this late are in the native histogram's zero bucket."""
 
 
 class Lateness(msgspec.Struct):
@@ -32,7 +32,7 @@ class Lateness(msgspec.Struct):
     ] = {}
 
     def observe(self, ms: int, firings: int = 1) -> None:
-        """Count firings that were this late."""
+        """Count firings that were `ms` late."""
         self.counts[bisect_left(LATENESS_BOUNDS_MS, ms)] += firings
         self.sum_ms += ms * firings
         self.max_ms = max(self.max_ms, ms)

@@ -16,7 +16,7 @@ from .schedule import Headers
 class Outcome(StrEnum):
     """The answer to a command."""
 
-    __hash__ = str.__hash__  # each command and firing is counted by it; an enum's own is Python
+    __hash__ = str.__hash__  # counts each command and firing; Enum's own hash is slower, in Python
 
     SCHEDULED = "scheduled"
     UPDATED = "updated"
@@ -33,12 +33,13 @@ class Outcome(StrEnum):
 
 
 FAILURES = frozenset({Outcome.NOT_FOUND, Outcome.CONFLICT, Outcome.REJECTED})
-"""The outcomes of commands that did nothing."""
+"""The outcomes of commands that changed nothing because they failed."""
 
 
 class EventType(StrEnum):
-    """Events in the life of a schedule. CHANGED is about none: somebody changed a tenant, a token or a delay rule,
-    or sent a dead letter's command again."""
+    """Events in the life of a schedule. CHANGED is not about a schedule: a tenant, a token or a delay rule was changed,
+    or a dead letter's command was sent again.
+    """
 
     __hash__ = str.__hash__
 
@@ -61,11 +62,11 @@ class EventType(StrEnum):
 
 
 SCHEDULE_EVENTS = frozenset(EventType) - {EventType.CHANGED}
-"""The events that are about a schedule or a command."""
+"""Events about a schedule or a command."""
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """The answer to one command; `partition` and `offset` name its record. Times are UTC epoch ms."""
+    """The answer to one command. `partition` and `offset` identify its record. Times are UTC epoch ms."""
 
     command: str
     tenant: str
@@ -78,13 +79,13 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     partition: int | None = None
     offset: int | None = None
     count: int | UnsetType = UNSET
-    """How many schedules a bulk command has changed."""
+    """Number of schedules changed by a bulk command."""
 
 
 class Requester(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """Who asked for a command over HTTP, or for a change: a name, and where it came from.
+    """Who requested a command over HTTP, or a change: a name and an address.
 
-    Over HTTP, that is the name of a token, and the address of the connection.
+    Over HTTP, these are the name of the token and the address of the connection.
     """
 
     by: str
@@ -92,10 +93,10 @@ class Requester(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
 
 
 class HistoryEvent(msgspec.Struct, frozen=True, gc=False):
-    """One line of the history: of a schedule, or of a change. `due` and `at` are UTC epoch ms.
+    """One event of the history, about a schedule or a change. `due` and `at` are UTC epoch ms.
 
-    A change is about no schedule: `id` and the members of one are None. `tenant` is empty unless it is about one alone,
-    and `partition` is that of the history itself.
+    A change is not about a schedule, so `id` and other members of a schedule are None. Its `tenant` is empty unless it
+    concerns a single tenant, and its `partition` is that of the history.
     """
 
     event: EventType
@@ -110,15 +111,15 @@ class HistoryEvent(msgspec.Struct, frozen=True, gc=False):
     reason: str | None
     partition: int
     count: int | UnsetType = UNSET
-    """How many firings, or schedules, it stands for, where that is not one."""
+    """Number of firings or schedules that the event stands for, if not one."""
     by: str | UnsetType = UNSET
-    """Who asked for it: over HTTP, or for a change."""
+    """Name of the requester, over HTTP or of a change."""
     address: str | UnsetType = UNSET
-    """Where that came from."""
+    """Address of the requester."""
 
 
 class DeadLetterCause(StrEnum):
-    """Why a record ended among the dead letters."""
+    """Why a record became a dead letter."""
 
     REJECTED = "rejected"
     REFUSED = "refused"
@@ -127,7 +128,7 @@ class DeadLetterCause(StrEnum):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):
-    """A command that was not accepted, or a firing that could not be delivered: its bytes are kept as they came.
+    """A command that was not accepted, or a firing that could not be delivered, with its original bytes.
 
     `field` names the header or JSON field at fault; `due` is set for firings. `target_partition` and
     `target_partition_key` are those of a firing's target, if its sender chose one. `original_due` and `schedule_key`

@@ -1,4 +1,4 @@
-"""The number of partitions that keys are distributed over: now, and before the topic grew."""
+"""The number of partitions over which keys are distributed, now and before the topic grew."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .rate_lending import RatePart
 class Partitioning:
     """The state of the partitions of a commands topic.
 
-    Keys belong to one of `partitions`; before the topic last grew, to one of `former` (None: it never grew). `running`
-    has each partition that runs and knows these numbers. A partition in `settled` has handed over all that belongs
-    elsewhere, and has received all that belongs to it. `secret` signs what partitions hand to each other. Those in
-    `following` run in workers that know how bulk commands follow schedules that move.
+    Keys are distributed over `partitions`; before the topic last grew, over `former` (None: it never grew). `running`
+    are the partitions that run and know these numbers. Partitions in `settled` have handed over all schedules that
+    belong elsewhere, and have received all of their own. `secret` signs what partitions hand to each other. Partitions
+    in `following` run in workers that make bulk commands follow schedules that move.
     """
 
     partitions: int
@@ -25,12 +25,12 @@ class Partitioning:
     following: frozenset[int] = frozenset()
 
     def rate_part(self, partition: int) -> RatePart:
-        """Return which part of the rates of the topic a partition earns.
+        """Return a partition's part of the topic's rates.
 
-        One that was added earns the more, the more of the former partitions are known to earn less than before. So all
-        together never earn more than the whole, however late each of them learns that the topic has grown.
+        The share of a new partition grows with the number of former partitions known to have reduced their own. So the
+        sum never exceeds the whole, however late each partition learns that the topic has grown.
         """
-        share = 1 / max(1, self.partitions)  # none are known of a topic that cannot be described
+        share = 1 / max(1, self.partitions)  # the number is 0 for a topic that cannot be described
         if self.former is None or partition < self.former or self.is_settled:
             return RatePart(share)
         former = sum(each < self.former for each in self.running)
@@ -38,15 +38,15 @@ class Partitioning:
 
     @property
     def all_run(self) -> bool:
-        """Whether every partition is ready to be handed schedules."""
+        """Whether every partition is ready to receive schedules."""
         return len(self.running) >= self.partitions
 
     @property
     def all_follow(self) -> bool:
-        """Whether no partition is known to run in a worker of an earlier version, which misses what has moved."""
+        """Whether no partition is known to run in an older worker, whose bulk commands miss moved schedules."""
         return self.running <= self.following
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is left to be moved."""
+        """Whether all schedules have moved."""
         return self.former is None or len(self.settled) >= self.partitions

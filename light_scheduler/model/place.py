@@ -1,6 +1,6 @@
-"""Where firings go: a partition of a target topic, or the topic as a whole."""
+"""The destination of firings: a partition of a target topic, or the whole topic."""
 
 from __future__ import annotations
 
 Place = tuple[str, int]
-"""(topic, partition) of a target; partition -1: the topic, whichever partition."""
+"""(topic, partition) of a target. Partition -1 stands for any partition of the topic."""

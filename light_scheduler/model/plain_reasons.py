@@ -1,6 +1,6 @@
-"""Reasons of applied commands that only repeat the command. Any other reason of one is a warning.
+"""Reasons of applied commands that only repeat the command. Any other reason of an applied command is a warning.
 
-Answers and history events have them: a trigger and an extension are `updated` events, told apart by their reasons.
+Results and history events have reasons. Triggers and extensions are both `updated` events, and differ by the reason.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 RESCHEDULED = "rescheduled"
 TRIGGERED = "triggered: fires at once"
 FAILED = "failure"
-"""Of a completion that reports a failure."""
+"""Reason of a completion that reports a failure."""
 
 _EXTENDED = "extended: "
 _PLAIN = (RESCHEDULED, TRIGGERED, FAILED)
@@ -20,7 +20,7 @@ def extended(attempt: int) -> str:
 
 
 def warning_in(reason: str) -> str | None:
-    """Return what the reason of an applied command warns of; None: nothing."""
+    """Return the warning in the reason of an applied command; None if there is none."""
     if reason in _PLAIN or reason.startswith(_EXTENDED):
         return None
     return reason.removeprefix(f"{RESCHEDULED}: ")

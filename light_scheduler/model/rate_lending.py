@@ -1,4 +1,4 @@
-"""Tokens of a rate that partitions lend to each other, so that a rate is used up whatever the keys are."""
+"""Messages with which partitions lend each other tokens of a rate, so that a rate is fully used for any keys."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from .place import Place
 
 ALL = ""
-"""In place of a tenant: all together."""
+"""Stands for all tenants together."""
 
 
 class RateKind(StrEnum):
-    """Which rate: `commands_per_second`, or `firings_per_second` and the caps of the settings."""
+    """COMMANDS: `commands_per_second`. FIRINGS: `firings_per_second` and the caps in the settings."""
 
     COMMANDS = "commands"
     FIRINGS = "firings"
@@ -26,16 +26,16 @@ class RateName(NamedTuple):
 
 
 class RatePart(NamedTuple):
-    """A partition earns a `share` of each rate, 0 to 1. One that `is_new` has nothing saved up."""
+    """A partition earns a `share` of each rate, 0 to 1. A new partition has no saved tokens."""
 
     share: float = 1.0
     is_new: bool = False
 
 
 class RateAsk(NamedTuple):
-    """A partition that has to hold back asks another one for at most so many thousandths of a token.
+    """A partition without tokens asks another one for at most `wanted` thousandths of a token.
 
-    `number` tells its asks apart.
+    `number` identifies the ask.
     """
 
     name: RateName
@@ -45,7 +45,7 @@ class RateAsk(NamedTuple):
 
 
 class RateGrant(NamedTuple):
-    """The answer of a partition: so many thousandths of a token are taken from its own, 0 or more."""
+    """The answer of a partition: it gives away `amount` thousandths of its own tokens, 0 or more."""
 
     name: RateName
     partition: int
@@ -54,12 +54,12 @@ class RateGrant(NamedTuple):
 
 
 class RateMessage(NamedTuple):
-    """What a lane says to one that it does not share a log with; `topic` is the commands topic of who says it."""
+    """A message between lanes that share no log. `topic` is the commands topic of the sender."""
 
     topic: str
     said: RateAsk | RateGrant
 
     @property
     def sender(self) -> Place:
-        """The commands topic and partition of who says it."""
+        """The commands topic and partition of the sender."""
         return self.topic, self.said.partition

@@ -1,4 +1,4 @@
-"""Room for pending schedules that partitions lend to each other, so that a tenant's `max_pending` can be used up."""
+"""Messages with which partitions lend each other room for pending schedules, to use `max_pending` fully."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 
 class QuotaVersion(NamedTuple):
-    """A value of `max_pending`, since when (UTC epoch ms) it holds, and how many partitions share it.
+    """A value of `max_pending`, the time since when it applies (UTC epoch ms), and the number of partitions sharing it.
 
-    What was lent under one version means nothing under another.
+    Loans under one version do not count under another.
     """
 
     since: int
@@ -19,10 +19,10 @@ class QuotaVersion(NamedTuple):
 
 
 class RoomAsk(NamedTuple):
-    """A partition asks another one for room. `number` tells its asks apart.
+    """A partition asks another one for room. `number` identifies the ask.
 
-    It has room for `spare` schedules, less than none if it holds more than its share. It needs room for `wanted` at
-    once; 0: it asks ahead.
+    It has room for `spare` schedules, negative if it has more than its share. It needs room for `wanted` schedules now;
+    0 if it asks ahead.
     """
 
     tenant: str
@@ -34,9 +34,9 @@ class RoomAsk(NamedTuple):
 
 
 class RoomGrant(NamedTuple):
-    """The answer of a partition: it gives room for `amount` schedules away, 0 or more.
+    """The answer of a partition: it gives away room for `amount` schedules, 0 or more.
 
-    It `may_have_more` soon if it gives none: it knows another version, waits for room itself, or keeps some for
+    If it gives none, it `may_have_more` soon: it knows another version, waits for room itself, or reserves room for
     commands that may not need it.
     """
 
@@ -49,7 +49,7 @@ class RoomGrant(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A partition that has not answered yet: which ask it was, when it was sent, and whether nothing was wanted yet."""
+    """An unanswered ask: the partition, the number, the time (UTC epoch ms), and whether it asked ahead."""
 
     partition: int
     number: int
@@ -58,11 +58,11 @@ class Asked(NamedTuple):
 
 
 class Lending(msgspec.Struct, frozen=True, array_like=True):
-    """Room of a tenant that a partition has lent and borrowed, and its open asks. New fields are only appended.
+    """A tenant's room lent and borrowed by a partition, and its open asks. Only append fields.
 
-    `balance` is the room received less the room given away, under a `version` of the quota. `number` is that of the
-    latest ask. A search lasts until `search_until` (0: none is under way). Partitions in `without` have answered that
-    they have nothing, those in `promising` that they may have room soon; `answered_at` is the time of the last such
+    `balance` is the room received minus the room given away, under a `version` of the quota. `number` is the number of
+    the latest ask. A search lasts until `search_until` (0: no search is running). Partitions in `without` have answered
+    that they have none, those in `promising` that they may have room soon; `answered_at` is the time of the last such
     answer. `has_repeated` is set once those in `promising` were asked again.
     """
 
@@ -77,4 +77,4 @@ class Lending(msgspec.Struct, frozen=True, array_like=True):
     answered_at: int = 0
     closed_until: int = 0
     ahead_at: int = 0
-    """When it may ask ahead again."""
+    """When the partition may ask ahead again."""

@@ -1,8 +1,8 @@
-"""A schedule, how far it has come, and the two together as the table keeps them.
+"""A schedule, its progress, and the two together as an entry of the table.
 
-Definition and progress are values of their own: a series with a large payload moves on without rewriting it.
-Fields are only ever appended, with a default, and with a new format version: the state record is these structs as
-arrays (see `wire.state`). A field that is not known is refused; it would be lost when the record is written again.
+Definition and progress are separate, so that a series with a large payload can advance without rewriting it. State
+records contain these structs as arrays (see `wire.state`): only append fields, with a default and a new format version.
+Unknown fields are refused, since they would be lost when the record is written again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Headers = list[tuple[str, bytes | None]]
 
 DEFAULT_TENANT = "default"
 DEFAULT_PRIORITY = 100
-"""Of 0 (first) to 255 (last) among firings due in the same instant."""
+"""Priorities are 0 (first) to 255 (last) among firings due at the same instant."""
 
 
 class Target(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """Where a firing goes. A null key stays null.
+    """The target of a firing. A null key stays null.
 
-    The partition is `partition` if given, else Kafka's murmur2 of `partition_key`, else of `key`, else of the
-    schedule's id.
+    The partition is `partition` if given. Otherwise it is Kafka's murmur2 hash of `partition_key`, or of `key`, or of
+    the schedule's id, whichever is given first.
     """
 
     topic: str
@@ -36,18 +36,18 @@ class Target(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 
 State = Literal["pending", "paused", "awaiting"]
-"""`pending`: a firing is to come. `paused`: not before it is resumed. `awaiting`: a firing is not completed."""
+"""`pending`: a firing is planned. `paused`: nothing fires until it is resumed. `awaiting`: waits for a completion."""
 
 Misfire = Literal["coalesce", "skip", "all"]
 Overlap = Literal["allow", "skip", "queue"]
 
 
 class Bounds(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """Limits and spread of a schedule's firings. Instants are UTC epoch ms, durations ms.
+    """Limits and spread of a schedule's firings. Instants are UTC epoch ms, durations are ms.
 
     Firings are planned from `start` to `end`, at most `max_firings` of them. A firing is due up to `jitter` later than
-    planned, and may be delivered up to `window` later than due. A firing that is later than `misfire_grace` is a
-    misfire, and `misfire` is the policy for it.
+    planned, and may be delivered up to `window` later than due. A firing later than `misfire_grace` is a misfire, which
+    is handled according to `misfire`.
     """
 
     start: int | None = None
@@ -63,9 +63,9 @@ NO_BOUNDS = Bounds()
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """Firings have to be completed: otherwise each is delivered again after `timeout` ms, `max_attempts` times in all.
+    """Requires completion of firings. Otherwise, each is redelivered after `timeout` ms, up to `max_attempts` in total.
 
-    `overlap` is the policy for a series' next firing while an earlier one is not completed.
+    `overlap` is the policy for the next firing of a series while an earlier one is not completed.
     """
 
     timeout: int
@@ -74,19 +74,19 @@ class Acknowledgement(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
 
 
 class HomeKey(IntEnum):
-    """Where to find the key that decides a schedule's partition, if the schedule does not have it by itself."""
+    """Where to find the key that decides a schedule's partition, if it is not stored separately."""
 
     UNKNOWN = 0
-    """The schedule is older than the storing of keys."""
+    """The schedule was stored before keys were stored."""
     TARGET_KEY = 1
     ID = 2
 
 
 class Schedule(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """The stored intent: what to deliver, where, and when.
+    """The definition of a schedule: what to deliver, where, and when.
 
-    `source_partition` and `source_offset` name the command record that defined it; `ttl` is in ms after due.
-    `home_key` is the key of its commands, which decides its partition, or where to find that.
+    `source_partition` and `source_offset` identify the command record that defined it. `ttl` is in ms after due.
+    `home_key` is the key of its commands, which decides its partition, or says where to find that key.
     """
 
     tenant: str
@@ -108,7 +108,7 @@ class Schedule(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
     @property
     def key(self) -> bytes | None:
-        """The key that decides its partition; None: it is not known."""
+        """The key that decides its partition; None if unknown."""
         match self.home_key:
             case bytes() as key:
                 return key
@@ -120,21 +120,21 @@ class Schedule(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 def home_key_of(key: bytes | None, id: str, target: Target) -> bytes | int:
-    """Return what a schedule stores of the key that its commands have; without one the id is the key."""
+    """Return the `home_key` to store for the key of a schedule's commands. Without a key, the id is the key."""
     if key is None or key == id.encode():
         return HomeKey.ID
     return HomeKey.TARGET_KEY if key == target.key else key
 
 
 def state_of(paused: bool, is_awaited: bool, due: int) -> State:
-    """Return the state of a schedule; `is_awaited`: a firing of it is not completed."""
+    """Return the state of a schedule. `is_awaited` means that one of its firings is not completed."""
     if paused:
         return "paused"
     return "awaiting" if is_awaited and due == NEVER else "pending"
 
 
 class Awaited(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A firing that was delivered and is not completed. `until` is when it is delivered again."""
+    """A delivered firing that is not completed. `until` is when it is delivered again."""
 
     due: int
     sequence: int
@@ -144,15 +144,15 @@ class Awaited(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 NONE_PLANNED = 1
-"""For `Progress.delivered`: before all instants at which a firing can be planned."""
+"""Value of `Progress.delivered` that is before all instants at which a firing can be planned."""
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """How far a schedule has come: what its next firing is, and what else is to be done. Instants are UTC epoch ms.
+    """The progress of a schedule: its next firing and other pending work. Instants are UTC epoch ms.
 
-    `due` is NEVER if nothing more is planned. `arrival` orders schedules that are due in the same instant: the offset
-    of the command that set the due time, or less than 0 if that command is in the log of another application. `wake` is
-    when the schedule is to be looked at, if that is not when it is due.
+    `due` is NEVER if nothing more is planned. `arrival` orders schedules that are due at the same instant: it is the
+    offset of the command that set the due time, negative if that command is in the log of another application. `wake`
+    is when the schedule must be handled next, if that is not its due time.
     """
 
     due: int
@@ -165,24 +165,25 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     first_due: int | None = None
     """When the first attempt of a backoff series was due."""
     refusals: int = 0
-    """How often the target has refused what is to be delivered next."""
+    """How often the target has refused the next delivery."""
     retry_at: int | None = None
-    """When what was refused is tried again."""
+    """When the refused delivery is retried."""
     paused: bool = False
     triggered: tuple[int, ...] = ()
-    """Due times of firings that were asked for besides those planned: when they were asked for."""
+    """Due times of extra firings by `trigger` commands, which are the times of the commands."""
     queued: int | None = None
-    """Due time of a firing that waits for the completion of the one before it."""
+    """Due time of a firing that waits for the completion of the previous one."""
     awaited: tuple[Awaited, ...] = ()
     bulk_offset: int = 0
-    """Offset of the last bulk command that was carried out on this schedule, or -1 if it was imported since."""
+    """Offset of the last bulk command applied to this schedule, or -1 if it was imported since."""
     delivered: int = 0
-    """Due time of the latest planned firing that was delivered, and of a one-shot that was triggered; 0: none was, as
-    far as is known, and NONE_PLANNED: only firings that were asked for besides the planned ones."""
+    """Due time of the latest delivered planned firing, or of a triggered one-shot. 0: none is known to have been
+    delivered. NONE_PLANNED: only extra firings were.
+    """
 
     @property
     def wakes_at(self) -> int:
-        """When the schedule is to be looked at."""
+        """When the schedule must be handled next."""
         return self.due if self.wake is None else self.wake
 
     @property
@@ -192,14 +193,14 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
     @property
     def next_due(self) -> int | None:
-        """When the next firing is due, if that is known: not while the schedule is paused or waits for a completion."""
+        """When the next firing is due; None if unknown because the schedule is paused or waits for a completion."""
         planned = NEVER if self.paused else self.due
         due = min((planned, *self.triggered)) if self.triggered else planned
         return None if due == NEVER else due
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A pending schedule as the table keeps it."""
+    """A pending schedule as the table stores it."""
 
     schedule: Schedule
     progress: Progress

@@ -1,4 +1,4 @@
-"""Rules of a tenant: the targets it may use, its quotas, and whether its schedules fire."""
+"""Rules of a tenant: allowed targets, quotas, and whether its schedules fire."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_A_SECOND = 10_000_000
 MOST_PENDING = 10_000_000_000
 
 QUOTA = "quota."
-"""Begins the field of a rejection for a quota; the name of the rule, or of the limit that all have, follows."""
+"""Prefix of the field of a rejection for a quota. The name of the rule, or of the limit for all tenants, follows."""
 
 _PATTERN = re.compile(r"[A-Za-z0-9._*-]{1,249}")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
@@ -35,22 +35,22 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "weight": (1, MAX_WEIGHT),
     "firings_per_second": (0.001, MOST_A_SECOND),
 }
-"""The least and the most that a rule can be."""
+"""Minimum and maximum value of rules."""
 
 TENANT_DELETED = "its tenant was deleted"
-"""Why a schedule was cancelled that no command speaks of, as its history has it."""
+"""Reason in the history of schedules that were cancelled with their tenant, and not by a command."""
 
 
 class TenantRulesError(FieldError):
-    """Rules cannot be as asked."""
+    """Rules of a tenant are invalid."""
 
 
 class TenantWasDeleted(TenantRulesError):
-    """A tenant that was deleted cannot be paused: that would undo its deletion."""
+    """A deleted tenant cannot be paused: that would undo its deletion."""
 
 
 class TenantState(StrEnum):
-    """PAUSED: nothing fires, commands are carried out. DELETED: commands are rejected, all schedules are removed."""
+    """PAUSED: nothing fires, but commands are applied. DELETED: commands are rejected and all schedules removed."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -58,14 +58,14 @@ class TenantState(StrEnum):
 
 
 class OverRate(StrEnum):
-    """The policy for commands over the rate of their tenant. DELAY: they are carried out when their turn comes."""
+    """The policy for commands above their tenant's rate. DELAY: they are applied when their turn comes."""
 
     REJECT = "reject"
     DELAY = "delay"
 
 
 class Distribution(NamedTuple):
-    """Which partition of its target a message goes to: at most one of these rules; without one, by its key."""
+    """Chooses the target partition of a message by at most one of these rules, or by its key if none is set."""
 
     partition: int | None = None
     header: str | None = None
@@ -73,7 +73,7 @@ class Distribution(NamedTuple):
 
 
 def _described(description: str, field: str | None = None, **schema: Any) -> Meta:
-    """Return what the schema of a rule says; with a field, also its range."""
+    """Return the schema metadata of a rule, including its range if `field` is given."""
     if field is not None:
         schema["minimum"], schema["maximum"] = _RANGES[field]
     return Meta(description=description, extra_json_schema=schema)
@@ -122,7 +122,7 @@ class TenantRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):
-    """A tenant that has rules, or is or was stopped. `changed_at` is UTC epoch ms; `changed_by` is for people."""
+    """A tenant that has rules, or is or was stopped. `changed_at` is UTC epoch ms. `changed_by` is only for display."""
 
     name: str
     rules: TenantRules = TenantRules()
@@ -130,22 +130,22 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: int = 0
     changed_by: str = ""
     is_readable: bool = True
-    """False: a newer version wrote it. It is taken as paused."""
+    """False if a newer version wrote its rules. It is then treated as paused."""
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing of it fires."""
+        """Whether none of its schedules fire."""
         return self.state is not TenantState.ACTIVE or not self.is_readable
 
     def may_aim_at(self, topic: str) -> bool:
-        """Return whether messages may go to a topic."""
+        """Return whether its messages may go to a topic."""
         return self.rules.targets is None or _matcher(self.rules.targets).fullmatch(topic) is not None
 
 
 class TenantBook:
-    """All tenants that have rules, at one moment. It is false if there are none.
+    """A snapshot of all tenants with rules. Falsy if there are none.
 
-    `pending_since` says when (UTC epoch ms) the `max_pending` of tenants changed last.
+    `pending_since` has the time (UTC epoch ms) of the last change of each tenant's `max_pending`.
     """
 
     def __init__(self, tenants: Iterable[Tenant] = (), pending_since: Mapping[str, int] | None = None) -> None:
@@ -158,7 +158,7 @@ class TenantBook:
 
     @cached_property
     def stopped(self) -> frozenset[str]:
-        """The tenants of which nothing fires."""
+        """The tenants whose schedules do not fire."""
         return frozenset(name for name, tenant in self.tenants.items() if tenant.is_stopped)
 
     @cached_property
@@ -176,7 +176,7 @@ NO_TENANTS = TenantBook()
 
 
 def check_tenant_name(name: str) -> None:
-    """Raise TenantRulesError unless a tenant can be called so."""
+    """Raise TenantRulesError if the name is invalid."""
     if not TENANT_NAME.fullmatch(name):
         raise TenantRulesError(
             "tenant", f"{name!r} is not a tenant name: use 1 to 64 letters, digits, '.', '_' and '-'"
@@ -184,7 +184,7 @@ def check_tenant_name(name: str) -> None:
 
 
 def check_tenant_rules(rules: TenantRules) -> None:
-    """Raise TenantRulesError, naming the field, for rules that mean nothing."""
+    """Raise TenantRulesError, with the field, if a rule is invalid."""
     if rules.targets is not None:
         if not 1 <= len(rules.targets) <= MOST_PATTERNS:
             raise TenantRulesError(
@@ -205,7 +205,7 @@ def check_tenant_rules(rules: TenantRules) -> None:
 
 @lru_cache(maxsize=1_000)
 def parse_distribution(text: str | None) -> Distribution:
-    """Return what a distribution means. Raises TenantRulesError."""
+    """Parse a distribution. Raises TenantRulesError."""
     if text in (None, "key"):
         return Distribution()
     if text == "round-robin":

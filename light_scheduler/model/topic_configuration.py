@@ -1,4 +1,4 @@
-"""The topic configurations that matter here, and their meaning."""
+"""The topic configurations that the scheduler uses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _DAY_MS = 86_400_000
 
 
 class TopicConfiguration(NamedTuple):
-    """A topic's configurations in force, by Kafka's names with underscores for dots; Kafka's defaults where not told.
+    """A topic's effective configuration: Kafka's names with underscores for dots, Kafka's defaults if not reported.
 
-    Times are in ms, sizes in bytes; a `retention_ms` of -1 has no end.
+    Times are in ms, sizes in bytes. A `retention_ms` of -1 means no limit.
     """
 
     cleanup_policy: str = "delete"
@@ -32,7 +32,7 @@ class TopicConfiguration(NamedTuple):
 
     @property
     def stamps_appends(self) -> bool:
-        """Whether the broker replaces timestamps by its own clock."""
+        """Whether the broker replaces timestamps with the time of its own clock."""
         return self.message_timestamp_type == "LogAppendTime"
 
     @property
@@ -43,10 +43,10 @@ class TopicConfiguration(NamedTuple):
 _NAMES = {field: field.replace("_", ".") for field in TopicConfiguration._fields}
 _KINDS = {field: type(default) for field, default in TopicConfiguration._field_defaults.items()}
 CONFIGURATION_NAMES = tuple(_NAMES.values())
-"""The configurations to ask a broker for."""
+"""Names of the configurations to request from a broker."""
 
 
 def configuration_of(entries: Mapping[str, str | None]) -> TopicConfiguration:
-    """Read what a broker told, by Kafka's names; what does not matter here is passed over."""
+    """Parse configurations reported by a broker, by Kafka's names. Ignores those that are not used."""
     given = {field: entries.get(name) for field, name in _NAMES.items()}
     return TopicConfiguration(**{field: _KINDS[field](value) for field, value in given.items() if value is not None})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CHANGELOG_LAG_MS = 60_000
-"""How old a record of a changelog is before compaction removes others for it."""
+"""Minimum age (ms) of a changelog record before compaction removes older records for it."""
 
 
 def karafka_states_topic(commands_topic: str) -> str:
-    """Name the topic in which Karafka's Web UI finds how far the scheduler of a commands topic is."""
+    """Return the name of the topic in which Karafka's Web UI finds the state of a commands topic's scheduler."""
     return f"{commands_topic}_states"
 
 
@@ -53,7 +53,7 @@ class TopicNames:
 
     @property
     def delay_group(self) -> str:
-        """The consumer group that shares out the sources of delay rules; no application id has a slash in it."""
+        """The consumer group that distributes the sources of delay rules. Application ids contain no slash."""
         return f"{self.app_id}-delays/sources"
 
     @property
@@ -62,7 +62,7 @@ class TopicNames:
 
     @property
     def redrives(self) -> str:
-        """Begin the transactional ids under which workers send dead letters again."""
+        """Prefix of the transactional ids with which workers resend dead letters."""
         return f"{self.app_id}-redrive/"
 
     @property
@@ -70,16 +70,16 @@ class TopicNames:
         return f"{self.app_id}-loads"
 
     def changelog(self, commands_topic: str) -> str:
-        """Name the changelog of a commands topic: each has its own, partition by partition.
+        """Return the name of the changelog of a commands topic. Both have the same partitions.
 
-        Where two names meet, the length of the first tells where it ends: `a-b` with `c` is not `a` with `b-c`.
+        The length of the application id at the end makes names unique: `a-b` with `c` differs from `a` with `b-c`.
         """
         if commands_topic == self.commands:
             return f"{self.app_id}-schedules-changelog"
         return f"{self.app_id}-{commands_topic}-schedules-changelog-{len(self.app_id)}"
 
     def transactional_id(self, commands_topic: str, partition: int) -> str:
-        """Name the owner of a partition of a commands topic; no topic has a slash in its name."""
+        """Return the transactional id for a partition of a commands topic. Topic names contain no slash."""
         if commands_topic == self.commands:
             return f"{self.app_id}-{commands_topic}-{partition}"
         return f"{self.app_id}-lanes/{commands_topic}/{partition}"

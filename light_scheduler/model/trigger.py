@@ -1,6 +1,6 @@
-"""Triggers: the time rule of a schedule. Instants are UTC epoch ms, durations ms.
+"""Triggers, the time rules of schedules. Instants are UTC epoch ms, durations are ms.
 
-Every trigger is a tagged value, so that a stored union of them can grow without changing what is stored already.
+Triggers are tagged, so that new kinds can be added without changing stored triggers.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Literal
 import msgspec
 
 LATEST_INSTANT = 253_402_300_799_999
-"""The last ms of the year 9999: no instant lies after it."""
+"""The last ms of the year 9999. No instant is later."""
 
 NEVER = LATEST_INSTANT + 1
-"""Stands for an instant that does not come, and sorts after all that do."""
+"""Stands for an instant that never comes. Sorts after all real instants."""
 
 CronDialect = Literal["unix", "cron4j", "quartz", "spring"]
 
 
 class Once(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="once", gc=False):
-    """Fires one time, at an instant.
+    """Fires once, at an instant.
 
-    `late` tells that the instant had passed when the command was recorded, and that the sender wants it to fire all the
-    same: then no lookback leaves it out. Commands leave it out.
+    `late` means that the instant had passed when the command was recorded, and that the sender still wants it to fire:
+    the lookback then does not apply. Commands do not set it.
     """
 
     at: int
@@ -30,18 +30,18 @@ class Once(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 class After(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="after", gc=False):
-    """Fires one time, a while after the command was recorded. 0 is "now".
+    """Fires once, `delay` ms after the command was recorded. 0 means now.
 
-    Commands carry it; a schedule holds the `Once` it resolves to.
+    Only commands have it: a schedule stores the resulting `Once`.
     """
 
     delay: int
 
 
 class FixedRate(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="every", gc=False):
-    """Fires at `anchor + k * interval`, for all whole k: from start to start, without drift.
+    """Fires at `anchor + k * interval`, for all integers k, without drift. The interval is from start to start.
 
-    A command leaves the anchor out (None) unless it gives a start; a schedule always has one.
+    In a command, the anchor is None unless it has a start. A schedule always has an anchor.
     """
 
     interval: int
@@ -49,13 +49,13 @@ class FixedRate(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
 
 
 class FixedDelay(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="delay", gc=False):
-    """Fires, waits for the firing's completion, and fires again a while after it: from end to start."""
+    """Fires, waits for completion, and fires again `delay` ms later. The delay is from end to start."""
 
     delay: int
 
 
 class Cron(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="cron", gc=False):
-    """Fires when the wall clock of a time zone (IANA) matches an expression of a dialect."""
+    """Fires when the wall clock of an IANA time zone matches a cron expression in a dialect."""
 
     expression: str
     dialect: CronDialect = "unix"
@@ -65,9 +65,8 @@ class Cron(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 class Backoff(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="backoff", gc=False):
     """Fires at growing intervals until it is completed.
 
-    Either `intervals` are given, one for each attempt, or the n-th interval is `initial * factor ** (n - 1)`, at most
-    `longest`, for `attempts` attempts (None: without end). `spread`, of 0 to 1, is the share of an interval by which
-    it may be longer.
+    Either `intervals` has one interval for each attempt, or the n-th interval is `initial * factor ** (n - 1)`, at most
+    `longest`, for `attempts` attempts (None: no limit). An interval can be longer by a share of up to `spread`, 0 to 1.
     """
 
     intervals: tuple[int, ...] = ()
@@ -81,10 +80,10 @@ class Backoff(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 NOW = After(0)
 
 Series = FixedRate | FixedDelay | Cron | Backoff
-"""Triggers that may fire more than once."""
+"""Triggers that can fire more than once."""
 
 Trigger = Once | FixedRate | FixedDelay | Cron | Backoff
 """A schedule's trigger."""
 
 Timing = Once | After | FixedRate | FixedDelay | Cron | Backoff
-"""A trigger as a command may give it: `After` becomes `Once` on arrival."""
+"""A trigger in a command. `After` becomes `Once` on arrival."""

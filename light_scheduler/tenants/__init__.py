@@ -1,8 +1,8 @@
-"""Rules of tenants in a running system: the tenants topic as their place, and each worker's copy of them.
+"""Rules of tenants in a running system: the tenants topic stores them, and each worker has a copy.
 
-store    reads the rules, and changes them
-changes  what the history tells of a change of rules
-service  the store in a worker: follows the topic, and tells the lanes
+store    reads and changes the rules
+changes  describes changes of rules for the history
+service  runs the store in a worker: follows the topic and notifies the lanes
 """
 
 from .store import TenantStore, opened_tenants

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class TenantService(Service):
-    """Runs beside the lanes, on the same event loop. `changed` are called after each change of the book."""
+    """Runs on the lanes' event loop. Calls the functions in `changed` after each change of the book."""
 
     def __init__(self, connection: Address, names: TopicNames, clock: Clock, **options: Any) -> None:
         super().__init__(**options)
@@ -39,7 +39,7 @@ class TenantService(Service):
         return self.store.book
 
     async def loaded(self) -> None:
-        """Return when the rules have been read once. While Kafka is away after that, the last ones hold."""
+        """Wait until the rules were read once. If Kafka is down later, the last known rules apply."""
         await self._loaded.wait()
 
     async def on_start(self) -> None:

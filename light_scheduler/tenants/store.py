@@ -1,4 +1,4 @@
-"""The tenants topic as the place of all tenants' rules: reads the book of them, and changes it."""
+"""Reads and changes the rules of all tenants, which are stored in the tenants topic."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ from .changes import rules_change
 
 
 class TenantStore:
-    """Follow it while it is used. Changes are in force everywhere as soon as the other workers have read them.
+    """The rules of all tenants. `follow` must run while it is used.
 
-    The history tells of each change and `by` whom it was made, in the same transaction.
+    A change applies in other workers as soon as they have read it. Each change is recorded in the history with the
+    requester (`by`), in the same transaction.
     """
 
     def __init__(self, topic: ChangingEntries, clock: Clock) -> None:
@@ -43,25 +44,25 @@ class TenantStore:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the book is that of the topic."""
+        """Whether the book was read from the topic."""
         return self._topic.is_loaded
 
     async def follow(self, changed: Callable[[], None]) -> None:
-        """Keep the book up to date for ever; `changed` is called after each change of the topic. Raises KafkaError."""
+        """Keep the book up to date until cancelled. Calls `changed` after each topic change. Raises KafkaError."""
 
         def read() -> None:
             book = tenant_book(self._topic.entries)
-            if book.tenants != self.book.tenants:  # the topic has tokens, too
+            if book.tenants != self.book.tenants:  # the topic also has tokens
                 self.book = book
             changed()
 
         await self._topic.follow(read)
 
     async def set_rules(self, name: str, change: Callable[[TenantRules], TenantRules], *, by: Requester) -> Tenant:
-        """Change the rules of a tenant, and return it. Raises TenantRulesError, BrokerError.
+        """Change the rules of a tenant and return the tenant. Raises TenantRulesError, BrokerError.
 
-        `change` is called again with the rules of somebody who changes them at the same time: neither change is lost.
-        Rules that a newer version wrote are refused.
+        After a concurrent change, `change` is called again with the new rules, so that no change is lost. Refuses to
+        change rules that a newer version wrote.
         """
         check_tenant_name(name)
 
@@ -79,7 +80,7 @@ class TenantStore:
         return await self._change(name, changed)
 
     async def set_state(self, name: str, state: TenantState, *, by: Requester) -> Tenant:
-        """Pause, resume or delete a tenant, and return it. Raises TenantRulesError, BrokerError.
+        """Pause, resume or delete a tenant and return it. Raises TenantRulesError, BrokerError.
 
         Raises TenantWasDeleted for a pause that would undo a deletion.
         """
@@ -119,7 +120,7 @@ class TenantStore:
 async def opened_tenants(
     connection: Address, names: TopicNames, clock: Clock, timeout_s: float
 ) -> AsyncIterator[TenantStore]:
-    """Follow a store for as long as it takes to use it. Raises BrokerError if it cannot be read in time."""
+    """Open a store and follow its topic until the context ends. Raises BrokerError if it cannot be read in time."""
     store = TenantStore(CompactedTopic(connection, names.tenants, names.history), clock)
     async with followed(store.follow, names.tenants, timeout_s):
         yield store

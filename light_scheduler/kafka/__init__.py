@@ -1,1 +1,1 @@
-"""Kafka: all that touches a Kafka client. Connections, fetching, batches, transactions, topics and their state."""
+"""All code that uses a Kafka client: connections, fetching, batches, transactions, topics and their state."""

@@ -1,4 +1,4 @@
-"""Writing a few records to several topics in one transaction, now and then."""
+"""Writes a few records to several topics in one transaction, for occasional use."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .connection import broker_errors, partitions_of, stop_producer
 from .quiet_producer import QuietProducer
 
 TIMEOUT_S = 10.0
-"""How long a transaction may take, to connect included."""
+"""Maximum duration of a transaction, including connecting."""
 
 
 class NewRecord(NamedTuple):
-    """A record to write: to `partition`, of as many as there are; None: to that of `partition_key`, by murmur2.
+    """A record to write. Its partition is `partition` modulo their number, or murmur2 of `partition_key` if None.
 
-    `is_exact`: it goes to no other partition where there is none of that number.
+    With `is_exact`, a `partition` that does not exist is an error.
     """
 
     topic: str
@@ -43,9 +43,10 @@ class NewRecord(NamedTuple):
 
 
 class AtomicWriter:
-    """Connects for each transaction; one at a time. `transactional_id` is asked for then: no other writer may have it.
+    """Connects for each transaction; transactions run one at a time.
 
-    `max_request_bytes` bounds the largest record.
+    `transactional_id` is called for each transaction, and no other writer may use the same id. `max_request_bytes`
+    limits the size of a record.
     """
 
     def __init__(self, connection: Address, transactional_id: Callable[[], str], max_request_bytes: int) -> None:
@@ -57,7 +58,7 @@ class AtomicWriter:
     async def __call__(self, records: Sequence[NewRecord]) -> list[tuple[Place, int]]:
         """Write all records or none, and return their places and offsets.
 
-        Raises BrokerError, and InvalidCommand if one is too large for its topic, or its partition is not there.
+        Raises BrokerError, and InvalidCommand if a record is too large for its topic or its partition does not exist.
         """
         with broker_errors(f"cannot write to {', '.join(dict.fromkeys(record.topic for record in records))}"):
             async with asyncio.timeout(TIMEOUT_S), self._turn:
@@ -88,6 +89,6 @@ class AtomicWriter:
                 )
                 for record in records
             ]
-            # Each one: the commit itself succeeds although the broker has refused a record.
+            # Await each one: a commit succeeds even if the broker has refused a record.
             written = [await acknowledged for acknowledged in sent]
         return [((each.topic, each.partition), each.offset) for each in written]

@@ -1,4 +1,4 @@
-"""The record batches of one transaction, built before they are sent: the hot path makes no call per record."""
+"""The record batches of a transaction. They are built before sending, so that the hot path needs no call per record."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ _BATCH_OVERHEAD = 61
 
 
 class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
-    """aiokafka's builder, without its steps per record that serve serializers and single sends."""
+    """aiokafka's builder without its overhead per record for serializers and single sends."""
 
     def __init__(self, batch_size: int) -> None:
         super().__init__(batch_size, 0, is_transactional=1)
         self.write = self._builder.append
 
     def put(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> Any:
-        """Add a record and return its metadata, or None if it does not fit."""
+        """Add a record and return its metadata; None if it does not fit."""
         metadata = self.write(self._relative_offset, timestamp, key, value, headers)
         if metadata is not None:
             self._relative_offset += 1
         return metadata
 
     def build(self) -> bytes:
-        """Return the batch as a broker would store it."""
+        """Return the batch in a broker's storage format."""
         return bytes(self._build())
 
     def _build(self) -> Any:
-        self.write = None  # it would keep the records a second time, beside what is built from them
+        self.write = None  # otherwise, the records would be in memory twice
         return super()._build()
 
 
 def size_alone(timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """Return how large a batch (bytes) with this record alone is: a topic's largest batch counts that."""
+    """Return the size (bytes) of a batch with only this record, which a topic's limit applies to."""
     return int(_Builder(MAX_BATCH_BYTES).put(timestamp, key, value, headers).size) + _BATCH_OVERHEAD
 
 
@@ -55,17 +55,16 @@ class _Batch(NamedTuple):
 
 
 LOG_APPEND_TIME = 1
-"""Kafka's number for this type of timestamps."""
+"""Kafka's number for this timestamp type."""
 
 
 class RecordBatches:
-    """Collects records by topic partition; `send` hands them to the producer.
+    """Collects records by topic partition; `send` passes them to the producer.
 
-    Topics in `one_by_one` get a batch for each record, so that a refusal names its record; `limit_of` says the largest
-    batch (bytes) that a topic takes. `timestamp` (UTC epoch ms)
-    is that of the records added from then on. `appended_at` is the broker's clock (UTC epoch ms) when it took the last
-    batch for a topic that has the time of appending as its timestamps, and `written` what each partition is known to
-    have taken, as its answers come in.
+    Topics in `one_by_one` get a batch for each record, so that a refusal identifies its record. `limit_of` returns the
+    largest batch (bytes) that a topic accepts. `timestamp` (UTC epoch ms) applies to records added later. `appended_at`
+    is the broker's time (UTC epoch ms) of the last batch for a topic with log append time. `written` has what each
+    partition has acknowledged so far.
     """
 
     def __init__(
@@ -92,15 +91,14 @@ class RecordBatches:
         limit: int | None = None,
         origin: UserRecord | None = None,
     ) -> None:
-        """Add a record for a (topic, partition); `limit` is the largest batch (bytes) it takes, if not `limit_of` it.
+        """Add a record for a (topic, partition). `limit` is its largest batch (bytes), by default from `limit_of`.
 
-        `origin` is what the record delivers, if it goes to a topic of the user's. Raises RecordTooLargeError; the
-        batches are then as they were.
+        `origin` is the content of a record for a user's topic. Raises RecordTooLargeError, and then changes nothing.
         """
         batch = self._open.get(target)
         if batch is not None:
             builder, origins = batch
-            # This is `put`, without the call.
+            # This is `put` inlined.
             if builder.write(builder._relative_offset, self.timestamp, key, value, headers) is not None:
                 builder._relative_offset += 1
                 if origin is not None:
@@ -122,13 +120,13 @@ class RecordBatches:
 
     @property
     def places(self) -> list[tuple[str, int]]:
-        """The partitions that records were added for."""
+        """The partitions with records."""
         return list(dict.fromkeys([*(target for target, _ in self._full), *self._open]))
 
     def by_place(self) -> list[tuple[tuple[str, int], Callable[[], bytes], int]]:
-        """Return each partition's batches, in order: what builds one, and how many records it has.
+        """Return the batches in order, as (partition, function that builds the batch, number of records).
 
-        Nothing can be added after that. A batch is built once.
+        Do not add records after this. Build each batch only once.
         """
         batches = [*self._full, *self._open.items()]
         return [(target, builder.build, builder.record_count()) for target, (builder, _) in batches]
@@ -140,12 +138,12 @@ class RecordBatches:
         is_stuck: Callable[[], bool] = lambda: False,
         is_excused: Callable[[tuple[str, int]], bool] = lambda _: False,
     ) -> dict[tuple[str, int], int]:
-        """Send everything and await every answer; return the offset after the last record of each partition.
+        """Send everything and await all answers. Return the offset after the last record of each partition.
 
-        Every future is read even when one fails: a commit would succeed without the batch that was rejected.
-        Raises RecordsRefusedError if a topic would not take what it was sent, TargetsStalledError if users' partitions
-        do not answer for `patience_s` (while one `is_excused`, its time does not run), or if the transaction
-        `is_stuck` then, else what the producer raised.
+        Every future is read even if one fails, since a commit would succeed without a rejected batch. Raises
+        RecordsRefusedError if a topic refuses records. Raises TargetsStalledError if users' partitions do not answer
+        for `patience_s` (not counted while a partition `is_excused`), or if the transaction `is_stuck` after that time.
+        Otherwise raises the producer's error.
         """
         queues: dict[tuple[str, int], list[_Batch]] = {}
         for target, batch in [*self._full, *self._open.items()]:
@@ -167,14 +165,14 @@ class RecordBatches:
         failures = [answer for answer in sent if isinstance(answer, BaseException)]
         refusals = [failure for failure in failures if isinstance(failure, RecordsRefusedError)]
         if refusals:
-            # A topic that may not be written to cannot be part of a transaction: the batches for all others fail too.
+            # A topic without write permission cannot be part of a transaction, so all other batches fail too.
             refusal = next((refusal for refusal in refusals if refusal.is_of_topic), refusals[0])
             if refusal.is_of_topic or len(refusals) == len(failures):
                 refusal.beside = [other for other in refusals if other is not refusal]
                 raise refusal
         for failure in failures:
             if not isinstance(failure, RecordsRefusedError):
-                raise failure  # the producer or the broker failed: what it said of records does not count
+                raise failure  # the producer or the broker failed, so refusals of records do not count
         taken = {target: answer for target, answer in zip(queues, sent, strict=True) if isinstance(answer, _Taken)}
         for answer in taken.values():
             self.appended_at = answer.appended_at or self.appended_at
@@ -182,14 +180,14 @@ class RecordBatches:
 
 
 class Written(NamedTuple):
-    """How many records a partition took, and the offset after the last one."""
+    """The number of records that a partition accepted, and the offset after the last one."""
 
     records: int
     end: int
 
 
 class _Taken(NamedTuple):
-    """The broker's last answer: records, the offset after them, and their time if the topic uses log append time."""
+    """Accepted records, the offset after them, and the time of the last batch if the topic uses log append time."""
 
     records: int
     end: int
@@ -214,7 +212,7 @@ async def _answered(
     is_stuck: Callable[[], bool],
     is_excused: Callable[[tuple[str, int]], bool],
 ) -> None:
-    """Return when all is answered, or failed. Raises TargetsStalledError, with no place if the transaction is stuck."""
+    """Wait until all batches are answered or failed. Raises TargetsStalledError, without places if only `is_stuck`."""
     begun_at = asyncio.get_running_loop().time()
     left = set(tasks)
     while left:
@@ -238,7 +236,7 @@ async def _send_in_order(
     topic, partition = sending.target
     taken = _Taken(0, 0, None)
     try:
-        for builder, origins in batches:  # the producer holds one batch of a partition at a time
+        for builder, origins in batches:  # the producer accepts one batch of a partition at a time
             count = builder.record_count()
             try:
                 future = await producer.send_batch(builder, topic, partition=partition)

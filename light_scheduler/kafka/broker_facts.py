@@ -18,7 +18,7 @@ from .topic_admin import REACH_S, TIMEOUT_S, admin_client, awaited, is_caused_by
 
 @dataclass(frozen=True)
 class BrokerFacts:
-    """A cluster and its limits; `session_timeout_ms` is (least, most). Kafka's defaults unless `knows_limits`."""
+    """A cluster and its limits; Kafka's defaults unless `knows_limits`. `session_timeout_ms` is (min, max)."""
 
     cluster_id: str
     nodes: int
@@ -28,9 +28,9 @@ class BrokerFacts:
 
 
 def broker_facts(connection: Address, *, timeout: float = TIMEOUT_S) -> BrokerFacts:
-    """Ask a broker who it is. `timeout` is in seconds, for each request."""
+    """Ask a broker about its cluster and limits. `timeout` is in seconds, for each request."""
     admin = admin_client(connection)
-    partition_counts(admin, connection, min(timeout, REACH_S))  # its error says it if nothing answers
+    partition_counts(admin, connection, min(timeout, REACH_S))  # raises the best error if no broker answers
     doing = f"describing the cluster of {connection}"
     cluster = awaited(admin.describe_cluster(request_timeout=timeout), timeout, doing)
     resource = ConfigResource(ResourceType.BROKER, str(cluster.nodes[0].id))

@@ -1,7 +1,7 @@
-"""When a broker is silent: it owes an answer, and no byte has come for a time in which this event loop listened.
+"""Detects silent brokers: an answer is due, but no byte has arrived for some time in which the event loop listened.
 
-An event loop that was held up finds its timers due before it has taken in what came meanwhile. So time is counted in
-steps here, and a step that comes late does not count. Nor does one for which the broker has told the client to wait.
+A blocked event loop runs expired timers before it reads data that arrived meanwhile. So time is counted in steps, and
+late steps do not count. Neither do steps in which the broker throttles the client.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STEP_S = 0.2
 
 
 class Steps:
-    """Calls `stepped` after each step that was in time, until that returns False or `end` is called."""
+    """Calls `stepped` after each step that was on time, until it returns False or `end` is called."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, stepped: Callable[[], bool]) -> None:
         self._loop = loop
@@ -29,12 +29,12 @@ class Steps:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """Go on, or begin."""
+        """Start, unless already running."""
         if self._timer is None:
             self._timer = self._loop.call_later(STEP_S, self._step)
 
     def end(self) -> None:
-        """Call no more."""
+        """Stop."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -49,9 +49,9 @@ class Steps:
 
 @asynccontextmanager
 async def patience(seconds: float, is_excused: Callable[[], bool] = lambda: False) -> AsyncIterator[None]:
-    """Bound what is awaited within, raising TimeoutError.
+    """Limit the duration of the body; raises TimeoutError.
 
-    Time for which the event loop was held up does not count, nor does that while it `is_excused`.
+    Time in which the event loop was blocked does not count, nor does time while `is_excused` returns True.
     """
     loop = asyncio.get_running_loop()
     left = math.ceil(seconds / STEP_S)
@@ -73,19 +73,19 @@ async def patience(seconds: float, is_excused: Callable[[], bool] = lambda: Fals
 
 
 class Watch:
-    """Ends the waits for silent brokers of a client. `limit_s` says how long a connection may be silent, if bounded.
+    """Ends a client's waits for silent brokers. `limit_s` returns how long a connection may be silent; None: no limit.
 
-    The request that waits longest fails as after aiokafka's own time-out, which closes the connection.
+    The oldest request fails as after aiokafka's own timeout, which closes the connection.
     """
 
     def __init__(self, client: AIOKafkaClient, limit_s: Callable[[ConnectionGroup], float | None]) -> None:
         self._client = client
         self._limit_s = limit_s
-        self._silent: dict[Any, tuple[object, int]] = {}  # connection -> what it showed last, for how many steps
+        self._silent: dict[Any, tuple[object, int]] = {}  # connection -> its last progress, number of steps since
         self._steps = Steps(client._loop, self._stepped)
 
     def begin(self) -> None:
-        """Watch until no answer is due; to be called with each request."""
+        """Watch until no answer is due. Call this for each request."""
         self._steps.begin()
 
     def _stepped(self) -> bool:
@@ -103,7 +103,7 @@ class Watch:
 
 
 def _shown(conn: Any) -> object:
-    """Return what changes with each byte that comes: the next request to be answered, and how much of it is there.
+    """Return a value that changes with each byte received: the oldest request and the size of its partial answer.
 
     None if no answer is due.
     """

@@ -1,4 +1,4 @@
-"""The Kafka clients that a lane has to itself, and how they are configured."""
+"""Creates and configures the Kafka clients of a lane."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ RESTORE_ANSWER_S = 5.0
 
 
 class LaneClients(Protocol):
-    """Makes clients that are not started yet; simulations have their own."""
+    """Creates clients, which are not started. Simulations have their own implementation."""
 
     @property
     def transaction_timeout_ms(self) -> int:
-        """Age at which the broker aborts a transaction."""
+        """Transaction timeout, after which the broker aborts a transaction."""
         ...
 
     def producer(self, transactional_id: str) -> AIOKafkaProducer:
-        """Make the producer of a transactional id."""
+        """Create the producer of a transactional id."""
         ...
 
     def reader(self) -> StateConsumer:
-        """Make a read_committed consumer without a group."""
+        """Create a read_committed consumer without a group."""
         ...
 
     async def fence(self, transactional_id: str, changelog: KnownLog) -> bool:
-        """Fence the owners of an id as `coordinator.Coordinator.fence` does."""
+        """Fence the owners of an id; see `coordinator.Coordinator.fence`."""
         ...
 
     async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: KnownLog) -> None:
-        """End what is open in a partition as `coordinator.Coordinator.end` does."""
+        """End the open transaction in a partition; see `coordinator.Coordinator.end`."""
         ...
 
 
@@ -70,7 +70,7 @@ class KafkaClients:
         await self.coordinator.end(transactional_id, place, commits=commits, changelog=changelog)
 
     async def close(self) -> None:
-        """Close what lanes share."""
+        """Close the clients that lanes share."""
         await self.coordinator.close()
         await self.topic_id.close()
 
@@ -105,9 +105,9 @@ class KafkaClients:
 
 @contextmanager
 def no_stray_cancellation() -> Iterator[None]:
-    """Raise BrokerError instead of a CancelledError that the running task was not sent.
+    """Raise BrokerError for a CancelledError if the running task was not cancelled.
 
-    aiokafka cancels tasks of its own and may let that out of a call: whoever awaits it would end without a word.
+    aiokafka cancels its own tasks, and the CancelledError can escape from a call. The caller would end silently.
     """
     try:
         yield

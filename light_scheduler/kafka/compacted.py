@@ -1,4 +1,4 @@
-"""A compacted topic of one partition that every worker knows as a whole: settings that change while workers run."""
+"""A compacted topic with one partition, which every worker reads completely: settings that change at run time."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .quiet_producer import QuietProducer
 
 WRITE_TIMEOUT_S = 10.0
 OTHER_CHANGE_S = 2.0
-"""How long to wait for the record of somebody who makes a change at the same time."""
+"""How long to wait for the record of a concurrent change."""
 
 
 Record = tuple[bytes, bytes | None]
-"""Key and value; None removes it."""
+"""Key and value. A value of None removes the key."""
 
 
 class Change(NamedTuple):
-    """Values to store, at least one, and the record of the history that tells of it."""
+    """Entries to store, at least one, and the history record of the change."""
 
     entries: Iterable[Record]
     event: tuple[bytes, bytes] | None = None
@@ -38,11 +38,11 @@ class Change(NamedTuple):
 
 @dataclass
 class _Commit:
-    """How far the commit of a change has come: from its begin on the change may be stored."""
+    """Progress of the commit of a change. Once it has begun, the change may be stored."""
 
-    last: Record | None = None  # of its records
-    offset: int = -1  # of that
-    is_read: bool = False  # by who follows the topic
+    last: Record | None = None  # the last record of the change
+    offset: int = -1  # of `last`
+    is_read: bool = False  # read back by `follow`
     is_begun: bool = False
     is_done: bool = False
 
@@ -61,20 +61,20 @@ class Entries(Protocol):
 
 
 class ChangingEntries(Entries, Protocol):
-    """The same for writers whose new entries depend on the current ones."""
+    """The interface of a `CompactedTopic` for writers whose new entries depend on the current ones."""
 
     async def change(self, make: Callable[[], Change]) -> None: ...
 
 
 def change_id(topic: str) -> str:
-    """Return the transactional id under which entries of a compacted topic are changed."""
+    """Return the transactional id for changes of a compacted topic's entries."""
     return f"{topic}-change"
 
 
 class CompactedTopic:
-    """The last value of each key, in the order in which they were last written: the same for every reader.
+    """The last value of each key, in the order of the last writes, which is the same for every reader.
 
-    `history` is the topic that is told of changes, and `promptness` knows which brokers hang.
+    `history` is the topic for records of changes. `promptness` knows which brokers hang.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class CompactedTopic:
         self._moved = asyncio.Event()
         self.is_loaded = False
         self._ends: LogEnds | None = None
-        self._sought: dict[int, _Commit] = {}  # by offset: what is being committed
+        self._sought: dict[int, _Commit] = {}  # by offset: running commits
 
     @property
     def entries(self) -> Mapping[bytes, bytes]:
@@ -98,9 +98,9 @@ class CompactedTopic:
         return self._entries
 
     async def follow(self, changed: Callable[[], None]) -> None:
-        """Read for ever; `changed` is called when all that there was is read, and after each change. Raises KafkaError.
+        """Read until cancelled. Calls `changed` after the first complete read and each change. Raises KafkaError.
 
-        To be called again after an error: it begins anew. So it does by itself if the topic was deleted and made again.
+        After an error, call it again: it reads from the beginning. It also does so if the topic was recreated.
         """
         consumer = AIOKafkaConsumer(
             **self._promptness.arguments(self._connection),
@@ -120,7 +120,7 @@ class CompactedTopic:
             await stop_consumer(consumer)
 
     async def catch_up(self) -> None:
-        """Return when all that was written before the call is known, while somebody follows. Raises BrokerError."""
+        """Wait until everything written before the call was read. `follow` must be running. Raises BrokerError."""
         with broker_errors(f"reading {self._place.topic}"):
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 while self._ends is None or not self.is_loaded:
@@ -132,7 +132,7 @@ class CompactedTopic:
                     await self._next_move()
 
     async def _read(self, consumer: AIOKafkaConsumer, changed: Callable[[], None]) -> None:
-        """Read from the beginning until the topic is another one."""
+        """Read from the beginning, until the topic is recreated."""
         self._made_again.clear()
         self._reached = 0
         await consumer.seek_to_beginning(self._place)
@@ -156,11 +156,11 @@ class CompactedTopic:
                     entries[record.key] = record.value
 
     async def write(self, key: bytes, value: bytes | None) -> None:
-        """Store a value, or remove it (None), and wait until it has been read back. Raises BrokerError."""
+        """Store a value, or remove it (None), and wait until it was read back. Raises BrokerError."""
         await self.write_all([(key, value)])
 
     async def write_all(self, records: Iterable[Record]) -> None:
-        """Store the values of several keys, at least one; else as `write`. Some may be stored if it fails."""
+        """Store the values of several keys, at least one, like `write`. If it fails, some may be stored."""
         with broker_errors(f"writing to {self._place.topic}"):
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 reached = self._reached
@@ -175,12 +175,11 @@ class CompactedTopic:
                     await self._next_move()
 
     async def change(self, make: Callable[[], Change]) -> None:
-        """Store what `make` makes of the entries, and tell the history: both or nothing. No other change is made in
-        between.
+        """Store the change that `make` returns for the current entries, and its history record, in one transaction.
 
-        Whoever makes a change writes under the transactional id of all changes, and reads to the end after it has got
-        that. So it knows every change before, and whoever comes later fences it: then `make` is called again. Raises
-        BrokerError, ChangeUnconfirmed from the commit on, and what `make` raises.
+        All changes use the same transactional id, and read to the end of the topic after fencing it. So a change knows
+        all earlier ones, and a concurrent later change fences it: then `make` is called again. Raises BrokerError,
+        ChangeUnconfirmed once the commit has begun, and errors of `make`.
         """
         commit = _Commit()
         try:
@@ -197,7 +196,7 @@ class CompactedTopic:
             self._sought.pop(commit.offset, None)
 
     async def _written(self, make: Callable[[], Change], commit: _Commit) -> None:
-        """Return once a change is stored, and no other one has come in between."""
+        """Store a change, retrying after concurrent changes."""
         has_failed = False
         while True:
             try:
@@ -213,14 +212,14 @@ class CompactedTopic:
                 await self._other_change()
 
     async def _other_change(self) -> None:
-        """Wait a while for the record of somebody else, who has fenced this change."""
+        """Wait a while for the record of a concurrent change that has fenced this one."""
         with suppress(TimeoutError):
-            # Not all at the same moment: who is fenced fences the next one.
+            # A random time, so that concurrent changes do not keep fencing each other.
             async with asyncio.timeout(OTHER_CHANGE_S * random.uniform(1, 2)):  # nosec B311
                 await self._next_move()
 
     async def _written_alone(self, make: Callable[[], Change], commit: _Commit) -> None:
-        """Try to store a change. Raises ProducerFenced if another change was begun."""
+        """Try to store a change. Raises ProducerFenced if another change has begun."""
         async with self._changing() as producer:
             change = make()
             if change.event is not None:
@@ -234,14 +233,14 @@ class CompactedTopic:
                 await producer.commit_transaction()
                 commit.is_done = True
             except BaseException:
-                await ended(producer.abort_transaction())  # a topic that takes nothing holds an abort up, too
+                await ended(producer.abort_transaction())  # an unavailable topic also blocks an abort
                 raise
 
     async def _is_stored(self, commit: _Commit) -> bool:
-        """Return whether a change is stored whose commit has failed, and note it in `commit`.
+        """Return whether a change is stored although its commit failed, and update `commit`.
 
-        Kafka may have carried it out all the same. When another change begins at that moment, it may answer with an
-        error of its own (UNKNOWN_SERVER_ERROR) and carry out nothing.
+        Kafka may have committed it in spite of the error. If another change begins at that moment, Kafka may answer
+        UNKNOWN_SERVER_ERROR and not commit.
         """
         async with self._changing():
             commit.is_done = commit.is_begun = commit.is_read
@@ -249,7 +248,7 @@ class CompactedTopic:
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[QuietProducer]:
-        """Yield the producer of a change. What was changed under its id before has ended then, and is known."""
+        """Yield the producer of a change. All earlier changes have then ended and were read."""
         producer = QuietProducer(
             **self._connection.aiokafka(),
             transactional_id=change_id(self._place.topic),
@@ -263,12 +262,12 @@ class CompactedTopic:
             await stop_producer(producer)
 
     async def _look_up_history(self, producer: AIOKafkaProducer) -> None:
-        """Raise an error before anything is changed, if the history is not there or may not be seen."""
+        """Raise an error before anything is changed if the history topic is missing or not visible."""
         assert self._history is not None, "who tells of changes names the history"
         await partitions_of(producer, self._history, WRITE_TIMEOUT_S / 2)
 
     async def _write(self, producer: AIOKafkaProducer, change: Change) -> tuple[Record, int]:
-        """Return the last of the entries and its offset."""
+        """Send the records of a change. Return the last entry and its offset."""
         for key, value in change.entries:
             sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
         if change.event is not None:
@@ -277,7 +276,7 @@ class CompactedTopic:
         return (key, value), int(sent.offset)
 
     def _doubt(self, following: int, reached: int) -> None:
-        """Begin anew if the log went on at an offset before what was read then: that is of another log."""
+        """Read from the beginning if the log continues before the offset read: the topic was recreated."""
         if following < reached:
             self._reached = 0
             self._made_again.set()
@@ -288,10 +287,9 @@ class CompactedTopic:
 
 
 class LogEnds:
-    """Tells where a partition ends, over its own connection, made with the first question.
+    """Looks up the end of a partition, over its own connection, which is opened for the first request.
 
-    A broker answers the questions of a connection one after the other, and a consumer's for more records only when
-    there are some, or after half a second.
+    A broker answers the requests of a connection in order, and a consumer's fetch can wait for half a second.
     """
 
     def __init__(self, connection: Connection, place: TopicPartition, promptness: Promptness | None = None) -> None:
@@ -312,9 +310,9 @@ class LogEnds:
                 await stop_consumer(self._consumer)
 
     async def now(self) -> int:
-        """Return the offset behind the last record that is committed. Raises KafkaError.
+        """Return the offset after the last committed record. Raises KafkaError.
 
-        A broker that says nothing is left, and asked again only if it still leads the partition.
+        A silent broker is disconnected, and asked again only if it still leads the partition.
         """
         consumer = await self._connected()
         return int((await consumer.end_offsets([self._place]))[self._place])
@@ -344,7 +342,7 @@ class LogEnds:
 async def followed(
     follow: Callable[[Callable[[], None]], Coroutine[Any, Any, None]], topic: str, timeout_s: float
 ) -> AsyncIterator[None]:
-    """Follow a compacted topic, once it has been read. Raises BrokerError if that takes longer than a time-out."""
+    """Follow a compacted topic in the body, after the first complete read. Raises BrokerError on a timeout."""
     loaded = asyncio.Event()
     following = asyncio.create_task(follow(loaded.set))
     waiting = asyncio.create_task(loaded.wait())
@@ -363,7 +361,7 @@ async def followed(
 
 
 async def stored_entries(connection: Address, topic: str, timeout: float) -> Mapping[bytes, bytes]:
-    """Return what a compacted topic holds now. Raises BrokerError."""
+    """Return the current entries of a compacted topic. `timeout` is in seconds. Raises BrokerError."""
     stored = CompactedTopic(connection, topic)
     async with followed(stored.follow, topic, timeout):
         return stored.entries

@@ -1,4 +1,4 @@
-"""How clients reach Kafka: one producer and readers with the same connection, failures as BrokerError."""
+"""Connects clients to Kafka: starts and stops producers and consumers, and converts their errors to BrokerError."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from light_scheduler.wire import partition_for
 from .lasting_logins import keep_logged_in
 
 HEARTBEAT_S = 0.3
-"""Members learn of a rebalance with a heartbeat: this bounds how long a partition pauses when a worker leaves."""
+"""Members learn of a rebalance with a heartbeat, so this limits how long a partition pauses when a worker leaves."""
 
 NEVER_MS = 2**31 - 1
-"""`max.poll.interval.ms` of members: one that fetches nothing for that long leaves its group, and does not come back
-before it fetches, which one without partitions never does."""
+"""`max.poll.interval.ms` of members. A member that fetches nothing for that long leaves its group until its next fetch,
+and a member without partitions never fetches.
+"""
 
 MAX_REQUEST_BYTES = 1_048_576
 _BATCH_BYTES = 262_144
@@ -42,7 +43,7 @@ _DENIED = (
 
 
 def connection_of(servers: str | Sequence[str] | Connection, security: KafkaSecurity) -> Connection:
-    """Return the connection to servers, which may begin with `kafka://`; a connection is returned as it is."""
+    """Return the connection to servers, which may begin with `kafka://`. A connection is returned unchanged."""
     if isinstance(servers, Connection):
         return servers
     text = servers if isinstance(servers, str) else ",".join(servers)
@@ -51,7 +52,7 @@ def connection_of(servers: str | Sequence[str] | Connection, security: KafkaSecu
 
 @contextmanager
 def broker_errors(doing: str) -> Iterator[None]:
-    """Raise what goes wrong between this client and the broker as BrokerError that says what was being done."""
+    """Convert errors between this client and the broker to BrokerError. `doing` begins the message."""
     try:
         yield
     except MessageSizeTooLargeError as error:
@@ -66,7 +67,7 @@ def broker_errors(doing: str) -> Iterator[None]:
 
 @contextmanager
 def option_errors() -> Iterator[None]:
-    """Raise what aiokafka says of the value of an option as InvalidCommand. To be used where a client of it is made."""
+    """Convert aiokafka's errors about values of options to InvalidCommand. Use this where its clients are created."""
     try:
         yield
     except (TypeError, ValueError, RuntimeError) as error:
@@ -74,9 +75,9 @@ def option_errors() -> Iterator[None]:
 
 
 def denial(error: KafkaError) -> str:
-    """Say which right is missing, of an error for which one is."""
+    """Describe the missing right of an authorization error."""
     if isinstance(error, ClusterAuthorizationFailedError):
-        what = "to write to any topic"  # what an idempotent producer needs to begin with
+        what = "to write to any topic"  # an idempotent producer needs that to start
     elif isinstance(error, TopicAuthorizationFailedError):
         what = f"on topic {', '.join(sorted(map(str, _names(error))))}"
     else:
@@ -85,7 +86,7 @@ def denial(error: KafkaError) -> str:
 
 
 def _names(error: KafkaError) -> Iterable[object]:
-    """Return the topics of an error: aiokafka gives one by its name, several in a set."""
+    """Return the topics of an error. aiokafka passes one topic as a name, several in a set."""
     found = error.args[0] if error.args else ()
     return [found] if isinstance(found, str) else found
 
@@ -93,7 +94,7 @@ def _names(error: KafkaError) -> Iterable[object]:
 async def started_producer(options: Mapping[str, Any], max_request_bytes: int = MAX_REQUEST_BYTES) -> AIOKafkaProducer:
     """Return a connected producer: idempotent, all acknowledgements, Kafka's own partitioner.
 
-    `options` are those of the connection, as aiokafka takes them. Raises as `broker_errors` and `option_errors` do.
+    `options` are aiokafka's options of the connection. Raises as `option_errors`, KafkaError and OSError.
     """
     with option_errors():
         producer = AIOKafkaProducer(
@@ -114,7 +115,7 @@ async def started_producer(options: Mapping[str, Any], max_request_bytes: int = 
 
 
 async def partitions_of(producer: AIOKafkaProducer, topic: str, timeout_s: float) -> set[int]:
-    """Return the partitions of a topic. Raises BrokerError if it is not there, and KafkaError if it may not be seen."""
+    """Return the partitions of a topic. Raises BrokerError if it does not exist, KafkaError if it is not permitted."""
     try:
         async with asyncio.timeout(timeout_s):
             return set(await producer.partitions_for(topic))
@@ -123,9 +124,9 @@ async def partitions_of(producer: AIOKafkaProducer, topic: str, timeout_s: float
 
 
 async def stop_producer(producer: AIOKafkaProducer) -> None:
-    """Send what is pending and let go of every connection, within some seconds even if the broker is gone.
+    """Send pending records and close all connections. Takes some seconds at most, even if the broker is gone.
 
-    Also if whoever waits for that is cancelled meanwhile.
+    Completes even if the caller is cancelled meanwhile.
     """
     await _to_the_end(_stop_producer(producer))
 
@@ -134,16 +135,16 @@ async def _stop_producer(producer: AIOKafkaProducer) -> None:
     if await ended(producer.flush()):
         await ended(producer.stop())
         return
-    # An idempotent producer tries for ever, and its `stop` waits for that. What is pending is given up, as in a crash.
+    # An idempotent producer retries forever, and `stop` would wait for it. Give up pending records, as in a crash.
     producer._closed = True
     await ended(producer._sender.close())
     await ended(producer.client.close())
 
 
 async def stop_consumer(consumer: AIOKafkaConsumer) -> None:
-    """Let go of every connection, within some seconds even if the broker is gone.
+    """Close all connections. Takes some seconds at most, even if the broker is gone.
 
-    Also if whoever waits for that is cancelled meanwhile.
+    Completes even if the caller is cancelled meanwhile.
     """
     await _to_the_end(_stop_consumer(consumer))
 
@@ -155,10 +156,10 @@ async def _stop_consumer(consumer: AIOKafkaConsumer) -> None:
 
 
 async def end_fetches(consumer: AIOKafkaConsumer) -> None:
-    """Cancel what a consumer fetches; to be called before its `stop`.
+    """Cancel the fetches of a consumer. Call this before its `stop`.
 
-    That of aiokafka 0.14 trips over the first fetch that waits for a lost broker: it lets the cancellation out as if it
-    were its caller's, and leaves the rest as it is.
+    The `stop` of aiokafka 0.14 fails at the first fetch that waits for a lost broker: it raises the fetch's
+    CancelledError as if the caller were cancelled, and does not close the rest.
     """
     if (fetcher := consumer._fetcher) is not None:
         tasks = {fetcher._fetch_task, *fetcher._pending_tasks}
@@ -169,9 +170,9 @@ async def end_fetches(consumer: AIOKafkaConsumer) -> None:
 
 
 async def ended(closing: Coroutine[Any, Any, None]) -> bool:
-    """Return whether a close came to its end, in a bounded time.
+    """Run `closing` with a timeout. Return whether it completed.
 
-    It runs as a task of its own, because aiokafka lets the cancellation of its inner tasks out as if it were ours.
+    It runs in a separate task, since aiokafka raises the CancelledError of its inner tasks as if it were ours.
     """
     task = asyncio.create_task(closing)
     done, _ = await asyncio.wait([task], timeout=_CLOSE_TIMEOUT_S)
@@ -182,7 +183,7 @@ async def ended(closing: Coroutine[Any, Any, None]) -> bool:
 
 
 async def _to_the_end(closing: Coroutine[Any, Any, None]) -> None:
-    """Wait for a close, and let a cancellation out only when that is over."""
+    """Wait for `closing` to end. A cancellation is raised only after that."""
     task = asyncio.create_task(closing)
     try:
         await asyncio.shield(task)

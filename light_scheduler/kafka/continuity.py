@@ -1,10 +1,9 @@
-"""Whether a changelog goes on where its lane left it.
+"""Checks that a changelog continues where its lane left it.
 
-Fencing makes a lane the only owner of its transactional ids, one id after the other. That leaves instants in which two
-workers can write: both take over while an id is stuck, and each ends up with another id; or an id gets free before its
-new owner has fenced it. But all that a lane commits begins with records in its changelog, and that is one log. Each
-transaction therefore looks at the offset that its records got there before it commits: whoever comes second sees the
-first, and gives way.
+Fencing makes a lane the only owner of its transactional ids, one id after the other. So there are moments in which two
+workers can write: both take over while an id is stuck, and each gets a different id; or an id gets free before its new
+owner has fenced it. But every transaction of a lane has records in its changelog, which is a single log. So each
+transaction checks the offset of its records there before it commits: the second writer sees the first, and gives way.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from light_scheduler.model.place import Place
 from .batches import RecordBatches
 
 Untouched = Callable[[int, int], Awaitable[bool]]
-"""Tells whether there is nothing that may count between two offsets."""
+"""Returns whether no record between two offsets may count."""
 
 log = logging.getLogger(__name__)
 
 
 class Continuity:
-    """Follows a changelog from an offset on: `at` is where all that counts ends.
+    """Follows a changelog from offset `at`, the end of all committed records.
 
     Once the last transaction has its marker, everything before `end` is stable. `begin` is the first offset.
     """
@@ -36,14 +35,14 @@ class Continuity:
         self._untouched = untouched
 
     def aborted(self) -> None:
-        """Note that what was checked last has been aborted."""
+        """Record that the last checked transaction was aborted."""
         self.end = self._next
 
     async def check(self, sent: RecordBatches) -> None:
-        """Take in what was sent and is not ended yet. Raises Overtaken if somebody else has written before it.
+        """Check the sent batches of an open transaction. Raises Overtaken if another worker has written before it.
 
-        Markers that were late, and what others aborted, change nothing. Nor does it that a broker has dropped the
-        marker of a commit before (KAFKA-20734): the records of both transactions are committed together then.
+        Late markers and aborted records of others do not matter. Neither does a broker that dropped the marker of the
+        previous commit (KAFKA-20734): the records of both transactions are then committed together.
         """
         written = sent.written.get(self._changelog)
         if written is None:

@@ -1,4 +1,4 @@
-"""Questions to the coordinators of transactions that need no producer."""
+"""Requests to transaction coordinators that need no producer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .partition_leaders import PartitionLeaders, check
 from .transaction_requests import DescribeTransactionRequest
 
 PATIENCE_S = 1.0
-"""How long a transactional id may answer that its last transaction has not ended before it counts as stuck."""
+"""How long the last transaction of a transactional id may be unfinished before the id counts as stuck."""
 TIMEOUT_S = 30.0
 MARKER_TIMEOUT_S = 5.0
 RETRY_S = 0.05
@@ -43,13 +43,13 @@ _PASSING = (
     NotCoordinatorError,
     RequestTimedOutError,
 )
-"""Errors that are over when another broker coordinates the id, or there is a new connection."""
+"""Errors that end when another broker coordinates the id, or with a new connection."""
 
 ID_NOT_FOUND = 105
-"""The error code of an id that has made no transaction yet, which aiokafka does not know."""
+"""The error code for an id without transactions, which aiokafka does not know."""
 
 MOST_WRITTEN = 3
-"""How often in a row a marker may get lost on its way to a changelog."""
+"""Attempts to write a marker to a changelog before giving up."""
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class _Owner(NamedTuple):
 
 
 class _Lacking(NamedTuple):
-    """A transaction that its changelog lacks the marker of: its owner, how it was decided, and who is writing that."""
+    """A transaction without a marker in its changelog: its owner, whether it commits, and who is writing the marker."""
 
     owner: _Owner
     commits: bool
@@ -70,7 +70,7 @@ class _Lacking(NamedTuple):
 
 
 class KnownLog(NamedTuple):
-    """A lane's changelog, and where that ends which the lane knows to be committed there."""
+    """A lane's changelog, and the end of the records that the lane knows to be committed."""
 
     place: Place
     committed_end: int = 0
@@ -83,15 +83,15 @@ class Coordinator:
         self._client = LastingClient(connect)
         self._leaders = PartitionLeaders(self._client)
         self._timeout_ms = transaction_timeout_ms
-        self._lacking: dict[str, _Lacking] = {}  # by id; fencing makes the coordinator forget what this tells
+        self._lacking: dict[str, _Lacking] = {}  # by id; the coordinator forgets this after fencing
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def fence(self, transactional_id: str, changelog: KnownLog) -> bool:
-        """Abort what is open under a lane's id and fence its owners; False if it is stuck, or not ours to use.
+        """Abort the open transaction of a lane's id and fence its owners. Return False if it is stuck or not permitted.
 
-        Where brokers of Kafka 4.3 have dropped the marker of its last transaction in the lane's changelog
-        (KAFKA-20734), it is written. Raises KafkaError, or LaneError if there is no answer, or the marker would abort
-        what is known to be committed.
+        If brokers of Kafka 4.3 have dropped the marker of its last transaction in the lane's changelog (KAFKA-20734),
+        this writes it. Raises KafkaError, or LaneError if there is no answer or the marker would abort records that are
+        known to be committed.
         """
         async with self._lock(transactional_id):
             try:
@@ -100,10 +100,10 @@ class Coordinator:
                 return False
 
     async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: KnownLog) -> None:
-        """Commit, or abort, a transaction of a lane without records in a partition: its marker ends what is open there.
+        """Commit or abort an empty transaction of a lane in a partition. Its marker ends the open transaction there.
 
-        From then on the coordinator tells of this one, so the changelog gets what it lacks before, as in `fence`.
-        Raises KafkaError, or LaneError as that, or if the id is stuck.
+        After this, the coordinator only knows the new transaction, so a missing marker is first written to the
+        changelog, as in `fence`. Raises KafkaError, or LaneError as `fence`, or if the id is stuck.
         """
         async with self._lock(transactional_id):
             owner = await self._own_with_markers(transactional_id, changelog)
@@ -112,9 +112,9 @@ class Coordinator:
             await self._end_as(owner, transactional_id, place, commits=commits)
 
     async def mark(self, transactional_id: str, place: Place) -> None:
-        """Return when a partition has taken the marker of a transaction that is aborted; the id is no lane's.
+        """Abort an empty transaction and wait until a partition has accepted its marker. The id must not be a lane's.
 
-        Raises KafkaError, or LaneError if it does not take one in time; the next call waits for that first.
+        Raises KafkaError, or LaneError if the partition does not accept it in time; the next call first waits for that.
         """
         owner = await self._own(transactional_id, TIMEOUT_S)
         if owner is None:
@@ -132,14 +132,14 @@ class Coordinator:
         return self._locks.setdefault(transactional_id, asyncio.Lock())
 
     async def _own_with_markers(self, transactional_id: str, changelog: KnownLog) -> _Owner | None:
-        """Become the owner of a lane's id, and write the marker that its changelog lacks; None if it is stuck."""
+        """Become the owner of a lane's id, and write a missing marker to its changelog. None if the id is stuck."""
         place = changelog.place
         for _ in range(MOST_WRITTEN):
             owner = await self._own(transactional_id, PATIENCE_S, partial(self._look, transactional_id, changelog))
             lacking = self._lacking.get(transactional_id)
             if owner is None or lacking is None:
                 return owner
-            if owner.producer_id != lacking.owner.producer_id:  # all epochs of the other one are used up
+            if owner.producer_id != lacking.owner.producer_id:  # all epochs of the old producer id are used up
                 log.warning("%s-%d lacks a marker that %s can write no more", *place, transactional_id)
                 del self._lacking[transactional_id]
                 return owner
@@ -155,9 +155,9 @@ class Coordinator:
         raise LaneError(f"{place[0]}-{place[1]} loses the marker of {transactional_id} again and again")
 
     async def _look(self, transactional_id: str, changelog: KnownLog) -> None:
-        """Find out whether a changelog lacks the marker of an id's last transaction, before the id is fenced.
+        """Check whether a changelog lacks the marker of an id's last transaction, before the id is fenced.
 
-        Once a transaction is complete, its coordinator takes all of its markers to be written. Raises
+        Once a transaction is complete, its coordinator assumes that all of its markers are written. Raises
         ConcurrentTransactions before that, as fencing would, and KafkaError.
         """
         try:
@@ -170,17 +170,17 @@ class Coordinator:
         if state.startswith("Prepare"):
             raise ConcurrentTransactions(transactional_id)
         lacking = self._lacking.pop(transactional_id, None)
-        if state == "Ongoing" and lacking is not None and lacking.mender == last:  # it was interrupted
+        if state == "Ongoing" and lacking is not None and lacking.mender == last:  # writing the marker was interrupted
             self._lacking[transactional_id] = lacking
             await self._end_open(last, transactional_id, commits=lacking.commits)
             raise ConcurrentTransactions(transactional_id)
         if state in ("CompleteCommit", "CompleteAbort"):
             lacking = _Lacking(last, state == "CompleteCommit")
-        elif state != "Empty":  # the state once it is fenced, which may have been after the last look
+        elif state != "Empty":  # the state after fencing, which may have happened since the last check
             lacking = None
         if lacking is None:
             return
-        self._lacking[transactional_id] = lacking  # unless it is found out
+        self._lacking[transactional_id] = lacking  # assumed until it is checked below
         found = (await self._leaders.open_in(changelog.place)).get(lacking.owner.producer_id)
         if found is None or found.epoch > lacking.owner.epoch:
             del self._lacking[transactional_id]
@@ -188,9 +188,9 @@ class Coordinator:
             self._lacking[transactional_id] = await self._spare_commit(lacking, changelog)
 
     async def _spare_commit(self, aborted: _Lacking, changelog: KnownLog) -> _Lacking:
-        """Return how to end what is open in a changelog, where what is known to be committed lacks its marker as well.
+        """Decide how to end the open records of a changelog if committed records also lack their marker.
 
-        An abort would take both back. Raises LaneError if that was followed by what was aborted.
+        An abort would undo both. Raises LaneError if aborted records follow the committed ones.
         """
         (topic, partition), committed_end = changelog
         log_end = await self._leaders.log_end(changelog.place)
@@ -201,7 +201,7 @@ class Coordinator:
             )
             log.error("%s", text)
             raise LaneError(text)
-        return aborted._replace(commits=log_end == committed_end)  # if it ends before that, it was made anew
+        return aborted._replace(commits=log_end == committed_end)  # if the log ends earlier, it was recreated
 
     async def _end_as(self, owner: _Owner, transactional_id: str, place: Place, *, commits: bool) -> None:
         topic, partition = place
@@ -218,9 +218,9 @@ class Coordinator:
     async def _own(
         self, transactional_id: str, patience_s: float, look: Callable[[], Awaitable[None]] | None = None
     ) -> _Owner | None:
-        """Become the owner of an id; None if its last transaction does not end for so long (s).
+        """Become the owner of an id; None if its last transaction does not end within `patience_s`.
 
-        Each attempt is made after a `look`.
+        Calls `look` before each attempt.
         """
         loop = asyncio.get_running_loop()
         stuck_since: float | None = None

@@ -1,7 +1,7 @@
-"""Bounded decompression of record batches: what a few bytes unpack to may be more than the machine has.
+"""Limits the decompression of record batches, since a few bytes can unpack to more than the machine's memory.
 
-aiokafka unpacks a batch as a whole before it reads a record of it. Its decoders are replaced here by ones that stop at
-`MAX_UNPACKED_BYTES`, whatever consumer of this process reads.
+aiokafka unpacks a whole batch before it reads a record. This module replaces its decoders, for all consumers of the
+process, with decoders that stop at `MAX_UNPACKED_BYTES`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _XERIAL_HEADER_BYTES = 16
 
 
 class BatchTooLargeError(Exception):
-    """A batch unpacks to more than the bound, or cannot be unpacked."""
+    """A batch unpacks to more than the limit, or cannot be unpacked."""
 
     def __init__(self, packed: int) -> None:
         super().__init__(
@@ -31,7 +31,7 @@ class BatchTooLargeError(Exception):
 
 
 def install() -> None:
-    """Have aiokafka unpack with the bound."""
+    """Replace aiokafka's decoders."""
     for name in ("aiokafka.record.default_records", "aiokafka.record._crecords.default_records"):
         try:
             module = importlib.import_module(name)
@@ -45,11 +45,11 @@ def install() -> None:
 
 def _gzip(packed: bytes) -> bytes:
     rest, unpacked = bytes(packed), b""
-    while rest:  # it may be several streams, one after the other
+    while rest:  # there may be several streams, one after another
         unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
         room = MAX_UNPACKED_BYTES - len(unpacked)
         try:
-            unpacked += unpacking.decompress(rest, max(1, room))  # 0 would mean that there is no bound
+            unpacked += unpacking.decompress(rest, max(1, room))  # 0 would mean no limit
         except zlib.error as error:
             raise BatchTooLargeError(len(packed)) from error
         if not unpacking.eof or len(unpacked) > MAX_UNPACKED_BYTES:
@@ -59,7 +59,7 @@ def _gzip(packed: bytes) -> bytes:
 
 
 def _into(unpack: Callable[[bytes, bytearray], int]) -> Callable[[bytes], bytes]:
-    """Make a decoder that unpacks into buffers of growing size, up to the bound."""
+    """Return a decoder that unpacks into buffers of growing size, up to the limit."""
 
     def decode(packed: bytes) -> bytes:
         size = min(MAX_UNPACKED_BYTES, max(1 << 16, _FIRST_GUESS * len(packed)))
@@ -67,7 +67,7 @@ def _into(unpack: Callable[[bytes, bytearray], int]) -> Callable[[bytes], bytes]
             buffer = bytearray(size)
             try:
                 return bytes(memoryview(buffer)[: unpack(packed, buffer)])
-            except cramjam.DecompressionError as error:  # damaged, or larger: nothing tells which
+            except cramjam.DecompressionError as error:  # damaged or larger: it does not say which
                 if size == MAX_UNPACKED_BYTES:
                     raise BatchTooLargeError(len(packed)) from error
             size = min(MAX_UNPACKED_BYTES, _FIRST_GUESS * size)
@@ -76,7 +76,7 @@ def _into(unpack: Callable[[bytes, bytearray], int]) -> Callable[[bytes], bytes]
 
 
 def _snappy(packed: bytes) -> bytes:
-    """Snappy says the size beforehand; Java's framing has blocks of it, each with its length."""
+    """Check the size, which Snappy stores in front, before unpacking. Java's framing has several blocks of Snappy."""
     unpacked = 0
     try:
         for block in _snappy_blocks(packed):

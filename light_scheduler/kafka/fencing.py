@@ -1,11 +1,11 @@
-"""Taking a lane's transactional ids over.
+"""Takes over the transactional ids of a lane.
 
-A lane has one transactional id, and spares for when that is stuck: a transaction that touched a partition whose leader
-is lost before its markers are written there does not end until there is a leader again, and until then the id begins
-no other. Whether it counts is decided all the same, and everybody else's partitions get their markers at once.
+A lane has one transactional id, and spares in case it is stuck. If a partition loses its leader before a transaction's
+marker is written there, the transaction does not end until there is a leader again, and the id cannot begin another
+one. The outcome of that transaction is already decided, and all other partitions get their markers immediately.
 
-So a new owner fences all ids of its lane, and works under the first that is not stuck. One that is stuck has no open
-transaction; it is fenced soon after it is free. A former owner that is faster meets `continuity`.
+So a new owner fences all ids of its lane, and uses the first that is not stuck. A stuck id has no open transaction, and
+is fenced soon after it is free. If a former owner is faster, `continuity` detects it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .retrying import Backoff
 
 SPARES = 3
 OTHERS_S = 3.0
-"""How long the answers about other ids are waited for when one can be worked under."""
+"""How long to wait for answers about other ids once one can be used."""
 FIRST_REFENCE_S, LAST_REFENCE_S = 0.1, 5.0
 
 log = logging.getLogger(__name__)
 
 
 def ids_of(transactional_id: str) -> list[str]:
-    """Return a lane's transactional ids, the one to prefer first."""
+    """Return a lane's transactional ids, the preferred one first."""
     return [transactional_id, *(f"{transactional_id}~{number}" for number in range(1, SPARES + 1))]
 
 
@@ -39,12 +39,12 @@ class Fencing:
         self._fence = fence
         self._refencing: list[asyncio.Task[None]] = []
         self.found_stuck = False
-        """Whether some id was stuck when the lane was taken over: markers of its last transaction may be missing."""
+        """Whether an id was stuck during the takeover. Markers of its last transaction may then be missing."""
 
     async def take_over(self) -> str:
-        """Fence all ids; return the one to work under. Raises LaneError if all are stuck, or KafkaError.
+        """Fence all ids and return the one to use. Raises LaneError if all are stuck, or KafkaError.
 
-        An id whose coordinator does not answer is no better than one that is stuck.
+        An id whose coordinator does not answer is treated as stuck.
         """
         await self.close()
         asked = {each: asyncio.ensure_future(self._fence(each)) for each in self._ids}
@@ -67,7 +67,7 @@ class Fencing:
         return next(each for each in self._ids if each in fenced)
 
     async def close(self) -> None:
-        """Fence no more."""
+        """Stop fencing."""
         tasks, self._refencing = self._refencing, []
         for task in tasks:
             task.cancel()
@@ -82,12 +82,12 @@ class Fencing:
                 if await self._fence(stuck):
                     log.info("transactional id %s is no longer stuck; it is fenced", stuck)
                     return
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+            except Exception as error:  # noqa: BLE001 - retried after any error
                 log.debug("%s cannot be fenced: %r", stuck, error)
 
 
 async def _answered(asked: Mapping[str, asyncio.Future[bool]]) -> set[str]:
-    """Return which ids are fenced: once one is, the others have some seconds. Raises an error if there is no more."""
+    """Return the fenced ids. Once one is fenced, the others have `OTHERS_S`. Raises an error if none is fenced."""
     waiting: set[asyncio.Future[bool]] = set(asked.values())
     timeout_s: float | None = None
     while waiting:
@@ -105,6 +105,6 @@ async def _answered(asked: Mapping[str, asyncio.Future[bool]]) -> set[str]:
 
 
 def _reason(answer: asyncio.Future[bool]) -> str:
-    """Return why an id is not fenced, if there is more to say than that it has to wait."""
+    """Return the error with which fencing an id failed, as text; empty if it was only stuck."""
     error = None if answer.cancelled() else answer.exception()
     return "" if error is None else f" ({error!r})"

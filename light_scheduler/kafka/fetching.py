@@ -1,4 +1,4 @@
-"""Fetched records with only the fields that are read: commands for lanes, state records for restores."""
+"""Reads fetched records, with only the necessary fields: commands for lanes, state records for restores."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from light_scheduler.kafka.connection import end_fetches
 from .decompression import BatchTooLargeError
 
 PART = 500
-"""Commands of a batch that are read at a time. What is left of it takes the bytes that it was unpacked to."""
+"""Commands of a batch that are read at a time. The rest of the batch stays in memory, unpacked."""
 
 MAX_AT_ONCE = 10_000
-"""Commands that are taken of a fetch at a time, give or take a part."""
+"""Commands that are taken from a fetch at a time, give or take a part."""
 
 MAX_AT_ONCE_BYTES = 4 << 20
-"""What the commands of compressed batches may take of them, give or take a part: keys, values and headers."""
+"""Maximum size of commands from compressed batches at a time, give or take a part: keys, values and headers."""
 
 HEADER_BYTES = 100
-"""What a header takes in memory, however few bytes it has in a batch."""
+"""Memory for a header, however few bytes it has in the batch."""
 
 
 class Unreadable(list[tuple[str, bytes | None]]):
-    """Stands in for the headers of a record that cannot be read: no dialect knows the one in it, and rejects it."""
+    """Replaces the headers of an unreadable record. Its header is unknown to every dialect, so it is rejected."""
 
     def __init__(self, reason: str) -> None:
         super().__init__([("schedule-unreadable", reason.encode())])
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class Command(msgspec.Struct, frozen=True, gc=False):
-    """A command record; `timestamp` is UTC epoch ms."""
+    """A command record. `timestamp` is UTC epoch ms."""
 
     partition: int
     offset: int
@@ -58,19 +58,19 @@ class Command(msgspec.Struct, frozen=True, gc=False):
 
 
 class Commands(list[Command]):
-    """Consecutive commands of a partition. `size` is what those of compressed batches take, in bytes."""
+    """Consecutive commands of a partition. `size` is the size in bytes of commands from compressed batches."""
 
     size = 0
 
 
 class BatchReader:
-    """The records of one fetch, in the place of aiokafka's own iterator over them.
+    """The records of one fetch. Replaces aiokafka's own iterator.
 
-    aiokafka checks batch by batch (checksum, aborted transactions, markers) and then goes from record to record. Its
-    checks are kept; the records of a batch are taken many at a time, by `read`.
+    aiokafka checks each batch (checksum, aborted transactions, markers) and then iterates over single records. Its
+    checks are kept, but `read` takes many records of a batch at a time.
 
-    Nothing that is put into aiokafka's object may lead back to it: what a fetch brought would stay in memory until the
-    garbage collector comes by, and that is seldom.
+    Objects that are put into aiokafka's object must not refer to it: such a cycle would keep a fetch in memory until
+    the garbage collector runs, which is rare.
     """
 
     def __init__(self, records: PartitionRecords, read: Callable[[Any], Iterator[Taken]]) -> None:
@@ -90,10 +90,10 @@ class BatchReader:
 class CommandReader(BatchReader):
     """The records of a fetch as `Command`.
 
-    aiokafka gives up on a batch in which a header's name is not UTF-8. The record it stopped at is passed on without
-    its content, and the position moves past it.
+    aiokafka stops in a batch if a header's name is not UTF-8. The record at which it stopped is passed on without its
+    content, and the position moves past it.
 
-    No batch is read that begins at the offset `end` or after it.
+    Does not read batches that begin at offset `end` or later.
     """
 
     def __init__(self, records: PartitionRecords, end: int | None = None) -> None:
@@ -107,7 +107,7 @@ class CommandReader(BatchReader):
         return iter(self.take())
 
     def take(self) -> Commands:
-        """Return all commands, or the first ones if they are many or large: `is_done` tells."""
+        """Return all commands, or only the first ones if there are many or large ones; then `is_done` is False."""
         commands = Commands()
         self._unpacked.size = 0
         self.is_done = True
@@ -115,7 +115,7 @@ class CommandReader(BatchReader):
             for part in self._records._records_iterator:
                 commands += part
                 if self._end is not None and self._records.next_fetch_offset >= self._end:
-                    self._records._records_iterator.close()  # else it and what was fetched keep each other in memory
+                    self._records._records_iterator.close()  # breaks a reference cycle with the fetched records
                     break
                 if len(commands) >= MAX_AT_ONCE or self._unpacked.size >= MAX_AT_ONCE_BYTES:
                     self.is_done = False
@@ -129,14 +129,14 @@ class CommandReader(BatchReader):
 
 
 class StateReader(BatchReader):
-    """The records of a fetch as aiokafka's parser makes them, with `offset`, `key` and `value`: nothing is added."""
+    """The records of a fetch as aiokafka's parser returns them, with `offset`, `key` and `value`."""
 
     def __init__(self, records: PartitionRecords) -> None:
         super().__init__(records, _read_state)
 
 
 def _wanted(of: weakref.ref[PartitionRecords], _tp: TopicPartition, batch: Taken) -> Sequence[Any]:
-    """Return those of some records of a batch from the position on: a fetch may begin within a batch."""
+    """Return the records from the position on: a fetch can begin within a batch."""
     records = of()
     assert records is not None, "they are read from it"
     position = records.next_fetch_offset
@@ -147,19 +147,19 @@ def _wanted(of: weakref.ref[PartitionRecords], _tp: TopicPartition, batch: Taken
 
 @dataclass
 class _Unpacked:
-    """Bytes that commands of compressed batches take."""
+    """Size in bytes of commands from compressed batches."""
 
     size: int = 0
 
 
 def _read_commands(partition: int, unpacked: _Unpacked, batch: Any) -> Iterator[Taken]:
-    records, is_last = chain(batch), False  # a batch itself can be iterated over only once
+    records, is_last = chain(batch), False  # a batch can be iterated over only once
     while not is_last:
         commands: list[Command] = []
         unreadable = None
         try:
             for record in islice(records, PART):
-                commands.append(  # one by one: what was read before an error is kept
+                commands.append(  # one by one, to keep commands read before an error
                     Command(partition, record.offset, record.timestamp, record.key, record.value, record.headers)
                 )
         except UnicodeDecodeError as error:
@@ -176,7 +176,7 @@ def _read_commands(partition: int, unpacked: _Unpacked, batch: Any) -> Iterator[
 
 
 def _refused(partition: int, batch: Any, error: BatchTooLargeError) -> Command:
-    """Return a record that stands for all of a batch: what there is cannot be told apart."""
+    """Return one record for a whole batch, since its records cannot be separated."""
     first, last = batch.base_offset, batch.next_offset - 1
     reason = f"offsets {first} to {last}: {error}"
     log.error("the commands of a partition lack %s", reason)
@@ -193,14 +193,14 @@ def _read_state(batch: Any) -> Iterator[Taken]:
 
 
 class Taken(NamedTuple):
-    """Consecutive records of a batch, as aiokafka sees them: one record, whose offset is the last one's."""
+    """Consecutive records of a batch. To aiokafka, they look like one record with the last offset."""
 
     offset: int
     records: Sequence[Any]
 
 
 class _Batches:
-    """Stands in for aiokafka's MemoryRecords: its batches yield many of their records in one step."""
+    """Replaces aiokafka's MemoryRecords. Its batches yield many records in one step."""
 
     def __init__(self, records: Any, read: Callable[[Any], Iterator[Taken]]) -> None:
         self.has_next = records.has_next
@@ -229,46 +229,46 @@ class _Batch:
 async def fetched_commands(
     fetcher: Fetcher, partitions: set[TopicPartition], topics: frozenset[str], timeout_s: float
 ) -> Mapping[TopicPartition, list[Any]]:
-    """Return what has been fetched of some partitions, for commands topics as `Command`; wait for it if need be."""
+    """Return fetched records of some partitions, as `Command` for commands topics. Waits if there are none."""
     return await _fetched(fetcher, partitions, lambda tp: CommandReader if tp.topic in topics else None, timeout_s)
 
 
 async def fetched_before(fetcher: Fetcher, place: TopicPartition, end: int) -> Sequence[Command]:
-    """Return what has been fetched of a partition before an offset; some records after it may be among that."""
+    """Return fetched records of a partition before an offset. May include some records after it."""
     reader = partial(CommandReader, end=end)
     fetched = await _fetched(fetcher, {place}, lambda tp: reader if tp == place else None, 0)
     return fetched.get(place, [])
 
 
 class StateConsumer(AIOKafkaConsumer):  # type: ignore[misc]  # it comes without types
-    """A consumer whose `getmany` makes no more of records than `StateReader` does, and that stops in an outage too."""
+    """A consumer whose `getmany` returns records as `StateReader`, and which can stop during an outage."""
 
     async def getmany(self, *partitions: TopicPartition, timeout_ms: int = 0) -> Mapping[TopicPartition, list[Any]]:
-        """Return the records that were fetched of some partitions (default: all); wait for them if need be."""
+        """Return fetched records of some partitions (default: all). Waits if there are none."""
         with self._subscription.fetch_context():
             return await _fetched(self._fetcher, set(partitions), lambda _: StateReader, timeout_ms / 1_000)
 
     async def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return where partitions begin."""
+        """Return the first offsets of partitions."""
         await self._have_metadata(partitions)
         begins: dict[TopicPartition, int] = await super().beginning_offsets(partitions)
         return begins
 
     async def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return where partitions end, as far as they are decided."""
+        """Return the last stable offsets of partitions."""
         await self._have_metadata(partitions)
         ends: dict[TopicPartition, int] = await super().end_offsets(partitions)
         return ends
 
     async def _have_metadata(self, partitions: Collection[TopicPartition]) -> None:
-        """Look up who leads partitions: where aiokafka does not know that, it pauses for 0.1 s before it asks again.
+        """Look up the leaders of partitions. Without that, aiokafka pauses for 0.1 s before it asks again.
 
-        A lane that takes over asks about two topics, so that would be most of its takeover.
+        A lane that takes over asks about two topics, so that would be most of its takeover time.
         """
         await asyncio.gather(*(self._client.add_topic(topic) for topic in {tp.topic for tp in partitions}))
 
     async def log_end(self, tp: TopicPartition) -> int:
-        """Return where a partition ends, with what is not decided yet; to be called while nothing is assigned."""
+        """Return the end of a partition, including undecided records. Call this while nothing is assigned."""
         fetcher = self._fetcher
         level, fetcher._isolation_level = fetcher._isolation_level, READ_UNCOMMITTED
         try:
@@ -277,7 +277,7 @@ class StateConsumer(AIOKafkaConsumer):  # type: ignore[misc]  # it comes without
             fetcher._isolation_level = level
 
     async def stop(self) -> None:
-        """Let go of every connection."""
+        """Close all connections."""
         await end_fetches(self)
         await super().stop()
 
@@ -303,12 +303,12 @@ async def _fetched(
         if not waiter.done():
             waiter.cancel()
             return {}
-        waiter.result()  # an authorization error is raised here
+        waiter.result()  # raises authorization errors
     return {}
 
 
 def _all_of(result: FetchResult) -> list[Any]:
-    """Take what there is of a fetch, as aiokafka's `getall` does; of a large one some, and the rest next time."""
+    """Take the records of a fetch, as aiokafka's `getall`. A large fetch is taken in several calls."""
     reader = result._partition_records
     if not isinstance(reader, CommandReader):
         taken: list[Any] = result.getall()
@@ -323,9 +323,9 @@ def _all_of(result: FetchResult) -> list[Any]:
 
 
 def _drained(fetcher: Fetcher, partitions: set[TopicPartition]) -> Mapping[TopicPartition, list[Any]]:
-    """Take what has been fetched, as aiokafka's `fetched_records` does, but without waiting for a rebalance to end.
+    """Take fetched records, as aiokafka's `fetched_records`, but without waiting for the end of a rebalance.
 
-    Another member may have a partition by then; a lane is fenced in that case, and what it reads comes to nothing.
+    Another member may own a partition by then. The lane is then fenced, so that its work has no effect.
     """
     drained: dict[TopicPartition, list[Any]] = {}
     for tp, result in list(fetcher._records.items()):
@@ -335,7 +335,7 @@ def _drained(fetcher: Fetcher, partitions: set[TopicPartition]) -> Mapping[Topic
             continue
         is_error = not isinstance(result, FetchResult)
         if is_error and drained:
-            break  # it is raised next time
+            break  # raised in the next call
         records = [] if is_error else _all_of(result)
         if is_error or not result.has_more():
             del fetcher._records[tp]

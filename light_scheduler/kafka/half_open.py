@@ -1,9 +1,9 @@
-"""Partitions that refuse record after record, and which of them is tried next with a single record.
+"""Half-open circuit breakers for partitions that refuse record after record: they get single records on trial.
 
-Each refusal costs a transaction. So a partition that has refused several records, and taken none between, is left alone
-for a while, and then gets one firing at a time, until it takes one. Those whose records it has refused give way to
-others: to other tenants, then to other schedules of the same tenant. The place is left alone for longer each time, but
-not if a tenant waits for it that it has refused nothing. What one lane of a worker finds out, all of them know.
+Each refusal costs a transaction. So a partition that has refused several records in a row is left alone for a while.
+Then it gets one firing at a time, until it accepts one. Tenants whose records it has refused give way to other tenants,
+and schedules to other schedules of the same tenant. Each pause is longer than the last, unless a tenant waits that was
+not refused yet. All lanes of a worker share this knowledge.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from light_scheduler.model.place import Place
 from .target_outages import FORGET_S, Outages
 
 MANY_REFUSED = 3
-"""Records that a partition refused, and took none between; then it is on trial."""
+"""Number of refusals in a row after which a partition is on trial."""
 
 MOST_ORIGINS = 1_000
-"""Tenants, and schedules, of a partition that are known to have been refused; of more, the first are forgotten."""
+"""Maximum number of refused tenants, and of refused schedules, to remember for a partition. The oldest are dropped."""
 
 Rank = tuple[int, int]
-"""When a tenant was refused last, and when a schedule was: the lower, the sooner it may try."""
+"""Numbers of the last refusals of a tenant and of a schedule. The lowest rank may try first."""
 
 
 Origin = TypeVar("Origin")
@@ -31,7 +31,7 @@ Origin = TypeVar("Origin")
 
 @dataclass
 class _Row:
-    """Refusals one after the other: how many, when (monotonic, s) the last, and the number of each one's last."""
+    """Refusals in a row: their count, the time (monotonic, s) of the last, and each origin's last number."""
 
     refusals: int = 0
     at: float = 0.0
@@ -41,7 +41,7 @@ class _Row:
 
 
 class Trials:
-    """For the lanes of a worker; `outages` says what is left alone."""
+    """The trials of a worker's lanes. `outages` has the places that are left alone."""
 
     def __init__(self, outages: Outages) -> None:
         self._outages = outages
@@ -49,16 +49,16 @@ class Trials:
 
     @property
     def places(self) -> set[Place]:
-        """The places that get one firing at a time."""
+        """The places on trial, which get one firing at a time."""
         if not self._rows:
             return set()
         long_ago = self._outages.time() - FORGET_S
         return {place for place, row in self._rows.items() if row.refusals >= MANY_REFUSED and row.at > long_ago}
 
     def refused(self, place: Place, origins: Iterable[tuple[str, str | None]]) -> int | None:
-        """Learn that a place has refused a record of a tenant's schedule, or one that all of these share.
+        """Record that a place has refused a record of a tenant's schedule, or one shared by several.
 
-        Returns how often it was left alone before, if it is to be left alone.
+        If the place should now be left alone, returns how often it was before; otherwise None.
         """
         now = self._outages.time()
         self._rows = {other: row for other, row in self._rows.items() if now - row.at < FORGET_S}
@@ -73,7 +73,7 @@ class Trials:
         return row.times_left_alone - 1
 
     def took(self, places: Iterable[Place]) -> None:
-        """Learn that places took records: they do not refuse all, and who waits for that need not wait any longer."""
+        """Record that places accepted records. Their trials end, and waiting firings are released."""
         if not self._rows:
             return
         places = set(places)
@@ -87,12 +87,12 @@ class Trials:
             self._outages.notify()
 
     def waits(self, place: Place, tenant: str) -> None:
-        """Learn that a tenant waits for a place on trial: one that was not refused there does not wait for long."""
+        """Record that a tenant waits for a place on trial. If it was not refused there yet, the wait is shortened."""
         if tenant not in self._rows[place].tenants:
             self._outages.hasten(place)
 
     def rank(self, place: Place, tenant: str, schedule: str) -> Rank:
-        """Return the rank of a schedule that has something for a place on trial."""
+        """Return the rank of a schedule with a firing for a place on trial."""
         row = self._rows[place]
         return row.tenants.get(tenant, 0), row.schedules.get((tenant, schedule), 0)
 

@@ -1,4 +1,4 @@
-"""A member of a group: when it gives its coordinator up, whether the group accepts it, whether it still takes part."""
+"""Group membership: when to give up on a coordinator, and whether a consumer is still a member."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ log = logging.getLogger(__name__)
 
 
 def bound_heartbeats(consumer: AIOKafkaConsumer) -> None:
-    """Have a started member of a group look for another coordinator when a heartbeat is not answered."""
+    """Make a started group member look for another coordinator when a heartbeat is not answered."""
     coordinator, client = consumer._coordinator, consumer._client
     beat = coordinator._do_heartbeat
 
     async def do_heartbeat() -> bool:
         place = coordinator.coordinator_id, ConnectionGroup.COORDINATION
-        conn = client._conns.get(place)  # which a new login may replace meanwhile
+        conn = client._conns.get(place)  # a new login may replace it meanwhile
         if conn is not None and not conn.connected():
             conn = None
         try:
@@ -32,7 +32,7 @@ def bound_heartbeats(consumer: AIOKafkaConsumer) -> None:
             log.warning("the coordinator of group %s does not answer heartbeats", coordinator.group_id)
         conn = conn or client._conns.get(place)
         if conn is not None:
-            conn.close()  # not for a time-out: the broker may be well, and wait for replicas
+            conn.close()  # without a timeout as the reason: the broker may be healthy and wait for replicas
         coordinator.coordinator_dead()
         return False
 
@@ -40,10 +40,10 @@ def bound_heartbeats(consumer: AIOKafkaConsumer) -> None:
 
 
 def check_coordination(consumer: AIOKafkaConsumer) -> None:
-    """Raise the error with which a consumer's part in its group has ended: nothing else would tell of it.
+    """Raise the error that ended a consumer's group membership, since aiokafka reports it nowhere else.
 
-    It would be given no partition again, and look healthy. With an error of Kafka, aiokafka's task stands still until
-    somebody reads records its way, which lanes do not.
+    The consumer would look healthy, but get no more partitions. After a Kafka error, aiokafka's task pauses until
+    records are read through its own methods, which lanes do not use.
     """
     coordinator = consumer._coordinator
     if coordinator._pending_exception is not None:
@@ -54,13 +54,13 @@ def check_coordination(consumer: AIOKafkaConsumer) -> None:
 
 
 async def is_member(consumer: AIOKafkaConsumer) -> bool:
-    """Send a heartbeat; return whether the coordinator took it, in the generation that we believe in.
+    """Send a heartbeat. Return whether the coordinator accepted it for our generation.
 
-    A member that joins is none until it has joined. Nothing is sent then: a broker answers the requests of a connection
-    in order, so a heartbeat would wait behind the join, and end it by its time-out. Raises KafkaError.
+    A joining member is not a member yet, and this sends nothing: a broker answers the requests of a connection in
+    order, so the heartbeat would wait behind the join, and its timeout would end the join. Raises KafkaError.
     """
     coordinator = consumer._coordinator
-    if coordinator._heartbeat_task is None:  # aiokafka's own beats end before a join, and begin after it
+    if coordinator._heartbeat_task is None:  # aiokafka's own heartbeats stop before a join, and restart after it
         return False
     generation = coordinator.generation
     return bool(await coordinator._do_heartbeat()) and coordinator.generation == generation

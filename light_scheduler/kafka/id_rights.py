@@ -1,7 +1,7 @@
-"""Whether transactional ids may be used, without using them.
+"""Checks whether transactional ids may be used, without using them.
 
-A broker checks the right to an id before it looks at anything else of a request: the end of a transaction of a producer
-that never was is refused for one reason or the other, and changes nothing.
+A broker checks the right to an id before anything else in a request. So this requests the end of a transaction of a
+producer that does not exist. It is always refused and changes nothing; the error shows whether the right is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOBODY, NO_EPOCH = -1, -1
 
 
 async def denied_ids(connection: Connection, ids: Iterable[str], timeout: float) -> set[str]:
-    """Return the ids that this user may not write with. Raises BrokerError."""
+    """Return the ids that this user has no right to write with. `timeout` is in seconds. Raises BrokerError."""
     client = AIOKafkaClient(**connection.aiokafka())
     try:
         async with asyncio.timeout(timeout):

@@ -1,4 +1,4 @@
-"""The rights that the jobs of the pipeline need: what each of them does with topics, groups and transactional ids."""
+"""The rights that each job of the pipeline needs on topics, groups and transactional ids."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ Job = Literal["load", "import", "export", "archive", "audit", "report", "forecas
 JOBS: tuple[Job, ...] = get_args(Job)
 
 READERS = Right("group", "light-scheduler-pipeline", ("Describe",))
-"""Whoever reads through our Kafka format looks up the coordinator of this group; nothing is stored in it."""
+"""Reading through our Kafka format looks up the coordinator of this group. Nothing is stored in it."""
 
 SINCE_LAST = Right("group", "light-scheduler-audit-", ("Read",), "prefixed")
-"""Of the jobs, only `audit --since-last` needs it, and no other audit."""
+"""Needed only by `audit --since-last`."""
 
 WITH_TARGETS: frozenset[Job] = frozenset({"import", "audit"})
-"""Jobs that need rights on targets."""
+"""Jobs that need rights on target topics."""
 
 LOAD_NAME = "light-scheduler-load"
-"""The name of a load that has none of its own: its transactional ids begin with it."""
+"""The default name of a load. Its transactional ids begin with it."""
 
 
 def job_rights(job: Job, settings: Settings, targets: Collection[str] = ()) -> list[Right]:
-    """Return what a job needs; `targets` are the topics that schedules it deals with are delivered to."""
+    """Return the rights that a job needs. `targets` are the target topics of its schedules."""
     return _RIGHTS[job](settings, targets)
 
 
@@ -52,7 +52,7 @@ def _import(settings: Settings, targets: Collection[str]) -> list[Right]:
 
 
 def _snapshots(settings: Settings, _: Collection[str]) -> list[Right]:
-    """What `export` and `forecast` need, which read the same in the same way."""
+    """Return the rights of `export` and `forecast`, which read the same topics in the same way."""
     return [*_topics(_changelogs(settings), "Read", "DescribeConfigs"), READERS]
 
 

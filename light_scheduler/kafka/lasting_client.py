@@ -1,4 +1,4 @@
-"""A connection that is made when it is first needed, and stays."""
+"""A client that connects when it is first needed, and stays connected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from light_scheduler.log_fields import without_log_fields
 
 
 class LastingClient:
-    """Shared by all who ask questions over it. `close` it in the end."""
+    """Holds a client for shared use. Call `close` at the end."""
 
     def __init__(self, connect: Callable[[], AIOKafkaClient]) -> None:
         self._connect = connect
@@ -19,7 +19,7 @@ class LastingClient:
         self._lock = asyncio.Lock()
 
     async def connected(self) -> AIOKafkaClient:
-        """Return the client, with an address of a broker. Raises KafkaError."""
+        """Return the bootstrapped client. Raises KafkaError."""
         async with self._lock:
             if self._client is None:
                 client = self._connect()
@@ -32,7 +32,7 @@ class LastingClient:
         return self._client
 
     async def close(self, only: AIOKafkaClient | None = None) -> None:
-        """Close the client; the next one to ask gets a new one. With `only`, not if it is another one by now."""
+        """Close the client; the next call of `connected` creates a new one. With `only`, close no other client."""
         client = self._client
         if client is not None and only in (None, client):
             self._client = None

@@ -1,9 +1,9 @@
-"""Clients outside of lanes, whose requests no expired login is to lose: readers, and producers of single records.
+"""Keeps clients outside of lanes logged in, so that no request is lost to an expired login.
 
-Nobody waits for them in a transaction, so a connection is replaced when it is used (lanes: `login_sessions.Renewals`,
-ahead of time): a request that comes when most of the login's time is over goes over a new one. Should the login end
-while a request waits at the broker behind others, the broker closes the connection. Then the request is sent again,
-once and over a new connection, if it only asks.
+These are readers and producers of single records. No transaction waits for them, so a connection is replaced when it is
+used and most of its login time is over. (Connections of lanes are replaced ahead of time, see
+`login_sessions.Renewals`.) If the login ends while a request waits at the broker behind others, the broker closes the
+connection. A request that changes nothing is then sent again, once, over a new connection.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .logged_in import LoggedIn, Place, connect, let_go, replace
 from .login_sessions import FIRST_USED, RETRY_S
 
 TRY_S = 2.0
-"""How long another connection is tried at most while the login of the old one lasts: requests wait for that."""
+"""Maximum time to try a new connection while the login of the old one lasts. Requests wait for it."""
 
 log = logging.getLogger(__name__)
 
 
 def keep_logged_in(client: AIOKafkaClient) -> None:
-    """Have a client that is not connected yet lose no question to a login that has ended."""
+    """Make a client, which must not be connected yet, lose no request to an expired login."""
     _Logins(client, client.close)
 
 
@@ -36,7 +36,7 @@ class _Logins:
         self._close_client = close
         self._is_closed = False
         self._letting_go: set[asyncio.Task[None]] = set()
-        self._use_until: dict[Place, float] = {}  # by the loop's clock: no other connection is tried before
+        self._use_until: dict[Place, float] = {}  # by the loop's clock: no new connection is tried before this time
         client._get_conn, client.close = self._get_conn, self._close
 
     async def _get_conn(
@@ -44,7 +44,7 @@ class _Logins:
         node_id: Any,
         *,
         group: ConnectionGroup = ConnectionGroup.DEFAULT,
-        no_hint: bool = False,  # noqa: ARG002 - of aiokafka's, which does not use it
+        no_hint: bool = False,  # noqa: ARG002 - aiokafka's parameter, which it does not use
     ) -> Any:
         place = Place(node_id, group)
         if (conn := self._lasting(place)) is not None:
@@ -53,7 +53,7 @@ class _Logins:
             return self._lasting(place) or await self._connected(place)
 
     def _lasting(self, place: Place) -> Any:
-        """Return the connection in a place, if it can be used and none is to be tried that takes its place."""
+        """Return the connection in a place, if it can be used and need not be replaced now."""
         conn = self._client._conns.get(place)
         if conn is None or not conn.connected():
             return None
@@ -63,10 +63,10 @@ class _Logins:
         return conn if is_tried and conn.left_s() > 0 else None
 
     async def _connected(self, place: Place) -> Any:
-        """Return a new connection; None, as aiokafka does, if there is none, nor an old one whose login lasts.
+        """Return a new connection, or else the old one if its login lasts. None, as in aiokafka, if there is neither.
 
-        A try takes `TRY_S` or half of what is left of that login at most; the next one waits for half of what is left
-        then.
+        While the old login lasts, a try takes at most `TRY_S` or half of its time left. The next try is after half of
+        the time that is left then.
         """
         client = self._client
         broker = client.cluster.broker_metadata(place.node)
@@ -93,7 +93,7 @@ class _Logins:
         return new
 
     async def _ask_again(self, place: Place, request: Any) -> Any:
-        """Raises KafkaError."""
+        """Send a request over a new connection. Raises KafkaError."""
         conn = None if self._is_closed else await self._get_conn(place.node, group=place.group)
         if conn is None:
             raise KafkaConnectionError(f"the login to broker {place.node} has ended, and there is no other connection")
@@ -109,12 +109,12 @@ class _Logins:
 
 
 def _lasts(conn: Any) -> bool:
-    """Return whether a connection that is to be replaced can be used for the moment."""
+    """Return whether a connection can still be used."""
     return conn is not None and conn.connected() and conn.left_s() > 0
 
 
 def _ends_soon(conn: Any) -> bool:
-    """Return whether most of the time of a login is over."""
+    """Return whether most of a login's time is over."""
     if not isinstance(conn, LoggedIn) or conn.session is None:
         return False
     return conn.left_s() <= (1 - FIRST_USED) * conn.session.lasts_s

@@ -1,4 +1,4 @@
-"""A producer that is started when it is first needed, and stays until an error."""
+"""A producer that starts when it is first needed, and stays connected until an error."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from .connection import started_producer, stop_producer
 
 
 class LastingProducer:
-    """Idempotent, for those of a worker who write beside its lanes. `reset` it after an error, `close` it in the end.
+    """An idempotent producer for services of a worker other than lanes.
 
-    After an error an idempotent producer may be of no use. It also retries for ever, so time-outs are up to its users.
+    Call `reset` after an error, since an idempotent producer may then be unusable, and `close` at the end. It retries
+    forever, so callers must set timeouts.
     """
 
     def __init__(self, connection: Address) -> None:
@@ -33,19 +34,19 @@ class LastingProducer:
         key: bytes | None = None,
         headers: Headers | None = None,
     ) -> asyncio.Future[Any]:
-        """Send a record; return what is done when it is acknowledged. Raises BrokerError, KafkaError."""
+        """Send a record. Return a future that is done when it is acknowledged. Raises BrokerError, KafkaError."""
         producer = await self._started()
         sent: asyncio.Future[Any] = await producer.send(topic, value, key=key, partition=partition, headers=headers)
         return sent
 
     async def reset(self) -> None:
-        """Stop the producer; the next `send` starts another one."""
+        """Stop the producer. The next `send` starts a new one."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await stop_producer(producer)
 
     async def close(self) -> None:
-        """Send what is pending, and let go of the connection, within some seconds."""
+        """Send pending records and close the connection, within some seconds."""
         await self.reset()
 
     async def _started(self) -> AIOKafkaProducer:

@@ -1,4 +1,4 @@
-"""Reading parts of topics that nothing is added to, committed records only, outside any consumer group."""
+"""Reads fixed ranges of topics: committed records only, without a consumer group."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .fetching import Command, fetched_before
 from .lasting_logins import keep_logged_in
 
 TIMEOUT_S = 10.0
-"""How long the broker may take for each answer."""
+"""Timeout for each answer of the broker."""
 
 _PARTITION_BYTES = 256 << 10
 _FETCH_BYTES = 4 << 20
-"""What a fetch brings of one partition, and of all: a reader holds no more, give or take a batch."""
+"""Limits of a fetch for one partition and for all. A reader holds no more in memory, give or take a batch."""
 
 _FETCH_WAIT_MS = 5
 
 _AT_ONCE = 100
-"""Records that whoever reads takes between two looks at the clock."""
+"""Records that are yielded at a time. Callers check the clock in between."""
 
 _LOOK_EVERY_S = 0.1
-"""How soon it is seen that what was to be read has been deleted: aiokafka tells nobody."""
+"""How soon a reader notices that records to read were deleted. aiokafka does not report that."""
 
 
 @asynccontextmanager
@@ -43,14 +43,14 @@ async def opened_log(connection: Address, topic: str) -> AsyncIterator[LogReader
 
 
 class Span(NamedTuple):
-    """Offsets of one partition, from `start` up to and without `end`."""
+    """Offsets of one partition, from `start` (inclusive) to `end` (exclusive)."""
 
     start: int
     end: int
 
 
 class LogReader:
-    """Reads spans of one topic after the other, of the one that it was opened for last. Raises BrokerError."""
+    """Reads spans of the topic that was opened last, one topic at a time. Its methods raise BrokerError."""
 
     def __init__(self, connection: Address) -> None:
         self._topic = ""
@@ -61,14 +61,14 @@ class LogReader:
             enable_auto_commit=False,
             max_partition_fetch_bytes=_PARTITION_BYTES,
             fetch_max_bytes=_FETCH_BYTES,
-            # What lies beyond a span may be fetched, too, and must not hold up the next one.
+            # Records after a span may be fetched too. They must not delay the next span.
             fetch_max_wait_ms=_FETCH_WAIT_MS,
         )
         keep_logged_in(self._consumer._client)
 
     @classmethod
     async def of(cls, connection: Address, topic: str) -> LogReader:
-        """Connect, and open a topic."""
+        """Connect and open a topic."""
         reader = cls(connection)
         try:
             with broker_errors(f"cannot read {topic}"):
@@ -81,11 +81,11 @@ class LogReader:
         return reader
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close all connections."""
         await stop_consumer(self._consumer)
 
     async def open(self, topic: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Ask the cluster for the partitions of a topic and who leads them, whatever was known of it."""
+        """Select a topic, and look up its partitions and their leaders again."""
         self._topic = topic
         client = self._consumer._client
         with broker_errors(f"cannot read {topic}"):
@@ -96,11 +96,11 @@ class LogReader:
             raise BrokerError(f"cannot read {topic}: no broker answers")
 
     def release(self) -> None:
-        """Fetch nothing more, and drop what was fetched."""
+        """Stop fetching and drop fetched records."""
         self._consumer._subscription.assign_from_user([])
 
     async def extents(self, since: int) -> Mapping[int, Span]:
-        """Return the span of each partition from the first record of an instant (UTC epoch ms) or later to the end."""
+        """Return the span of each partition from the first record at `since` (UTC epoch ms) or later to the end."""
         places = self._partitions()
         with broker_errors(f"cannot read {self._topic}"):
             async with asyncio.timeout(TIMEOUT_S):
@@ -117,8 +117,10 @@ class LogReader:
     async def read(
         self, spans: Mapping[int, Span], waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> AsyncIterator[Sequence[Command]]:
-        """Yield the records of spans, some at a time, each partition's in order. `waiting` makes a context that is
-        entered while the broker's answer is awaited."""
+        """Yield the records of spans, some at a time, in order within each partition.
+
+        `waiting` returns a context that is entered while waiting for the broker.
+        """
         open_spans = {
             TopicPartition(self._topic, partition): span for partition, span in spans.items() if span.start < span.end
         }
@@ -130,15 +132,15 @@ class LogReader:
                 await self._wait_for_records(open_spans)
             for place, span in list(open_spans.items()):
                 found = [record for record in await self._taken(place, span.end) if record.offset < span.end]
-                # Markers of transactions are offsets without records: only the position tells the end.
+                # Transaction markers are offsets without records: only the position shows the end.
                 if await self._position(place) >= span.end:
                     del open_spans[place]
-                    self._consumer.pause(place)  # before others run: else more would be fetched
+                    self._consumer.pause(place)  # before other tasks run, so that nothing more is fetched
                 for start in range(0, len(found), _AT_ONCE):
                     yield found[start : start + _AT_ONCE]
 
     async def _wait_for_records(self, spans: Mapping[TopicPartition, Span]) -> None:
-        """Wait for the next answer that brings anything of some partitions, or until one of them has no more."""
+        """Wait for the next fetched records of some partitions, or until a position reaches the end of its span."""
         fetcher = self._consumer._fetcher
         with broker_errors(f"cannot read {self._topic}"):
             async with asyncio.timeout(TIMEOUT_S):
@@ -154,7 +156,7 @@ class LogReader:
                             return
 
     async def _taken(self, place: TopicPartition, end: int) -> Sequence[Command]:
-        """Take what was fetched of a partition before an offset; it may be nothing but markers."""
+        """Take fetched records of a partition before an offset. The result is empty if there were only markers."""
         fetcher = self._consumer._fetcher
         if place not in fetcher._records:
             return []
@@ -162,7 +164,7 @@ class LogReader:
             return await fetched_before(fetcher, place, end)
 
     async def _position(self, place: TopicPartition) -> int:
-        """Return how far a partition was read; the broker is asked if that is no longer in the log."""
+        """Return the position in a partition. Asks the broker if the position is no longer in the log."""
         with broker_errors(f"cannot read {self._topic}"):
             async with asyncio.timeout(TIMEOUT_S):
                 return int(await self._consumer.position(place))

@@ -1,4 +1,4 @@
-"""Readers of logs that are kept for the next one who needs one, so that it need not connect first."""
+"""A pool of log readers, which stay connected for a while for the next use."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from light_scheduler.errors import BrokerError
 from .log_reader import LogReader
 
 KEPT_S = 60.0
-"""How long a reader that nobody needs stays connected."""
+"""How long an unused reader stays connected."""
 
 DOUBTED_AFTER_S = 1.0
-"""A kept reader that has no answer by then is given up: its connections may be dead."""
+"""Timeout of the first answer of a kept reader. Later, its connections are assumed to be dead."""
 
 
 class LogReaders:
-    """Lends readers, each to one at a time. `most_kept` of them stay connected for a while after that.
+    """Lends readers, each to one user at a time. Up to `most_kept` of them stay connected for a while afterwards.
 
-    A reader knows nothing of earlier topics: the cluster is asked anew each time that one is lent.
+    A reader keeps no knowledge of topics: metadata are requested each time it is lent.
     """
 
     def __init__(self, connection: Address, most_kept: int) -> None:
         self._connection = connection
         self._most_kept = most_kept
-        self._kept: dict[LogReader, asyncio.Task[None]] = {}  # with what closes it in the end
+        self._kept: dict[LogReader, asyncio.Task[None]] = {}  # reader -> task that closes it later
 
     @asynccontextmanager
     async def open(self, topic: str) -> AsyncIterator[LogReader]:
-        """Lend a reader of a topic. Raises BrokerError."""
+        """Lend a reader for a topic. Raises BrokerError."""
         reader = await self._opened(topic)
         try:
             yield reader
@@ -41,7 +41,7 @@ class LogReaders:
         await self._keep(reader)
 
     async def close(self) -> None:
-        """Close the readers that are kept, and keep none from now on."""
+        """Close all kept readers, and keep no more."""
         self._most_kept = 0
         await self._close_kept()
 
@@ -57,7 +57,7 @@ class LogReaders:
             closing.cancel()
             try:
                 await reader.open(topic, DOUBTED_AFTER_S)
-            except BrokerError:  # then none of the others is trusted: each would take as long
+            except BrokerError:  # trust none of the others: each could take as long
                 await asyncio.gather(reader.close(), self._close_kept())
             except BaseException:
                 await reader.close()

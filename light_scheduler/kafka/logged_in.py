@@ -1,8 +1,8 @@
-"""Connections that know when their login ends, and on which no question creates a topic.
+"""Connections that know when their login ends, and that never create topics by metadata requests.
 
-A broker with `connections.max.reauth.ms` says at the login how long that lasts (KIP-368). It closes the connection on
-the first request after that. One with `auto.create.topics.enable`, Kafka's default, creates a topic that is asked about
-unless the question says not to; aiokafka's does not say so.
+A broker with `connections.max.reauth.ms` reports at login how long the login lasts (KIP-368). It closes the connection
+on the first request after that. A broker with `auto.create.topics.enable`, Kafka's default, creates topics that are
+requested, unless the metadata request forbids it; aiokafka's does not.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ QUESTIONS = (
 
 
 class Place(NamedTuple):
-    """What aiokafka keeps a connection under: a broker, and for what."""
+    """aiokafka's key of a connection: a broker, and the purpose."""
 
     node: object
     group: ConnectionGroup
 
 
 class Retired:
-    """Stands for the node of one connection that has been replaced, but has answers due."""
+    """Stands for the node of a connection that was replaced but still has answers due."""
 
 
 class Session(NamedTuple):
-    """When a login began, at the latest, by the clock of the event loop, and how long (s) it lasts."""
+    """A login: the latest time at which it began, by the event loop's clock, and how long (s) it lasts."""
 
     begun_at: float
     lasts_s: float
 
 
 class LoggedIn(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typed
-    """A connection that knows when its login ends, without a session never, and creates no topics."""
+    """A connection that knows when its login ends (never without a session), and creates no topics."""
 
     session: Session | None = None
     is_retired = False
-    """Whether another one is in its place."""
+    """Whether another connection has replaced it."""
     ask_again: Callable[[Any], Awaitable[Any]] | None = None
-    """Asks a question over another connection; None: one that is lost to an expired login is not asked again."""
+    """Sends a request over another connection. None: a request lost to an expired login is not sent again."""
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
         answer = super().send(_creating_nothing(request), expect_response)
@@ -76,15 +76,15 @@ class LoggedIn(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typ
         return self._answered(in_time, request, self.ask_again)
 
     def send_once(self, request: Any) -> Awaitable[Any]:
-        """Send a request that is not to be sent again, whatever becomes of this connection."""
+        """Send a request without sending it again if this connection is lost."""
         return self._in_time(super().send(_creating_nothing(request)))
 
     def left_s(self) -> float:
-        """Return for how much longer the login lasts."""
+        """Return the time (s) until the login ends."""
         return math.inf if self.session is None else sum(self.session) - asyncio.get_running_loop().time()
 
     async def _answered(self, answer: Awaitable[Any], request: Any, ask_again: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Return an answer: over another connection, if this one was closed when its login had ended."""
+        """Return the answer. If this connection was closed because its login ended, ask over another one."""
         try:
             return await answer
         except KafkaConnectionError:
@@ -93,9 +93,9 @@ class LoggedIn(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typ
         return await ask_again(request)
 
     async def _in_time(self, answer: Awaitable[Any]) -> Any:
-        """Return an answer. Raises RequestTimedOutError if it is late and another connection is in this one's place.
+        """Return the answer. If it is late and this connection was replaced, close this one.
 
-        After a TimeoutError, aiokafka closes the connection that is in the place.
+        Then raises RequestTimedOutError, since aiokafka would close the replacement after a TimeoutError.
         """
         try:
             return await answer
@@ -106,9 +106,9 @@ class LoggedIn(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka is not typ
             raise RequestTimedOutError from error
 
     async def _noted(self, answer: Awaitable[Any]) -> Any:
-        begun_at = asyncio.get_running_loop().time()  # for the broker, it begins when this has reached it
+        begun_at = asyncio.get_running_loop().time()  # for the broker, the login begins a little later
         answered = await answer
-        lasts_ms = getattr(answered, "session_lifetime_ms", 0)  # a broker before Kafka 2.2 says nothing
+        lasts_ms = getattr(answered, "session_lifetime_ms", 0)  # brokers before Kafka 2.2 do not report it
         self.session = Session(begun_at, lasts_ms / 1_000) if lasts_ms > 0 else None
         return answered
 
@@ -120,7 +120,7 @@ def _creating_nothing(request: Any) -> Any:
 
 
 async def connect(client: AIOKafkaClient, host: str, port: int) -> LoggedIn:
-    """Return a connection as a client makes them. Raises KafkaError, OSError."""
+    """Return a connection with the client's options. Raises KafkaError, OSError."""
     conn = LoggedIn(
         host,
         port,
@@ -145,7 +145,7 @@ async def connect(client: AIOKafkaClient, host: str, port: int) -> LoggedIn:
 
 
 def replace(client: AIOKafkaClient, place: Place, old: LoggedIn, new: LoggedIn) -> Place:
-    """Have requests go over another connection; return where the old one is until `let_go`."""
+    """Replace a connection for new requests. Return the place of the old one until `let_go`."""
     retired = Place(Retired(), place.group)
     client._conns[place], client._conns[retired] = new, old
     old.is_retired = True
@@ -153,7 +153,7 @@ def replace(client: AIOKafkaClient, place: Place, old: LoggedIn, new: LoggedIn) 
 
 
 async def let_go(client: AIOKafkaClient, retired: Place, old: LoggedIn) -> None:
-    """Close a connection that was replaced when no more answers are due on it."""
+    """Close a replaced connection once no more answers are due on it."""
     if due := [answer for _, _, answer in old._requests if not answer.done()]:
         await asyncio.wait(due)
     old.close()

@@ -1,10 +1,10 @@
-"""Connections whose login ends: another one takes the place of each before the broker closes it.
+"""Replaces connections before their login ends and the broker closes them.
 
-A broker with `connections.max.reauth.ms` says at the login how long that lasts (KIP-368): at most as long as the token,
-if there is one. It closes the connection on the first request after that, and the request is lost: whoever sent it
-tries again after a pause, in a transaction that others wait for. So a new connection is made when most of the time is
-over; Kafka's own clients log in again then. Requests go over the new one from then on, with the certificates and the
-token of that moment. The old one is closed when it has answered what it was asked.
+A broker with `connections.max.reauth.ms` reports at login how long the login lasts (KIP-368), at most as long as the
+token, if there is one. It closes the connection on the first request after that, and the request is lost: it is retried
+after a pause, while a transaction waits. So a new connection is opened when most of the time is over, which is when
+Kafka's own clients log in again. It uses the current certificates and token, and gets all new requests. The old one is
+closed when all its answers have arrived.
 """
 
 from __future__ import annotations
@@ -24,20 +24,23 @@ from .logged_in import LoggedIn, Place, let_go, replace
 from .throttling import share_waits
 
 FIRST_USED, LAST_USED = 0.85, 0.95
-"""Between these parts of its session, at random, a connection is replaced: not all of a client at once. Tokens are
-renewed before (`tokens.USED_OF_LIFE`), so the new login lasts for longer than the old one."""
+"""A connection is replaced at a random time between these parts of its session, so that a client does not replace all
+at once. Tokens are renewed earlier (`tokens.USED_OF_LIFE`), so the new login lasts longer than the old one.
+"""
 
 RETRY_S, LONGEST_RETRY_S = 0.2, 5.0
-"""How soon a connection that could not be made is tried again, for as long as the old one may be used: the time doubles
-with each try, and is at most half of what is left."""
+"""Pauses between tries to connect while the old connection can be used. The pause doubles with each try, and is at most
+half of the time left.
+"""
 
 log = logging.getLogger(__name__)
 
 
 class Renewals:
-    """Replaces the connections of a client. `connect` makes one to a broker, or raises KafkaError or OSError.
+    """Replaces the connections of a client. `connect` opens one to a broker, or raises KafkaError or OSError.
 
-    That it fails says nothing of the broker, whose present connections work: it is logged once until it succeeds.
+    A failure does not mean that the broker is unhealthy, since its current connections work. It is logged once until
+    a try succeeds.
     """
 
     def __init__(self, client: AIOKafkaClient, connect: Callable[[Any], Awaitable[LoggedIn]]) -> None:
@@ -48,17 +51,17 @@ class Renewals:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def follow(self, place: Place, conn: LoggedIn) -> None:
-        """Replace a connection, which is the one in its place, before its session ends."""
+        """Replace the connection in a place before its session ends."""
         self._failing.discard(place.node)
         if (former := self._timers.pop(place, None)) is not None:
             former.cancel()
         if conn.session is not None:
             begun_at, lasts_s = conn.session
-            at = begun_at + lasts_s * random.uniform(FIRST_USED, LAST_USED)  # nosec B311 # any time will do
+            at = begun_at + lasts_s * random.uniform(FIRST_USED, LAST_USED)  # nosec B311 # no secret
             self._timers[place] = asyncio.get_running_loop().call_at(at, self._begin, place, conn)
 
     async def end(self) -> None:
-        """Replace none any more."""
+        """Stop replacing connections."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -74,7 +77,7 @@ class Renewals:
         task.add_done_callback(self._tasks.discard)
 
     async def _renew(self, place: Place, old: LoggedIn) -> None:
-        """Replace a connection unless it is idle or has gone; try as often as needed while its login lasts."""
+        """Replace a connection unless it is idle or gone. Retries while its login lasts."""
         pause_s = RETRY_S
         while self._is_used(place, old):
             try:
@@ -83,7 +86,7 @@ class Renewals:
                 self._note_failure(place.node, error)
                 left_s = old.left_s()
                 if left_s <= 0:
-                    return  # the broker closes it if it is used
+                    return  # the broker closes it on the next request
                 await asyncio.sleep(min(pause_s, max(left_s / 2, RETRY_S)))
                 pause_s = min(2 * pause_s, LONGEST_RETRY_S)
                 continue
@@ -99,15 +102,15 @@ class Renewals:
             log.warning(text, node, str(error) or repr(error))
 
     def _is_used(self, place: Place, conn: LoggedIn) -> bool:
-        """Return whether a connection is the one in its place; end it if it is idle."""
+        """Return whether a connection is open and current in its place. Closes it if it is idle."""
         idle_ms = (time.monotonic() - conn._last_action) * 1_000
         if not conn._requests and idle_ms >= self._client._connections_max_idle_ms:
             conn.close(reason=CloseReason.IDLE_DROP)
         return conn.connected() and self._client._conns.get(place) is conn
 
     async def _replace(self, place: Place, old: LoggedIn, new: LoggedIn) -> None:
-        """Have requests go over the new connection, and close the old one when no more answers are due on it."""
-        new._last_action = old._last_action  # of the client's requests: a login is none
+        """Use the new connection for requests, and close the old one when no more answers are due on it."""
+        new._last_action = old._last_action  # counts the client's requests, not logins
         retired = replace(self._client, place, old, new)
         share_waits(old, new)
         self.follow(place, new)

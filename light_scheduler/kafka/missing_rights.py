@@ -1,4 +1,4 @@
-"""The rights that a worker lacks, as the broker reports them. Blocking, bounded calls; they raise BrokerError."""
+"""Finds the rights that a worker lacks, by asking the broker. Blocking calls with a timeout; they raise BrokerError."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_COORDINATOR_YET = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError._TIMED_OUT,  # librdkafka does not ask again by itself
+    KafkaError._TIMED_OUT,  # librdkafka does not retry by itself
 )
 _OPERATIONS: Mapping[Operation, AclOperation] = {
     "Read": AclOperation.READ,
@@ -41,7 +41,7 @@ _OPERATIONS: Mapping[Operation, AclOperation] = {
 
 @dataclass(frozen=True)
 class MissingRight:
-    """A right that is missing, and the problem as a sentence."""
+    """A missing right, and the problem as a sentence."""
 
     problem: str
     right: Right
@@ -50,12 +50,12 @@ class MissingRight:
 def missing_rights(
     settings: Settings, rules: Collection[DelayRule], targets: Iterable[str] = (), *, timeout: float = TIMEOUT_S
 ) -> list[MissingRight]:
-    """Return the rights that workers need and do not have: on topics, groups and transactional ids.
+    """Return the rights that workers need but do not have, on topics, groups and transactional ids.
 
     `rules` are the delay rules in force, and `targets` are known targets of schedules.
     """
     admin = admin_client(settings.connection)
-    partition_counts(admin, settings.connection, timeout)  # its error says it if nothing answers
+    partition_counts(admin, settings.connection, timeout)  # raises the best error if no broker answers
     missing = _on_topics(admin, needed_rights(settings, rules, targets), timeout)
     for group in (settings.app_id, settings.topics.delay_group):
         missing += _on_group(admin, group, ["Read"], timeout)
@@ -63,9 +63,9 @@ def missing_rights(
 
 
 def missing_of(settings: Settings, rights: Iterable[Right], *, timeout: float = TIMEOUT_S) -> list[MissingRight]:
-    """Return those of some rights that this user does not have. Of prefixed ones, a name that begins so is tried."""
+    """Return the given rights that this user does not have. Prefixed rights are tried with one name with the prefix."""
     admin = admin_client(settings.connection)
-    partition_counts(admin, settings.connection, timeout)  # its error says it if nothing answers
+    partition_counts(admin, settings.connection, timeout)  # raises the best error if no broker answers
     missing: list[MissingRight] = []
     for right in rights:
         name = right.name if right.pattern == "literal" else f"{right.name}0"
@@ -88,10 +88,10 @@ def _problem(right: Right) -> str:
 def needed_rights(
     settings: Settings, rules: Iterable[DelayRule], targets: Iterable[str] = ()
 ) -> dict[str, list[Operation]]:
-    """Return what workers do with each topic: the application's own, those of delay rules, and targets."""
+    """Return the operations of workers on each topic: the application's own, topics of delay rules, and targets."""
     names = settings.topics
     needed: dict[str, list[Operation]] = {spec.name: ["Read", "Write"] for spec in topic_plan(settings)}
-    for source in settings.inputs:  # written too: what belongs to another partition, or came over HTTP
+    for source in settings.inputs:  # workers also write commands: from HTTP, or for another partition
         needed[source.name] = ["Read", "Write"]
         needed[names.changelog(source.name)] = ["Read", "Write", "DescribeConfigs"]
         if source.dialect == "karafka":
@@ -113,7 +113,7 @@ def _on_topics(admin: AdminClient, rights: Mapping[str, list[Operation]], timeou
             allowed = awaited(futures[name], timeout, f"describing topic {name}").authorized_operations
         except BrokerError as error:
             if is_caused_by(error, KafkaError.UNKNOWN_TOPIC_OR_PART):
-                continue  # another check says so
+                continue  # another check reports it
             if not is_caused_by(error, KafkaError.TOPIC_AUTHORIZATION_FAILED):
                 raise
             allowed = []
@@ -131,7 +131,7 @@ def _on_group(admin: AdminClient, group: str, needed: Collection[Operation], tim
         except BrokerError as error:
             if is_caused_by(error, KafkaError.GROUP_AUTHORIZATION_FAILED):
                 return _lacking("group", group, needed, [])
-            # A cluster that never had a group makes its coordinator when it is first asked for one.
+            # A cluster without groups creates the coordinator on the first request.
             if not any(is_caused_by(error, code) for code in _NO_COORDINATOR_YET) or time.monotonic() > deadline:
                 raise
             time.sleep(_POLL_S)
@@ -140,8 +140,9 @@ def _on_group(admin: AdminClient, group: str, needed: Collection[Operation], tim
 
 
 def _on_ids(settings: Settings, timeout: float, *, has_rules: bool) -> list[MissingRight]:
-    """Try the ids of one partition of each commands topic, with their spares, one of the probes', and those under which
-    workers write what is asked for over HTTP."""
+    """Check the ids of one partition of each commands topic with their spares, one id of probes and of delay rules, and
+    the ids for changes over HTTP.
+    """
     app_id, names = settings.app_id, settings.topics
     lanes = [ids_of(names.transactional_id(source.name, 0)) for source in settings.inputs]
     probe, delay = f"{app_id}-probe-00000000", f"{names.delays}/-"
@@ -171,7 +172,7 @@ def _on_ids(settings: Settings, timeout: float, *, has_rules: bool) -> list[Miss
 
 
 def problem_of_ids(ids: Sequence[str], denied: Collection[str]) -> str | None:
-    """Say what is missing of a lane's transactional ids, the first of which is the one that it prefers."""
+    """Describe the missing rights on a lane's transactional ids, of which the first is the preferred one."""
     first, *spares = ids
     if first in denied:
         return f"no right WRITE on transactional id {first}"
@@ -186,7 +187,7 @@ def problem_of_ids(ids: Sequence[str], denied: Collection[str]) -> str | None:
 def _lacking(
     resource: str, name: str, needed: Collection[Operation], allowed: Collection[AclOperation] | None
 ) -> list[MissingRight]:
-    """A broker without an authoriser allows everything; one that says nothing is taken at its word."""
+    """Return the missing rights. `allowed` is None if the broker has no authoriser, which allows everything."""
     if allowed is None:
         return []
     return [

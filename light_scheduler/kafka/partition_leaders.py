@@ -1,4 +1,4 @@
-"""Questions to the leaders of partitions: what is open there, and where the log ends."""
+"""Requests to the leaders of partitions: open transactions, and the end of the log."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ _PASSING = (
     NotLeaderForPartitionError,
     RequestTimedOutError,
 )
-"""Errors that are over when another broker leads, or there is a new connection."""
+"""Errors that end when another broker leads, or with a new connection."""
 _UNTOLD = (IncompatibleBrokerVersion, NotImplementedError, UnknownTopicOrPartitionError, UnsupportedVersionError)
-"""Errors that stay. A missing right is none of them: it may come back."""
+"""Permanent errors. A missing right is not among them, since it may be granted."""
 
 log = logging.getLogger(__name__)
 
 
 class PartitionLeaders:
-    """Asks over a connection that others use too."""
+    """Sends requests over a shared connection."""
 
     def __init__(self, client: LastingClient) -> None:
         self._client = client
 
     async def open_in(self, place: Place) -> Mapping[int, OpenTransaction]:
-        """Return what is open in a partition, by producer id; nothing if its leader cannot tell.
+        """Return the open transactions of a partition, by producer id. Empty if its leader does not support that.
 
-        Raises KafkaError, or LaneError if there is no leader, or no answer.
+        Raises KafkaError, or LaneError if there is no leader or no answer.
         """
         try:
             answer = await self._ask(place, DescribeProducersRequest(place))
@@ -69,7 +69,7 @@ class PartitionLeaders:
         return dict(answer.open)
 
     async def log_end(self, place: Place) -> int:
-        """Return where a log ends, whether that is committed or not. Raises KafkaError, or LaneError as `open_in`."""
+        """Return the end of a log, including uncommitted records. Raises as `open_in`."""
         topic, partition = place
         answer = await self._ask(place, OffsetRequest(-1, _READ_UNCOMMITTED, [(topic, [(partition, _LATEST)])]))
         return int(answer.topics[0][1][0][3])
@@ -102,7 +102,7 @@ class PartitionLeaders:
 
 
 def check(error_code: int, asked: str) -> None:
-    """Raise the KafkaError that a code in an answer stands for, if it is one, with what was asked about."""
+    """Raise the KafkaError for an error code in an answer, if any. `asked` is its text."""
     error = for_code(error_code)
     if error is not NoError:
         raise error(asked)

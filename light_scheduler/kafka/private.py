@@ -1,7 +1,7 @@
-"""Every private field of aiokafka, Faust, mode and asyncio that is relied on, by the class that has it, and what for.
+"""All private fields of aiokafka, Faust, mode and asyncio that we use, by class, with their purpose.
 
-Private fields change without notice: the libraries are pinned, and a contract test holds each entry against the
-installed versions. Another test finds fields that are used and do not stand here.
+Private fields change without notice, so the libraries are pinned, and a contract test checks each entry against the
+installed versions. Another test finds used fields that are missing here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""How long brokers may take to answer. One that hangs takes connections and says nothing: it must not hold up the rest.
+"""Limits how long brokers may take to answer. A hanging broker accepts connections but stays silent.
 
-aiokafka has one time-out for everything, as long as the slowest answer may take. Here a connection has its own, for
-silence: when an answer is due and nothing comes, aiokafka closes it, asks others who leads by now, and sends again. A
-broker that one client found silent is silent for all clients of the worker.
+aiokafka has one timeout for everything, which must allow for the slowest answer. Here, each connection has a timeout
+for silence: if an answer is due and nothing arrives, aiokafka closes the connection, asks other brokers for the current
+leader, and sends the request again. A broker that one client finds silent counts as silent for all clients of the
+worker.
 """
 
 from __future__ import annotations
@@ -31,21 +32,21 @@ from .throttling import follow
 
 CONNECT_S = 2.0
 LATE_S = 0.5
-"""How much longer connecting may take if the event loop is held up."""
+"""Additional time for connecting if the event loop is blocked."""
 ANSWER_S = 2.0
-"""For a fetch or a look-up, which every broker that is well answers at once."""
+"""For fetches and look-ups, which every healthy broker answers immediately."""
 PRODUCE_ANSWER_S = 4.0
-"""The answer to a batch waits for replicas, so its absence says nothing of the broker."""
+"""For batches. Their answers wait for replicas, so a missing answer says nothing about the broker."""
 AVOID_S = 10.0
-"""How long a broker that did not answer is left out where another will do."""
+"""How long a silent broker is avoided if another broker can be used."""
 RECONNECT_S = 2.0
-"""How soon a broker that did not answer is connected to again: meanwhile a client makes no other connections."""
+"""Pause before reconnecting to a silent broker, since a client opens no other connections meanwhile."""
 
 log = logging.getLogger(__name__)
 
 
 class Promptness:
-    """Bounds the time for answers to the clients of a worker, in any thread, and remembers which brokers gave none."""
+    """Limits the answer times for the clients of a worker, in any thread, and remembers silent brokers."""
 
     def __init__(self) -> None:
         self._silent: dict[str, float] = {}  # host:port -> since when (monotonic, s)
@@ -53,28 +54,28 @@ class Promptness:
         self._lock = threading.Lock()
 
     def arguments(self, connection: Connection) -> dict[str, Any]:
-        """Return the arguments of an aiokafka client that begins with servers that answer."""
+        """Return the arguments of an aiokafka client, with bootstrap servers that answer."""
         return {**connection.aiokafka(), "bootstrap_servers": self.preferred(connection.bootstrap_servers)}
 
     def preferred(self, bootstrap_servers: str) -> list[str]:
-        """Return the servers to begin with: those that did not fail to answer lately, or all."""
+        """Return the bootstrap servers without recently silent ones; all of them if none is left."""
         servers = [server.strip() for server in bootstrap_servers.split(",")]
         return [server for server in servers if not self._is_silent(server, AVOID_S)] or servers
 
     def bound(
         self, client: AIOKafkaClient, answer_s: float, *, is_member: bool = False, marks_silent: bool = False
     ) -> None:
-        """Have a client that is not connected yet give up on brokers that do not answer.
+        """Make a client, which must not be connected yet, give up on silent brokers.
 
-        A request of a group member to its coordinator waits for other members, so it keeps the client's time-out. A
-        time-out of a client that `marks_silent` marks the broker as silent: only for clients whose requests every
-        healthy broker answers at once.
+        Requests of a group member to its coordinator wait for other members, so they keep the client's own timeout.
+        With `marks_silent`, a timeout marks the broker as silent. Use that only for clients whose requests every
+        healthy broker answers immediately.
         """
         waiting_s, closed, close = client._request_timeout_ms / 1_000, client._on_connection_closed, client.close
         client._request_timeout_ms = (CONNECT_S + LATE_S) * 1_000
         waits_for_members = {ConnectionGroup.COORDINATION} if is_member else set()
         watch = Watch(client, lambda group: None if group in waits_for_members else answer_s)
-        connecting = asyncio.Lock()  # aiokafka makes one connection at a time: waiting for that says nothing
+        connecting = asyncio.Lock()  # aiokafka opens one connection at a time; this wait does not count
 
         async def connected_again(node_id: Any) -> LoggedIn:
             async with connecting:
@@ -86,7 +87,7 @@ class Promptness:
             node_id: Any,
             *,
             group: ConnectionGroup = ConnectionGroup.DEFAULT,
-            no_hint: bool = False,  # noqa: ARG001 - of aiokafka's, which does not use it
+            no_hint: bool = False,  # noqa: ARG001 - aiokafka's parameter, which it does not use
         ) -> Any:
             place = Place(node_id, group)
             conn = open_connection(client, place)
@@ -106,7 +107,7 @@ class Promptness:
             groups = {group for (_, group), each in client._conns.items() if each is conn}
             if marks_silent and reason is CloseReason.CONNECTION_TIMEOUT and groups == {ConnectionGroup.DEFAULT}:
                 self._found_silent(client, _address(conn))
-            if groups:  # else it was never used
+            if groups:  # otherwise it was never used
                 closed(conn, reason)
 
         async def end() -> None:
@@ -124,7 +125,7 @@ class Promptness:
         return random.choice(answering or nodes).nodeId if nodes else None  # nosec B311 # any will do
 
     async def _connected(self, client: AIOKafkaClient, node_id: Any) -> LoggedIn | None:
-        """Return a new connection, or None as aiokafka does; find a broker silent with which it takes too long."""
+        """Return a new connection; None on failure, as in aiokafka. Marks the broker as silent if it takes too long."""
         broker = client.cluster.broker_metadata(node_id)
         if broker is None:
             log.error("broker %s is not among those that Kafka names", node_id)
@@ -139,7 +140,7 @@ class Promptness:
         return None
 
     async def _connected_again(self, client: AIOKafkaClient, node_id: Any) -> LoggedIn:
-        """Return a connection to a broker that there is one to: if it takes too long, that one may work all the same.
+        """Return another connection to a connected broker. Never marks it as silent: the existing one may work.
 
         Raises KafkaError, OSError.
         """
@@ -156,7 +157,7 @@ class Promptness:
 
     def _found_silent(self, client: AIOKafkaClient, address: str) -> None:
         if len(client.cluster.brokers()) < 2:
-            return  # there is no other to go to
+            return  # there is no other broker
         log.warning("broker %s does not answer", address)
         self._silent[address] = time.monotonic()
         with self._lock:
@@ -174,7 +175,7 @@ async def _connect(client: AIOKafkaClient, broker: Any) -> LoggedIn:
 
 
 async def _have_token(client: AIOKafkaClient) -> None:
-    """Have the token at hand that a login needs: what its server takes to answer says nothing of a broker.
+    """Get the token for a login in advance, since the token server's delay says nothing about the broker.
 
     Raises KafkaError.
     """
@@ -183,7 +184,7 @@ async def _have_token(client: AIOKafkaClient) -> None:
 
 
 def open_connection(client: AIOKafkaClient, place: Place) -> Any:
-    """Return the connection in a place, if it can be used."""
+    """Return the open connection in a place, if any."""
     conn = client._conns.get(place)
     return conn if conn is not None and conn.connected() else None
 

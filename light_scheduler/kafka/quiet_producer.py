@@ -1,8 +1,7 @@
-"""aiokafka's producer, without the errors that asyncio would log as well, and with a stop that sends nothing more.
+"""aiokafka's producer without spurious asyncio errors in the log, and with a stop that sends nothing more.
 
-"Future exception was never retrieved": a producer that is fenced, or fails otherwise, tells so in all of its futures.
-Who sends awaits those of its batches and takes the error from there; the end of the transaction, and what waits to be
-sent, say the same once more to nobody.
+"Future exception was never retrieved": if a producer is fenced or fails otherwise, all its futures get the error. The
+sender awaits the futures of its batches. Those of the transaction's end and of unsent batches are never awaited.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .throttling import is_throttled
 
 
 class QuietProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka is not typed
-    """Reads the futures that nobody may await, whenever they fail: also after whoever sent has given up."""
+    """Retrieves the errors of futures that may never be awaited, even if they fail after the sender has given up."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -35,12 +34,12 @@ class QuietProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka is not 
 
         def append_batch(builder: Any, place: Any) -> Any:
             batch = append(builder, place)
-            batch.future.add_done_callback(retrieve)  # whoever sends awaits a shield of it
+            batch.future.add_done_callback(retrieve)  # the sender awaits a shield of it
             return batch
 
         def fatal_error(error: Exception) -> None:
             fail(error)
-            retrieve(manager.wait_for_transaction_end())  # one of its own, if the transaction had ended
+            retrieve(manager.wait_for_transaction_end())  # a new future, if the transaction had ended
 
         def fail_all_batches(error: Exception) -> None:
             queued = [batch for batches in accumulator._batches.values() for batch in batches]
@@ -56,23 +55,22 @@ class QuietProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka is not 
         self._txn_manager.wait_for_transaction_end().add_done_callback(retrieve)
 
     def is_throttled(self, place: Place) -> bool:
-        """Return whether the leader of a partition has told this producer to wait."""
+        """Return whether the leader of a partition throttles this producer."""
         leader = self.client.cluster.leader_for_partition(TopicPartition(*place))
         return is_throttled(self.client._conns.get((leader, ConnectionGroup.DEFAULT)))
 
     async def cut_off(self) -> None:
-        """End at once: nothing more is sent, and every connection is closed.
+        """Stop immediately: send nothing more, and close all connections.
 
-        `stop` sends what waits before it ends: a transactional id that is stuck could get free, and have an open
-        transaction from then on.
+        `stop` would first send waiting records. A stuck transactional id could then get free and open a transaction.
         """
         self._closed = True
         client, sending = self.client, self._sender.sender_task
         if sending is not None:
             sending.cancel()
-        client._get_conn, client.force_metadata_update = _refuse, _no_metadata  # else what is under way tries again
+        client._get_conn, client.force_metadata_update = _refuse, _no_metadata  # pending requests must not retry
         await client.close()
-        async with client._get_conn_lock:  # a connection that was being made is there by now
+        async with client._get_conn_lock:  # a connection that was being opened now exists
             await client.close()
         if (update := client._md_update_fut) is not None and not update.done():
             update.set_result(False)
@@ -81,18 +79,18 @@ class QuietProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka is not 
 
 
 async def _refuse(*_: Any, **__: Any) -> NoReturn:
-    """Have whatever wants a connection end as if it had been cancelled: in silence."""
+    """End any task that needs a connection, silently, as if it had been cancelled."""
     raise asyncio.CancelledError
 
 
 def _no_metadata() -> Future[bool]:
-    """Return an update that has been: nobody makes one any more."""
+    """Return a finished metadata update without sending a request."""
     update: Future[bool] = asyncio.get_running_loop().create_future()
     update.set_result(False)
     return update
 
 
 def retrieve(future: Future[Any]) -> None:
-    """Read an error that nobody may await any more."""
+    """Retrieve the error of a finished future that may never be awaited."""
     if future.done() and not future.cancelled():
         future.exception()

@@ -1,4 +1,4 @@
-"""Records of a transaction that topics refuse, and partitions that do not answer in time; and whose they are."""
+"""Errors for records that topics refuse and for partitions that do not answer in time, with the affected content."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from aiokafka.errors import (
 
 from light_scheduler.model import Entry, Result
 
-# The broker's word on these records, as opposed to on its own health. It has no error class of its own for a record
-# that a topic's rules forbid (a null key in a compacted topic): that one is UnknownError here.
+# Errors about the records, and not about the broker's health. aiokafka has no class for a record that a topic's rules
+# forbid (a null key in a compacted topic), so that is UnknownError here.
 REFUSED = (
     InvalidTimestampError,
     InvalidTopicError,
@@ -41,17 +41,17 @@ OF_PRODUCER = (
     ProducerFenced,
     TransactionalIdAuthorizationFailed,
 )
-"""Errors of a partition or the client that concern the whole transaction."""
+"""Errors from a partition or the client that affect the whole transaction."""
 
 PASSING_REFUSALS = 3
-"""How often a partition that refuses without saying why is given time, before the records are to blame."""
+"""Number of refusals without a reason that are retried before the records are blamed."""
 
 UserRecord = Entry | Result
-"""Content of a record for a user's topic: a pending schedule's firing, or a command's answer."""
+"""Content of a record for a user's topic: a pending schedule's firing, or a command's result."""
 
 
 class RecordTooLargeError(Exception):
-    """A record is larger than its topic takes; the batches are as they were."""
+    """A record is too large for its topic. The batches were not changed."""
 
     def __init__(self, topic: str, size: int, limit: int) -> None:
         super().__init__(f"the record has {size} bytes; topic {topic} takes at most {limit}")
@@ -60,8 +60,8 @@ class RecordTooLargeError(Exception):
 class RecordsRefusedError(Exception):
     """A topic refused a batch.
 
-    `culprits` are the origins of its records; with more than one, which of them it was is open. `beside` is what other
-    partitions refused of the same transaction.
+    `culprits` are the origins of its records. If there are several, it is unknown which one was refused. `beside` has
+    the refusals of other partitions in the same transaction.
     """
 
     def __init__(self, topic: str, cause: KafkaError, culprits: list[UserRecord], partition: int = -1) -> None:
@@ -74,30 +74,30 @@ class RecordsRefusedError(Exception):
 
     @property
     def of_users(self) -> list[RecordsRefusedError]:
-        """This and those beside it, as far as they are about users' records."""
+        """This refusal and those beside it, if they concern users' records."""
         return [refused for refused in (self, *self.beside) if refused.culprits]
 
     @property
     def is_of_topic(self) -> bool:
-        """Whether the topic takes nothing at all."""
+        """Whether the topic refuses all records."""
         return isinstance(self.cause, _WHOLE_TOPIC)
 
     @property
     def is_certain(self) -> bool:
-        """Whether every culprit is one. All records of a cycle have the same timestamp: a bad one is everybody's."""
+        """Whether all culprits are to blame. All records of a cycle share the timestamp, so a bad one affects all."""
         is_shared = isinstance(self.cause, InvalidTimestampError) and bool(self.culprits)
         return len(self.culprits) == 1 or self.is_of_topic or is_shared
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same records may be taken a moment later: the error says nothing of records."""
+        """Whether the same records may be accepted later, since the error is not about records."""
         return not isinstance(self.cause, _OF_RECORDS)
 
 
 class TargetsStalledError(Exception):
-    """Partitions of users' topics did not answer in time; everything else of the transaction may be well.
+    """Partitions of users' topics did not answer in time. The rest of the transaction may be fine.
 
-    `places` are those that firings go to, `of_answers` those of answers only.
+    `places` are partitions with firings, `of_answers` partitions with results only.
     """
 
     def __init__(self, places: list[tuple[str, int]], of_answers: list[tuple[str, int]], seconds: float) -> None:

@@ -1,9 +1,9 @@
-"""The HTTP client of a schema registry: three requests, and what the answers say.
+"""The HTTP client of a schema registry.
 
-RegistryError                   the registry does not answer what it was asked; the text says why
-├── RegistryUnavailableError    ... and may do so later
-│   └── RegistryDeniedError     ... once somebody corrects a right or a password
-└── SchemaRefusedError          ... since it does not take a schema
+RegistryError                   a request failed; the text says why
+├── RegistryUnavailableError    ... but may succeed later
+│   └── RegistryDeniedError     ... once a right or a password is corrected
+└── SchemaRefusedError          ... because the registry refuses a schema
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from light_scheduler.connection.registry import RegistryAccess
 TIMEOUT_S = 5.0
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _MISSING = frozenset({40_401, 40_402, 40_403})
-"""The registry's own codes, of a subject, a version and a schema: another 404 is of something that is no registry."""
+"""The registry's own codes for a missing subject, version or schema. Any other 404 is not from a registry."""
 _SAYS_NOTHING = frozenset({408, 429})
-"""Statuses of the client's faults that say nothing about a schema."""
+"""Client error statuses that say nothing about a schema."""
 _SHOWN = 200
-"""Bytes of an answer that refuses a schema."""
+"""Maximum number of bytes of a refusal to show."""
 
 
 Body = TypeVar("Body")
 
 
 class Reference(msgspec.Struct):
-    """A schema that another one refers to: a version of a subject. `name` is that of a type which it defines."""
+    """A reference to a schema: a version of a subject. `name` is the name of a type that it defines."""
 
     name: str
     subject: str
@@ -40,7 +40,7 @@ class Reference(msgspec.Struct):
 
 
 class RegisteredSchema(msgspec.Struct):
-    """A schema of the registry: the body of an answer."""
+    """The body of an answer with a schema."""
 
     schema: str
     schemaType: str = "AVRO"  # noqa: N815 - the registry's name
@@ -48,23 +48,23 @@ class RegisteredSchema(msgspec.Struct):
 
 
 class RegistryError(Exception):
-    """The registry does not answer what it was asked; the text says why."""
+    """A request to the registry failed; the text says why."""
 
 
 class RegistryUnavailableError(RegistryError):
-    """It may answer later."""
+    """The request may succeed later."""
 
 
 class RegistryDeniedError(RegistryUnavailableError):
-    """We may not ask it."""
+    """The login or a right is missing."""
 
 
 class SchemaRefusedError(RegistryError):
-    """It does not take a schema."""
+    """The registry refuses a schema."""
 
 
 class _Registered(msgspec.Struct):
-    """The body of the answer to a schema that was registered, or is already."""
+    """The body of the answer to a registration, also if the schema was registered already."""
 
     id: int
 
@@ -76,24 +76,27 @@ class _Refusal(msgspec.Struct):
 
 
 class RegistryClient:
-    """Asks one registry, over connections that stay until `close`. Its methods raise RegistryUnavailableError."""
+    """A client of one registry. Connections stay open until `close`. Its methods raise RegistryUnavailableError."""
 
     def __init__(self, access: RegistryAccess) -> None:
         self._access = access
         self._session: aiohttp.ClientSession | None = None
 
     async def by_id(self, id: int) -> RegisteredSchema | None:
-        """Return the schema of an id; None: the registry does not have it."""
+        """Return the schema with an id; None if the registry does not have it."""
         return await self._get(f"/schemas/ids/{id}")
 
     async def by_version(self, subject: str, version: int) -> RegisteredSchema | None:
-        """Return the schema of a version of a subject, also of a deleted one: others still refer to it."""
+        """Return the schema of a subject's version; None if there is none.
+
+        Includes deleted versions, since other schemas may still refer to them.
+        """
         return await self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}?deleted=true")
 
     async def id_of(self, subject: str, schema: Mapping[str, Any]) -> int:
-        """Return the id of a schema under a subject; a schema that is not there yet is registered.
+        """Return the id of a schema under a subject. Registers the schema if it is new.
 
-        Raises SchemaRefusedError as well.
+        Also raises SchemaRefusedError.
         """
         data = msgspec.json.encode({"schema": msgspec.json.encode(schema).decode()})
         status, body = await self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", data)
@@ -117,7 +120,7 @@ class RegistryClient:
         return _read(body, RegisteredSchema)
 
     async def _ask(self, method: str, path: str, data: bytes | None = None) -> tuple[int, bytes]:
-        """Return status and body of an answer, if we may ask."""
+        """Send a request and return status and body. Raises RegistryDeniedError for 401 and 403."""
         try:
             if self._session is None:
                 self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
@@ -125,7 +128,7 @@ class RegistryClient:
             headers = self._access.headers() | ({} if data is None else {"Content-Type": MEDIA_TYPE})
             async with self._session.request(method, place, headers=headers, data=data) as response:
                 status, body = response.status, await response.read()
-        except Exception as error:  # whatever it is, who needs the answer asks again
+        except Exception as error:  # callers retry after any error
             raise RegistryUnavailableError(str(error) or type(error).__name__) from error
         if status in (401, 403):
             raise RegistryDeniedError(

@@ -1,4 +1,4 @@
-"""Topics that the loss of one node makes unavailable. Blocking, bounded calls."""
+"""Finds topics that become unavailable if one node is lost. Blocking calls with a timeout."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .topic_admin import TIMEOUT_S, admin_client, topic_configurations
 
 
 class FrailTopics(NamedTuple):
-    """Names of topics, anybody's.
+    """Names of topics, not only the scheduler's.
 
-    In those that are `single` some partition has one replica. In those `without_spare` some partition has more, and
-    min.insync.replicas asks for all of them.
+    In `single` topics, some partition has only one replica. In topics `without_spare`, all partitions have more, but
+    min.insync.replicas requires all replicas of some partition.
     """
 
     single: list[str]
@@ -24,7 +24,7 @@ class FrailTopics(NamedTuple):
 
 
 def frail_topics(connection: Address, *, timeout: float = TIMEOUT_S) -> FrailTopics:
-    """Look at all topics that may be seen; `timeout` is in seconds, for each request. Raises BrokerError."""
+    """Check all visible topics. `timeout` is in seconds, for each request. Raises BrokerError."""
     admin = admin_client(connection)
     try:
         topics = admin.list_topics(timeout=timeout).topics

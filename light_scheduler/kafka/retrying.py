@@ -1,4 +1,4 @@
-"""Retrying requests that failed because a broker or another server is away."""
+"""Retries requests that failed because a broker or another server is unavailable."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ class Stoppable(Protocol):
 
     @property
     def should_stop(self) -> bool:
-        """Whether it is to end."""
+        """Whether the service should stop."""
         ...
 
     async def sleep(self, n: float) -> None:
-        """Wait for `n` seconds, or until it is to end."""
+        """Wait for `n` seconds, or until the service should stop."""
         ...
 
 
 class Backoff:
-    """Pauses between tries (s): from the first to the last, each is twice as long as the one before."""
+    """Pauses between tries, in seconds. Each is twice as long as the previous one, from `first_s` up to `last_s`."""
 
     def __init__(self, first_s: float, last_s: float) -> None:
         self._first_s = self._next_s = first_s
         self._last_s = last_s
 
     def next_s(self, most_s: float | None = None) -> float:
-        """Return how long to pause after a failure; after the next one, at most `most_s`."""
+        """Return the pause after a failure. The pause after the next failure is at most `most_s`, if given."""
         pause_s = self._next_s
         self._next_s = min(2 * pause_s, self._last_s if most_s is None else most_s)
         return pause_s
 
     def reset(self) -> None:
-        """Begin with the first pause again: a try went well."""
+        """Start again with the first pause, after a success."""
         self._next_s = self._first_s
 
 
 async def repeat(step: Callable[[], Awaitable[None]], what: str, service: Stoppable, log: logging.Logger) -> None:
-    """Take a step again and again for as long as a service runs, a second after it failed; `what` is for the log."""
+    """Repeat a step while a service runs, with a pause of a second after a failure. `what` describes it in the log."""
     while not service.should_stop:
         try:
             await step()

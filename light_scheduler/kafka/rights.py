@@ -1,4 +1,4 @@
-"""Rights in Kafka, and the commands that grant them. Pure: no broker is asked."""
+"""Rights in Kafka, and the commands that grant them. Pure: does not ask a broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Operation = Literal["Read", "Write", "Describe", "DescribeConfigs", "Alter"]
 
 @dataclass(frozen=True)
 class Right:
-    """Operations on a resource, or on all whose names begin so; Read and Write include Describe."""
+    """Operations on a resource, or on all with a prefix (`prefixed`). Read and Write imply Describe."""
 
     resource: Resource
     name: str
@@ -23,7 +23,7 @@ class Right:
 
 
 def acl_commands(rights: Sequence[Right], principal: str, servers: str) -> list[str]:
-    """Return the commands that give somebody rights: `kafka-acls.sh ...`, one a resource."""
+    """Return the commands that grant rights to a principal: `kafka-acls.sh ...`, one for each right."""
     return [_acl_command(right, principal, servers) for right in rights]
 
 
@@ -39,6 +39,6 @@ def _acl_command(right: Right, principal: str, servers: str) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Quote a name for a shell: those of principals may have any character."""
+    """Quote a name for a shell. Names of principals can contain any character."""
     quoted = shlex.quote(word)
     return f"'{word}'" if quoted == word and set(word) & set(",/") else quoted

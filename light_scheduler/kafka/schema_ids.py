@@ -1,12 +1,12 @@
-"""Asking a schema registry for the ids of schemas that a worker writes Avro with.
+"""Gets the ids of the schemas with which a worker writes Avro from a schema registry.
 
-A subject is the registry's name for the versions of a schema. Serializers name it by a strategy:
+A subject is the registry's name for the versions of a schema. Serializers choose it by a strategy:
 
     topic           {topic}-key, {topic}-value        TopicNameStrategy, their default
     record          {full name of the record}         RecordNameStrategy
     topic-record    {topic}-{full name}               TopicRecordNameStrategy
 
-What is read needs none: a frame names its schema by an id, which is the same for all subjects.
+Reading needs no subject: a frame has the id of its schema, which is the same for all subjects.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ KEPT_S = 300.0
 RETRY_S = 10.0
 
 Part = Literal["key", "value"]
-"""The part of a record that a schema is of."""
+"""The part of a record that a schema describes."""
 
 
 def subject_of(strategy: str, topic: str, part: Part, schema: Mapping[str, Any]) -> str:
-    """Return the subject that a strategy names a record's schema by."""
+    """Return the subject of a record's schema in a strategy."""
     if strategy == "topic":
         return f"{topic}-{part}"
     name = f"{schema['namespace']}.{schema['name']}"
@@ -36,12 +36,11 @@ def subject_of(strategy: str, topic: str, part: Part, schema: Mapping[str, Any])
 
 
 class SchemaIds:
-    """Ids of schemas in a registry, which takes those that it does not have yet.
+    """A cache of ids of schemas in a registry. New schemas are registered.
 
-    Each is asked for again after `KEPT_S`, since a registry that was set up anew has others. While the registry does
-    not answer, or asks for a login, those that are known stay, and are asked for every `RETRY_S`. Once it refuses a
-    schema (any other 4xx, such as 409), its id is not known any more: it may stand for another schema there.
-    `monotonic` is in seconds.
+    Each id is requested again after `KEPT_S`, since a new registry has other ids. While the registry does not answer or
+    denies the login, known ids stay in use, and are requested every `RETRY_S`. If it refuses a schema (any other 4xx,
+    such as 409), the id is forgotten, since it may stand for another schema there. `monotonic` is in seconds.
     """
 
     def __init__(self, access: RegistryAccess, strategy: str, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -49,10 +48,10 @@ class SchemaIds:
         self._client = RegistryClient(access)
         self._strategy = strategy
         self._monotonic = monotonic
-        self._known: dict[str, tuple[int, float]] = {}  # subject -> id, and until when
+        self._known: dict[str, tuple[int, float]] = {}  # subject -> (id, valid until)
 
     async def id_of(self, topic: str, part: Part, schema: Mapping[str, Any]) -> int:
-        """Return the id of a record's schema for a topic. Raises RegistryError if it is not known."""
+        """Return the id of a record's schema for a topic. Raises RegistryError if it is unknown."""
         subject = subject_of(self._strategy, topic, part, schema)
         known, until = self._known.get(subject, (None, -inf))
         if known is not None and self._monotonic() < until:

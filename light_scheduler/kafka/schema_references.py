@@ -1,4 +1,4 @@
-"""The schemas that a schema of a registry refers to, looked up there."""
+"""Resolves the references of a schema in a schema registry."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from light_scheduler.wire.schema_references import in_one_piece
 from .registry_client import Reference, RegisteredSchema, RegistryClient
 
 MOST_REFERENCES = 100
-"""Schemas that one may refer to, counting those that they refer to in turn."""
+"""Maximum number of schemas to which a schema refers, directly or indirectly."""
 
 
 async def whole_schema(registered: RegisteredSchema, registry: RegistryClient) -> Any:
-    """Return a schema of the registry's in one piece. Raises ValueError if it can be read by nobody, saying why, and
-    RegistryUnavailableError.
+    """Return a schema with all its references merged in. Raises ValueError with the reason if it is unusable.
+
+    Raises RegistryUnavailableError.
     """
     if registered.schemaType != "AVRO":
         raise ValueError(f"it is of the type {registered.schemaType}, not AVRO")
@@ -30,9 +31,9 @@ async def whole_schema(registered: RegisteredSchema, registry: RegistryClient) -
 
 
 async def _look_up(references: Sequence[Reference], registry: RegistryClient, found: dict[str, Any]) -> None:
-    """Look references up that are not among `found`, which has schemas by the names that they are referred to by.
+    """Look up references and add them to `found`, which has schemas by the name in the reference.
 
-    As in the registry's own parser, the first reference of a name counts.
+    As in the registry's own parser, the first reference with a name counts.
     """
     for reference in references:
         if reference.name in found:

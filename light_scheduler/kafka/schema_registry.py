@@ -1,6 +1,6 @@
-"""Asking a schema registry for the schemas that Avro was written with.
+"""Gets the schemas with which Avro was written from a schema registry.
 
-A schema is asked for in the background, until the registry answers: what needs it waits meanwhile, and nothing else.
+Schemas are requested in the background until the registry answers. Only commands that need a schema wait for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .schema_references import whole_schema
 
 FIRST_RETRY_S, LAST_RETRY_S = 0.5, 5.0
 DENIED_RETRY_S = 30.0
-"""After an answer that stays the same until somebody corrects a right or a password."""
+"""Pause after an answer that stays the same until a right or a password is corrected."""
 WARN_AGAIN_S = 60.0
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Question:
-    """A schema that is being looked up: who waits for it, who for trouble, and why there is no answer yet."""
+    """A running look-up: callbacks for the answer and for trouble, and the reason why there is no answer yet."""
 
     asking: asyncio.Task[None]
     callbacks: set[Callable[[], None]] = field(default_factory=set)
@@ -40,26 +40,26 @@ class _Question:
 
 
 class SchemaRegistry:
-    """The schema registry as a worker uses it. Schemas that are found go into `schemas`.
+    """The schema registry as a worker uses it. Adds found schemas to `schemas`.
 
-    `effect` says in the log what a schema that cannot be asked for leads to.
+    `effect` describes the effect of a schema that cannot be requested, for the log.
     """
 
     def __init__(
         self, access: RegistryAccess, schemas: Schemas, effect: str = "Avro commands with unknown schemas wait"
     ) -> None:
-        access.headers()  # a password that cannot be read is an error here, and none while commands wait
+        access.headers()  # raises early if a password cannot be read, and not only when commands wait
         self._address = URL(access.address)
         self._client = RegistryClient(access)
         self.schemas = schemas
         self._effect = effect
         self._open: dict[int, _Question] = {}
-        self._warned_at: float | None = None  # of trouble, if there is any (monotonic, s)
+        self._warned_at: float | None = None  # last warning of current trouble (monotonic, s)
 
     def ask_for(self, id: int, callback: Callable[[], None], on_trouble: Callable[[], None] | None = None) -> None:
-        """Look a schema up; call `callback` when it is known whether there is one.
+        """Look up a schema. Calls `callback` once it is known whether the schema exists.
 
-        Call `on_trouble` when the first attempt fails, from when on `trouble_with` says why.
+        Calls `on_trouble` when the first attempt fails; from then on, `trouble_with` returns the reason.
         """
         if id not in self._open:
             self._open[id] = _Question(asyncio.create_task(self._look_up(id), name=f"schema {id}", context=Context()))
@@ -69,7 +69,7 @@ class SchemaRegistry:
             question.on_trouble.add(on_trouble)
 
     async def trouble_getting(self, id: int, timeout_s: float) -> str | None:
-        """Look a schema up and wait for the answer; return why there is none in time, or None."""
+        """Look up a schema and wait for the answer. Return why there is no answer in time, or None if there is one."""
         answered = asyncio.Event()
         self.ask_for(id, answered.set)
         try:
@@ -82,12 +82,12 @@ class SchemaRegistry:
         return None
 
     def trouble_with(self, id: int) -> str | None:
-        """Return why a schema that is asked for is not known yet, if it is not for lack of time."""
+        """Return why a requested schema is not known yet; None if no attempt has failed."""
         question = self._open.get(id)
         return None if question is None else question.trouble
 
     def forget(self, callback: Callable[[], None]) -> None:
-        """Do not call `callback` any more, and stop asking for schemas that nobody else waits for."""
+        """Remove `callback`, and cancel look-ups without other callbacks."""
         for id, question in list(self._open.items()):
             question.callbacks.discard(callback)
             question.on_trouble.discard(callback)
@@ -96,7 +96,7 @@ class SchemaRegistry:
                 del self._open[id]
 
     async def close(self) -> None:
-        """Ask for nothing more."""
+        """Cancel all look-ups and close the connections."""
         asking = [question.asking for question in self._open.values()]
         self._open.clear()
         for task in asking:
@@ -122,7 +122,7 @@ class SchemaRegistry:
             callback()
 
     async def _ask(self, id: int) -> None:
-        """Take in what the registry says of an id. Raises RegistryUnavailableError."""
+        """Request the schema with an id, and store the answer. Raises RegistryUnavailableError."""
         registered = await self._client.by_id(id)
         if registered is None:
             self.schemas.refuse(id, "the schema registry does not have it")

@@ -1,4 +1,4 @@
-"""One question for all who ask it at the same time."""
+"""Shares one request between callers that ask the same question at the same time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class SharedQuestion(Generic[T]):
-    """Asks about subjects. An answer is never to a question that was put before the call; failures are shared, too."""
+    """Shares requests by subject. Each request starts after the call that it answers. Failures are shared too."""
 
     def __init__(self, ask: Callable[[str], Awaitable[T]]) -> None:
         self._ask = ask
@@ -21,7 +21,7 @@ class SharedQuestion(Generic[T]):
         self._waiting: Counter[asyncio.Task[T]] = Counter()
 
     async def __call__(self, subject: str) -> T:
-        """Return the answer, or raise what the question raises."""
+        """Return the answer. Raises the errors of `ask`."""
         task = self._next.get(subject)
         if task is None or task.done():
             task = asyncio.create_task(self._ask_next(subject, self._under_way.get(subject)))
@@ -29,12 +29,12 @@ class SharedQuestion(Generic[T]):
             self._next[subject] = task
         self._waiting[task] += 1
         try:
-            return await asyncio.shield(task)  # others may wait for it
+            return await asyncio.shield(task)  # other callers may wait for it
         finally:
             self._waiting[task] -= 1
             if not self._waiting[task]:
                 del self._waiting[task]
-                if self._next.get(subject) is task:  # whoever asks now asks anew
+                if self._next.get(subject) is task:  # later callers start a new request
                     del self._next[subject]
                 task.cancel()
 
@@ -49,4 +49,4 @@ class SharedQuestion(Generic[T]):
             if tasks.get(subject) is task:
                 del tasks[subject]
         if not task.cancelled():
-            task.exception()  # all who waited may have gone
+            task.exception()  # all callers may have been cancelled

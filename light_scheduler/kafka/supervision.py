@@ -1,7 +1,7 @@
-"""Runs the work on a partition until it is told to stop, and starts it again after errors.
+"""Runs the work on a partition until it is stopped, and restarts it after errors.
 
-Lanes, delay lanes and standbys say what their work is and what they drop when it fails; when it is tried again, and how
-it ends, is the same for all.
+Lanes, delay lanes and standbys define their work and how they handle its failures. Retries and shutdown are the same
+for all.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ CLOSE_TIMEOUT_S = 3.0
 
 Work = Callable[[], Awaitable[None]]
 Failed = Callable[[Exception], Awaitable[bool]]
-"""Called with each error of the work; returns whether to try again."""
+"""Called with each error of the work. Returns whether to retry."""
 
 Fail = Callable[[BaseException], Awaitable[None]]
 """Ends the worker with an error."""
 
 
 class Supervision:
-    """Runs some work again and again until `end`. `name` is how the log speaks of it, `fields` what its lines have."""
+    """Runs work repeatedly until `end`. `name` and `fields` are for its log lines."""
 
     def __init__(
         self,
@@ -50,19 +50,19 @@ class Supervision:
         self._task: asyncio.Task[None] | None = None
 
     def is_stopping(self) -> bool:
-        """Return whether it is to end."""
+        """Return whether the work should stop."""
         return self._stopping.is_set()
 
     def start(self, work: Work, failed: Failed, fail: Fail, predecessor: asyncio.Task[None] | None) -> None:
-        """Begin, when a predecessor that is still closing has ended. An error of `failed` itself ends the worker."""
+        """Start, after the predecessor has ended, if any. An error raised by `failed` itself ends the worker."""
         self._task = asyncio.create_task(self._run(work, failed, fail, predecessor), name=self._name)
 
     def stop(self) -> None:
-        """Have the work end."""
+        """Tell the work to stop."""
         self._stopping.set()
 
     async def end(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
-        """Let the work end by itself within a bound, else cancel it; return whether it ended by itself."""
+        """Stop the work, and cancel it after a timeout. Return whether it ended by itself."""
         self.stop()
         if self._task is None:
             return True
@@ -73,34 +73,34 @@ class Supervision:
         return bool(done)
 
     def went_well(self) -> None:
-        """Note that the work gets on: the next failure is the first one."""
+        """Record that the work makes progress, so that the next failure counts as the first one."""
         self._backoff.reset()
 
     def log_restart(self, error: Exception) -> None:
-        """Log that the work starts again; with a traceback if the error is of an unexpected kind."""
+        """Log that the work restarts, with a traceback if the error is of an unexpected kind."""
         expected = isinstance(error, SchedulerError | KafkaError | OSError)
         self._log.warning("%s starts again: %r", self._name, error, exc_info=None if expected else error)
 
     def next_retry_s(self, most_s: float | None = None) -> float:
-        """Return how long to pause after a failure: longer each time, but for the next time at most `most_s`."""
+        """Return the pause (s) after a failure. It grows with each failure; the next one is at most `most_s`."""
         return self._backoff.next_s(most_s)
 
     async def pause(self, seconds: float) -> None:
-        """Wait for some time, or until it is to end."""
+        """Wait for some seconds, or until the work should stop."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
 
     async def confirm(self, confirmed: Callable[[], Awaitable[bool]]) -> None:
-        """Wait until a heartbeat is accepted and the partition is ours, or it is to end.
+        """Wait until a heartbeat confirms that the partition is ours, or until the work should stop.
 
-        To be called right before fencing: a zombie that fenced would fence the partition's rightful owner.
+        Call this right before fencing. Otherwise, a zombie could fence the partition's rightful owner.
         """
         while not self.is_stopping() and not await confirmed():
             await self.pause(CONFIRM_RETRY_S)
 
     async def _run(self, work: Work, failed: Failed, fail: Fail, predecessor: asyncio.Task[None] | None) -> None:
-        """Nothing dies quietly: what it cannot recover from ends the worker."""
+        """Run the work. An error that it cannot recover from ends the worker."""
         begin_log_fields(self._fields)
         try:
             with no_stray_cancellation():
@@ -110,7 +110,7 @@ class Supervision:
                     try:
                         with no_stray_cancellation():
                             await work()
-                    except Exception as error:  # noqa: BLE001 - whatever it is, `failed` says what follows
+                    except Exception as error:  # noqa: BLE001 - `failed` decides for any error
                         if not await failed(error):
                             return
         except Exception as error:  # noqa: BLE001 - it ends the worker

@@ -1,4 +1,4 @@
-"""What lanes know of the topics that they deliver to: `targets.Targets` finds it out, or who has it in memory."""
+"""The interface through which lanes look up target topics. Implemented by `targets.Targets`, and in memory."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from .topic_facts import TargetTopic
 
 
 class TopicFacts(Protocol):
-    """What is known of topics: all that a cycle, which waits for nothing, asks."""
+    """Known facts about topics, for a cycle, which must not wait."""
 
     def __getitem__(self, topic: str, /) -> TargetTopic:
-        """Return what is known of a topic. Raises KeyError for one that was never resolved."""
+        """Return the known facts about a topic. Raises KeyError if it was never resolved."""
         ...
 
 
 class TargetLookup(TopicFacts, Protocol):
-    """Finds topics out, and what becomes of them, for a lane: see `targets.Targets`."""
+    """Looks up topics and tracks their availability for a lane; see `targets.Targets`."""
 
     @property
     def outages(self) -> Outages:
-        """The partitions that cannot be written to just now."""
+        """The partitions that are currently unavailable."""
         ...
 
     @property
     def trials(self) -> Trials:
-        """The partitions that refuse what they are sent."""
+        """The partitions that refuse records."""
         ...
 
     async def resolve(self, topics: Set[str]) -> None:
-        """Make sure that every topic is known. Raises BrokerError."""
+        """Look up topics that are unknown or outdated. Raises BrokerError."""
         ...
 
     async def suspect(self, places: Iterable[Place], reason: str) -> None:
-        """Let what is due for places that do not answer wait."""
+        """Hold back firings for places that do not answer."""
         ...
 
     def doubt(self, topics: Iterable[str]) -> None:
-        """Watch topics for a while, whose leaders may be lost."""
+        """Watch topics for a while, since their leaders may be lost."""
         ...
 
     def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
-        """Let what is due for a place wait, longer with each call, or as after `times` failures."""
+        """Hold back firings for a place, longer with each call, or as after `times` failures."""
         ...
 
     def deny(self, topic: str, refusal: str, seconds: float) -> None:
-        """Take a topic that is there for one that nothing can be written to, for a while."""
+        """Treat an existing topic as not writable for some seconds."""
         ...
 
     def forget_all(self) -> None:
-        """Ask again about every topic when it is needed next."""
+        """Make each topic be looked up again at its next use."""
         ...

@@ -1,14 +1,14 @@
-"""Unavailable partitions of target topics, and when they are tried again.
+"""Unavailable partitions of target topics, and when they are retried.
 
-The blast radius of a target is its own firings: only firings for a partition that has no leader, has too few in-sync
-replicas or does not answer wait. Each such partition is a circuit breaker:
+An unavailable target only affects its own firings: firings wait if their partition has no leader, has too few in-sync
+replicas, or does not answer. Each such partition has a circuit breaker:
 
     closed --the metadata show a fault--> open --they show none any more--> closed
     closed --a send is not answered, and they show no fault--> open --a probe is answered--> closed
 
-A probe is a transaction of its own that writes nothing but its marker, so no lane waits for it. A partition that
-answers probes and then fails again waits twice as long each time. A place is a (topic, partition); partition -1 stands
-for all of a topic.
+A probe is a separate transaction that writes only its marker, so no lane waits for it. If a partition answers probes
+but then fails again, the pause doubles each time. A place is a (topic, partition); partition -1 stands for the whole
+topic.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from light_scheduler.model.place import Place
 
 WHOLE_TOPIC = -1
 FIRST_WAIT_S, LAST_WAIT_S = 0.5, 30.0
-"""How long a partition without a known fault is left alone, and at most when it fails again and again."""
+"""Pause for a partition without a known fault: after its first failure, and the maximum after repeated ones."""
 
 MOST_DOUBLINGS = 6
-"""Doublings of the first wait; LAST_WAIT_S is reached before."""
+"""Maximum number of doublings of the first pause. LAST_WAIT_S is reached earlier."""
 
 FORGET_S = 60.0
-"""After this time without a failure, earlier failures of a partition do not count any more."""
+"""After this time without a failure, earlier failures of a partition no longer count."""
 
 SAME_S = 5.0
-"""A partition that is opened again within this time has not been well in between: it is the same outage."""
+"""A breaker that opens again within this time continues the same outage."""
 
 MOST_NAMED = 5
-"""Places in a line of the log."""
+"""Maximum number of places in a log line."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class Outage:
-    """An open breaker. `since` is when the outage began, UTC epoch ms, and `probe_at` monotonic, s."""
+    """An open breaker. `since` is the start of the outage (UTC epoch ms), `probe_at` is monotonic (s)."""
 
     since: int
     reason: str
@@ -51,7 +51,7 @@ class Outage:
 
 @dataclass
 class _Past:
-    """How often a place failed in the last time, and when (monotonic, s) it did last."""
+    """The number of recent failures of a place, and the time (monotonic, s) of the last one."""
 
     failures: int
     at: float
@@ -59,14 +59,14 @@ class _Past:
 
 @dataclass
 class Outages:
-    """All that is open, for the lanes of a worker. `changed` is called when something is closed, or may be sent."""
+    """The open breakers, shared by the lanes of a worker. `changed` is called when held-back firings may be sent."""
 
     time: Callable[[], float]
     changed: list[Callable[[], None]] = field(default_factory=list)
     _open: dict[Place, Outage] = field(default_factory=dict)
     _past: dict[Place, _Past] = field(default_factory=dict)
-    _mended: dict[Place, float] = field(default_factory=dict)  # when (monotonic, s) a known fault was over
-    _closed: dict[Place, tuple[int, float]] = field(default_factory=dict)  # since when it was open, and until when (s)
+    _mended: dict[Place, float] = field(default_factory=dict)  # end (monotonic, s) of a known fault
+    _closed: dict[Place, tuple[int, float]] = field(default_factory=dict)  # start (ms) and end (monotonic, s)
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -79,16 +79,16 @@ class Outages:
 
     @property
     def places(self) -> list[Place]:
-        """All that is open."""
+        """The places with open breakers."""
         return list(self._open)
 
     @property
     def topics(self) -> set[str]:
-        """Topics with something open: those whose metadata are to be watched."""
+        """Topics with open breakers, whose metadata must be watched."""
         return {topic for topic, _ in self._open}
 
     def known_faults(self) -> dict[Place, float]:
-        """Return where the metadata knew a fault in the last minute, and until when (monotonic, s)."""
+        """Return places that had a fault in the metadata within the last minute -> end of the fault (monotonic, s)."""
         if not (self._open or self._mended):
             return {}
         now = self.time()
@@ -96,24 +96,24 @@ class Outages:
         return self._mended | {place: now for place, outage in self._open.items() if outage.has_known_fault}
 
     def place_held(self, topic: str, partition: int) -> Place | None:
-        """Return the place that a firing for a partition waits for; None: it may be sent."""
+        """Return the place for which a firing to a partition waits; None if it may be sent."""
         if (topic, WHOLE_TOPIC) in self._open:
             return topic, WHOLE_TOPIC
         return (topic, partition) if (topic, partition) in self._open else None
 
     def of_topic(self, topic: str) -> Outage | None:
-        """Return the outage of a topic as a whole, if there is one."""
+        """Return the outage of a whole topic, if there is one."""
         return self._open.get((topic, WHOLE_TOPIC))
 
     def failures(self, place: Place) -> int:
-        """Return how often a place that the metadata find no fault with has failed in the last time."""
+        """Return the number of recent failures of a place without a fault in the metadata."""
         past = self._past.get(place)
         return past.failures if past is not None and self.time() - past.at < FORGET_S else 0
 
     def suspect(self, places: Iterable[Place], reason: str, now: int, times: int | None = None) -> None:
-        """Open the places that did not answer, at an instant (UTC epoch ms); they wait as after `times` failures.
+        """Open the breakers of places that did not answer, at `now` (UTC epoch ms).
 
-        None: the number of their failures lately.
+        The pause is as after `times` failures, by default the number of recent ones.
         """
         time = self.time()
         self._past = {place: past for place, past in self._past.items() if time - past.at < FORGET_S}
@@ -128,14 +128,14 @@ class Outages:
             log.warning("firings for %s wait: %s", _named(opened), reason)
 
     def hasten(self, place: Place) -> None:
-        """Have a place probed soon, however long it was to be left alone."""
+        """Probe a place soon, even if its pause is longer."""
         if (outage := self._open.get(place)) is not None:
             outage.probe_at = min(outage.probe_at, self.time() + FIRST_WAIT_S)
 
     def observe(self, topic: str, faults: Mapping[int, str], now: int) -> None:
-        """Take in what the metadata say of a topic: its partitions at fault, and why (`WHOLE_TOPIC`: the topic).
+        """Update the breakers of a topic from its metadata: partition (or `WHOLE_TOPIC`) -> fault.
 
-        A place whose fault the metadata knew is closed when they know it no more.
+        Closes breakers that were opened for a fault in the metadata which has ended.
         """
         if opened := [(topic, partition) for partition in faults if (topic, partition) not in self._open]:
             log.warning("firings for %s wait: %s", _named(opened), "; ".join(sorted(set(faults.values()))))
@@ -151,7 +151,7 @@ class Outages:
         self.close(mended)
 
     def to_probe(self) -> list[Place]:
-        """Return the places that are to be probed; each once, until `probed` tells of it."""
+        """Return the places to probe now. Each is returned once, until `probed` is called for it."""
         now = self.time()
         due = [
             place
@@ -163,10 +163,9 @@ class Outages:
         return due
 
     def probed(self, place: Place, *, answered: bool) -> None:
-        """Close a place whose probe was answered; else have it probed again.
+        """Close the breaker of a place if its probe was answered; otherwise, probe it again.
 
-        Of one whose fault the metadata know by now an answer proves nothing: Kafka 4.3 drops markers that it cannot
-        write.
+        If the metadata show a fault by now, an answer proves nothing: Kafka 4.3 drops markers that it cannot write.
         """
         outage = self._open.get(place)
         if outage is None:
@@ -177,7 +176,7 @@ class Outages:
             self.close([place])
 
     def close(self, places: Iterable[Place]) -> None:
-        """Have places be written to again."""
+        """Close the breakers of places, so that firings are sent again."""
         time, closed = self.time(), []
         for place in places:
             if (outage := self._open.pop(place, None)) is not None:
@@ -189,12 +188,12 @@ class Outages:
             self.notify()
 
     def _since(self, place: Place, now: int) -> int:
-        """Return when the outage of a place that is opened began, UTC epoch ms."""
+        """Return the start (UTC epoch ms) of the outage of a place that is being opened."""
         since, until = self._closed.get(place, (now, 0.0))
         return since if self.time() - until < SAME_S else now
 
     def notify(self) -> None:
-        """Have lanes look again at what waits."""
+        """Make lanes check held-back firings again."""
         for listener in self.changed:
             listener()
 

@@ -1,4 +1,4 @@
-"""Probing whether a target partition can be written to, with a transaction that writes no record."""
+"""Probes whether a target partition can be written to, with a transaction that writes no record."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from light_scheduler.model.place import Place
 from .coordinator import Coordinator
 
 SLOTS = 16
-"""Probes at a time; each has a transactional id."""
+"""Maximum number of concurrent probes. Each needs a transactional id."""
 
 Probe = Callable[[Place], Awaitable[None]]
-"""Returns when a partition has taken a marker; raises KafkaError or LaneError."""
+"""Returns when a partition has accepted a marker. Raises KafkaError or LaneError."""
 
 
 class Prober:
-    """Probes partitions by transactions that add a partition and are aborted.
+    """Probes partitions with transactions that add a partition and are aborted.
 
-    The marker of that is written as records are: by the leader, acknowledged by all in-sync replicas. It is when the
-    transactional id begins its next transaction, not before, that it has been.
+    The marker is written like a record: by the leader, acknowledged by all in-sync replicas. It is known to be written
+    only when the transactional id can begin its next transaction.
     """
 
     def __init__(self, prefix: str, coordinator: Coordinator) -> None:
@@ -34,4 +34,4 @@ class Prober:
         async with self._slots:
             transactional_id = self._free.pop() if self._free else f"{self._prefix}-{uuid.uuid4().hex[:8]}"
             await self._coordinator.mark(transactional_id, place)
-            self._free.append(transactional_id)  # one that failed is stuck: it is not used again
+            self._free.append(transactional_id)  # after a failure, the id is stuck and not used again

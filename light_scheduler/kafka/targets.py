@@ -1,4 +1,4 @@
-"""The worker's knowledge of the topics that it delivers to."""
+"""The worker's cache of the target topics."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ from .topic_facts import (
 __all__ = ["TargetTopic", "Targets", "refusal_of"]
 
 FRESH_S = 60.0
-"""How long an answer about a topic that exists is used before it is asked for again (it may have grown)."""
+"""How long metadata of an existing topic are used before they are requested again (it may have grown)."""
 ABSENT_FRESH_S = 2.0
 GONE_S = 300.0
-"""How long firings wait for a topic that was deleted to be made again; after that it is one that does not exist."""
+"""How long firings wait for a deleted topic to be created again. After that, the topic counts as missing."""
 WATCH_S = 0.5
-"""How often topics are looked at that cannot be written to."""
+"""How often unavailable topics are checked."""
 DOUBT_S = 5.0
-"""How long topics are looked at that often without a known fault: Kafka may need some seconds to tell of one."""
+"""How long topics without a known fault are checked that often: Kafka may need some seconds to show a fault."""
 TIMEOUT_S = 5.0
-"""For brokers to answer a question: one that does not is given up for another one."""
+"""Timeout of a request, in which several brokers may be tried."""
 MOST_ASKED = 500
-"""Topics in a question, so that no broker takes long for its answer."""
+"""Maximum number of topics in a request, so that brokers answer quickly."""
 REFUSED = (
     InvalidTopicError,
     TopicAuthorizationFailedError,
@@ -65,17 +65,17 @@ REFUSED = (
     UnknownTopicOrPartitionError,
 )
 MOST_KNOWN = 20_000
-"""Topics; names come from whoever sends commands."""
+"""Maximum number of known topics. Their names come from senders of commands."""
 
 log = logging.getLogger(__name__)
 
 
 class Targets:
-    """A cache of topics, shared by the lanes of a worker; asks the broker for those it does not know.
+    """A cache of topics, shared by the lanes of a worker. Looks up unknown topics.
 
-    `own` names the application's topics, without which nothing works: of any other, nothing that goes wrong concerns
-    more than what is due for it. `outages` says which partitions cannot be written to just now, `trials` which of
-    them refuse what they are sent, and `probe` finds out whether one can be written to.
+    `own` are the application's topics, without which nothing works. Problems of other topics only affect firings for
+    them. `outages` has the partitions that are currently unavailable, `trials` the partitions that refuse records.
+    `probe` checks whether a partition can be written to.
     """
 
     def __init__(
@@ -94,37 +94,40 @@ class Targets:
         self._clock = clock or SystemClock()
         self._admin: AIOKafkaAdminClient | None = None
         self._known: dict[str, TargetTopic] = {}
-        self._denied: dict[str, tuple[str, float]] = {}  # topic -> why, and until when
-        self._gone: dict[str, float] = {}  # topic -> since when it is missed
-        self._doubted: dict[str, float] = {}  # topic -> until when
+        self._denied: dict[str, tuple[str, float]] = {}  # topic -> (reason, until)
+        self._gone: dict[str, float] = {}  # topic -> missing since
+        self._doubted: dict[str, float] = {}  # topic -> until
         self._lock = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
         self.outages = Outages(time.monotonic)
         self.trials = Trials(self.outages)
 
     def __getitem__(self, topic: str) -> TargetTopic:
-        """Return what was resolved last. Raises KeyError for a topic that never was."""
+        """Return the last known facts about a topic. Raises KeyError if it was never resolved."""
         return self._known[topic]
 
     def forget_all(self) -> None:
-        """Ask again about every topic when it is needed next."""
+        """Make each topic be looked up again at its next use."""
         self.forget(self._known)
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Ask again about these topics when they are needed next."""
+        """Make these topics be looked up again at their next use."""
         self._known |= {name: self._known[name]._replace(asked_at=-FRESH_S) for name in topics if name in self._known}
 
     def deny(self, topic: str, refusal: str, seconds: float) -> None:
-        """Take a topic that is there for one that nothing can be written to, for a while.
+        """Treat an existing topic as not writable for some seconds.
 
-        For what only an attempt to write shows, such as a right that is missing: each attempt costs a transaction.
+        For problems that only appear when writing, such as a missing right: each attempt costs a transaction.
         """
         self._denied[topic] = refusal, time.monotonic() + seconds
         if topic in self._known:
             self._known[topic] = self._known[topic]._replace(asked_at=-FRESH_S)
 
     async def resolve(self, topics: Set[str]) -> None:
-        """Make sure that every topic is known. Raises BrokerError if the broker says nothing of one of our own."""
+        """Look up topics that are unknown or outdated.
+
+        Raises BrokerError if that fails and one of them is our own or unknown.
+        """
         now = time.monotonic()
         if all((known := self._known.get(topic)) is not None and _is_fresh(known, now) for topic in topics):
             return
@@ -144,10 +147,10 @@ class Targets:
         self._watch_outages()
 
     async def suspect(self, places: Iterable[Place], reason: str) -> None:
-        """Let what is due for places that do not answer wait; if the metadata explain some of them, for those only.
+        """Hold back firings for places that do not answer. If the metadata show faults, only these places stay held.
 
-        If they explain none, what has the same leader in the same topics is suspected too: else each of its partitions
-        would have to be waited for.
+        Otherwise, partitions of the same topics with the same leader are also held back, since each of them could cost
+        another timeout.
         """
         suspects = set(places)
         self.outages.suspect(suspects, reason, self._clock.now())
@@ -156,7 +159,7 @@ class Targets:
             await self._look_at(sorted({topic for topic, _ in suspects}))
         except (KafkaError, OSError, TimeoutError) as error:
             log.warning("cannot look up the targets that do not answer: %r", error)
-            self.outages.close(suspects)  # nothing answers: it is not the targets
+            self.outages.close(suspects)  # no broker answers, so the targets are not the cause
             return
         faulty = {place for place, outage in self.outages if outage.has_known_fault}
         if any(self.outages.place_held(*place) in faulty for place in suspects):
@@ -168,18 +171,18 @@ class Targets:
                 self.outages.suspect(alike, reason, self._clock.now())
 
     def doubt(self, topics: Iterable[str]) -> None:
-        """Watch the metadata of topics for a while: their leaders may be lost, and nobody is to wait for that."""
+        """Watch the metadata of topics for a while, since their leaders may be lost. Does not wait."""
         until = time.monotonic() + DOUBT_S
         self._doubted.update(dict.fromkeys(topics, until))
         self._watch_outages()
 
     def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
-        """Let firings for a place wait, longer with each call, or as after `times` failures."""
+        """Hold back firings for a place, longer with each call, or as after `times` failures."""
         self.outages.suspect([place], reason, self._clock.now(), times)
         self._watch_outages()
 
     async def close(self) -> None:
-        """Stop watching, and close the connection."""
+        """Stop watching and close the connection."""
         tasks = [*self._probes] if self._watch is None else [self._watch, *self._probes]
         for task in tasks:
             task.cancel()
@@ -213,14 +216,14 @@ class Targets:
             await asyncio.sleep(WATCH_S)
 
     async def _try(self, place: Place) -> None:
-        """Probe a place; without a probe it is as good as answered."""
+        """Probe a place. Without a probe function, this counts as answered."""
         answered = True
         try:
             if self._probe is not None and place[1] != WHOLE_TOPIC:
                 await self._probe(place)
-        except REFUSED as error:  # a lane's attempt will say why
+        except REFUSED as error:  # the next write of a lane will show why
             log.debug("%s refuses a probe: %r", place, error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the place is probed again
+        except Exception as error:  # noqa: BLE001 - probed again after any error
             log.debug("%s does not answer a probe: %r", place, error)
             answered = False
         if answered:
@@ -228,14 +231,14 @@ class Targets:
         self.outages.probed(place, answered=answered)
 
     async def _look_again(self, topic: str) -> None:
-        """Take in what the metadata say by now, if they say anything."""
+        """Update a topic from its current metadata, if they are available."""
         try:
             await self._look_at([topic])
         except (KafkaError, OSError, TimeoutError) as error:
             log.debug("cannot look up %s: %r", topic, error)
 
     async def _look_at(self, topics: list[str]) -> None:
-        """Ask for topics, and take in what comes back."""
+        """Request metadata and configurations of topics, and update the cache."""
         for first in range(0, len(topics), MOST_ASKED):
             async with asyncio.timeout(TIMEOUT_S):
                 described, configs = await self._ask(topics[first : first + MOST_ASKED])
@@ -264,7 +267,7 @@ class Targets:
         if name not in self._own:
             self.outages.observe(name, faults, self._clock.now())
             known = self._known.get(name)
-            # What a topic refuses is not awaited, nor what it has not got.
+            # Do not wait for a topic that refuses records, or for partitions that do not exist.
             partitions = 0 if known is None or known.refusal is not None else known.partitions
             if WHOLE_TOPIC not in faults:
                 self.outages.close(
@@ -272,7 +275,7 @@ class Targets:
                 )
 
     def _is_awaited(self, name: str, known: TargetTopic | None, now: float) -> bool:
-        """Return whether a topic that is missing was there a moment ago: somebody may be making it anew."""
+        """Return whether a missing topic existed until recently, so that it may be created again."""
         was_there = known is not None and known.refusal is None
         return was_there and name not in self._own and now - self._gone.setdefault(name, now) < GONE_S
 
@@ -280,12 +283,12 @@ class Targets:
         if len(self._known) > MOST_KNOWN:
             kept = sorted(self._known.items(), key=lambda item: item[1].asked_at)[len(self._known) - MOST_KNOWN // 2 :]
             waiting = self.outages.topics | {topic for topic, _ in self.trials.places}
-            always = self._own | needed | waiting  # schedules that wait are placed by what is known
+            always = self._own | needed | waiting  # waiting schedules are assigned to partitions by these facts
             self._known = dict(kept) | {name: topic for name, topic in self._known.items() if name in always}
             self._gone = {name: since for name, since in self._gone.items() if name in self._known}
 
     async def _ask(self, topics: list[str]) -> tuple[list[dict[str, Any]], dict[str, TopicConfiguration]]:
-        """Return metadata and configuration; a broker that does not answer is given up for another one."""
+        """Return metadata and configurations. Tries other brokers until one answers."""
         while True:
             try:
                 admin = await self._connected()
@@ -310,7 +313,7 @@ class Targets:
 
 
 async def _configs(admin: AIOKafkaAdminClient, topics: list[str]) -> dict[str, TopicConfiguration]:
-    """Return configurations; those that there is no right to read are left out."""
+    """Return configurations, without topics whose configuration we have no right to read."""
     found: dict[str, TopicConfiguration] = {}
     asked = dict.fromkeys(CONFIGURATION_NAMES)
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic, asked) for topic in topics]

@@ -1,7 +1,7 @@
-"""For how long brokers have told a client to wait, by connection.
+"""Tracks by connection how long brokers throttle a client.
 
-A request beyond the client's quota is answered at once; the answer says for how long the broker reads nothing more from
-this connection (KIP-219). aiokafka goes on sending, and what it sends is answered afterwards: that is no silence.
+A request beyond the client's quota is answered immediately, and the answer says how long the broker will not read from
+this connection (KIP-219). aiokafka continues to send, and gets the answers later: this is not silence.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from weakref import WeakKeyDictionary, ref
 
 
 class _Wait:
-    """When (monotonic, s) a broker reads on."""
+    """The time (monotonic, s) until which a broker throttles."""
 
     until = 0.0
 
 
 _waits: WeakKeyDictionary[Any, _Wait] = WeakKeyDictionary()
-"""By connection; one that has replaced another has the same."""
+"""By connection. A connection shares the object of the one that it replaced."""
 
 
 def follow(conn: Any) -> None:
-    """Take in what the answers of a connection say from now on."""
+    """Track the throttle times in the answers of a connection."""
     if conn in _waits:
         return
     _waits[conn] = _Wait()
@@ -38,12 +38,12 @@ def follow(conn: Any) -> None:
 
 
 def is_throttled(conn: Any) -> bool:
-    """Return whether a broker does not read from a connection just now, for it has said so."""
+    """Return whether the broker currently throttles a connection."""
     return conn is not None and conn in _waits and time.monotonic() < _waits[conn].until
 
 
 def share_waits(old: Any, new: Any) -> None:
-    """Have a connection count as told to wait whenever that is which it has replaced, whose answers may be due."""
+    """Make a new connection share the throttle time of the one that it replaces, which may still have answers due."""
     for conn in (old, new):
         follow(conn)
     _waits[new] = _waits[old]

@@ -1,6 +1,7 @@
-"""Topic administration: making, checking and describing topics.
+"""Topic administration: creates, checks and describes topics.
 
-All calls block for at most `timeout` seconds a request, so asyncio code runs them in a thread. They raise BrokerError.
+All calls block for at most `timeout` seconds per request, so asyncio code runs them in a thread. They raise
+BrokerError.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ T = TypeVar("T")
 
 TIMEOUT_S = 15.0
 REACH_S = 3.0
-"""How long a first request waits for a connection: without a broker, nobody waits as long as for an answer."""
+"""How long the first request waits for a connection. This is shorter than the timeout for answers."""
 
 _POLL_S = 0.05
 _GRACE_S = 1.0
@@ -44,13 +45,13 @@ _NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROK
 
 log = logging.getLogger(__name__)
 
-# librdkafka logs each failed connection by itself; the error that is raised says it once.
+# librdkafka logs each failed connection. The raised error reports it once.
 _SILENT = logging.Logger("light_scheduler.kafka.topic_admin", logging.CRITICAL + 1)
 
 
 @dataclass(frozen=True)
 class TopicsReport:
-    """The result of `create_topics`: topics that it created, and existing ones that it left unchanged."""
+    """The result of `create_topics`: created topics, and existing topics, which were not changed."""
 
     created: tuple[str, ...]
     existing: tuple[str, ...]
@@ -58,9 +59,9 @@ class TopicsReport:
 
 @dataclass(frozen=True)
 class TopicFinding:
-    """A topic that is not as it has to be, what is wrong with it, and what to do.
+    """A topic with a wrong configuration, the problem, and the fix.
 
-    With the status `warn` it is advice: workers run all the same.
+    With the status `warn`, it is only advice: workers still run.
     """
 
     topic: str
@@ -71,7 +72,7 @@ class TopicFinding:
 
 
 def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsReport:
-    """Make the topics that are missing and wait until they can be used; existing ones are not changed."""
+    """Create missing topics and wait until they can be used. Existing topics are not changed."""
     admin = admin_client(settings.connection)
     existing = partition_counts(admin, settings.connection, min(timeout, REACH_S))
     plan = topic_plan(settings, existing)
@@ -83,7 +84,7 @@ def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsRe
 def grow_topic(settings: Settings, topic: str, partitions: int, *, timeout: float = TIMEOUT_S) -> None:
     """Add partitions to a commands topic and its changelog, up to `partitions`.
 
-    The changelog comes first: a partition of commands is of no use without its state.
+    The changelog comes first, since a commands partition needs a changelog partition.
     """
     admin = admin_client(settings.connection)
     existing = partition_counts(admin, settings.connection, min(timeout, REACH_S))
@@ -106,13 +107,13 @@ def create_topic(
     configs: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT_S,
 ) -> bool:
-    """Make a plain topic, with the broker's defaults save for `configs`; return whether it was missing."""
+    """Create a topic with `configs` and otherwise the broker's defaults. Return False if it exists already."""
     new = NewTopic(topic, num_partitions=partitions, config=dict(configs or {}))
     return bool(_create(admin_client(connection), [new], timeout))
 
 
 def check_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[TopicFinding]:
-    """Compare the topics of an application with what it needs; an empty list says that all is well."""
+    """Compare the topics of an application with its needs. Returns an empty list if all are correct."""
     admin = admin_client(settings.connection)
     existing = partition_counts(admin, settings.connection, min(timeout, REACH_S))
     plan = topic_plan(settings, existing)
@@ -125,7 +126,7 @@ def check_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[Topi
 def topic_findings(
     settings: Settings, existing: Mapping[str, int], configs: Mapping[str, TopicConfiguration]
 ) -> list[TopicFinding]:
-    """Say what is wrong with topics whose partition counts and configurations are known."""
+    """Return the problems of topics with these partition counts and configurations."""
     findings: list[TopicFinding] = []
     for spec in topic_plan(settings, existing):
         if spec.name not in existing:
@@ -142,7 +143,7 @@ def topic_findings(
 
 
 def topic_id(connection: Address, topic: str, *, timeout: float = TIMEOUT_S, admin: AdminClient | None = None) -> str:
-    """Return the id that tells a topic from an earlier one of the same name, in the format of librdkafka."""
+    """Return the id that distinguishes a topic from an earlier one of the same name, in librdkafka's format."""
     admin = admin or admin_client(connection)
     description = awaited(
         admin.describe_topics(TopicCollection([topic]), request_timeout=timeout)[topic],
@@ -155,12 +156,12 @@ def topic_id(connection: Address, topic: str, *, timeout: float = TIMEOUT_S, adm
 def topic_configuration(
     connection: Address, topic: str, *, timeout: float = TIMEOUT_S, admin: AdminClient | None = None
 ) -> TopicConfiguration:
-    """Return a topic's configurations in force: its own, else the broker's defaults."""
+    """Return a topic's effective configuration: its own values, otherwise the broker's defaults."""
     return topic_configurations(admin or admin_client(connection), [topic], timeout)[topic]
 
 
 def admin_client(connection: Address) -> AdminClient:
-    """Return a client for administration that does not log. Raises ConfigurationError."""
+    """Return an admin client that does not log. Raises ConfigurationError."""
     configuration = connection_to(connection).librdkafka()
     return AdminClient(
         {**configuration, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 1_000},
@@ -169,10 +170,10 @@ def admin_client(connection: Address) -> AdminClient:
 
 
 def partition_counts(admin: AdminClient, connection: Address, timeout: float) -> dict[str, int]:
-    """Return how many partitions each topic has that this user may see. To be called without an event loop."""
+    """Return the number of partitions of each visible topic. Do not call this in an event loop."""
     log.debug("list the topics of Kafka at %s", connection)
     if connection_to(connection).is_secured:
-        require_access(connection, timeout)  # librdkafka would try again until the time is up, whatever the reason
+        require_access(connection, timeout)  # librdkafka would retry until the timeout, whatever the reason
     try:
         topics = admin.list_topics(timeout=timeout).topics
     except KafkaException as error:
@@ -193,7 +194,7 @@ def _new_topic(spec: TopicSpec) -> NewTopic:
 
 
 def _create(admin: AdminClient, topics: list[NewTopic], timeout: float) -> tuple[str, ...]:
-    """Make topics, wait until they can be used, and return the names of those that were missing."""
+    """Create topics, wait until they can be used, and return the names of those that were missing."""
     if not topics:
         return ()
     created = []
@@ -205,14 +206,14 @@ def _create(admin: AdminClient, topics: list[NewTopic], timeout: float) -> tuple
         except TimeoutError as error:
             raise _no_answer(f"creating topic {name}", timeout) from error
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # somebody else was quicker: just as well
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # created concurrently: fine
                 raise _broker_error(f"creating topic {name}", error) from error
     _await_leaders(admin, created, timeout)
     return tuple(created)
 
 
 def _await_leaders(admin: AdminClient, names: list[str], timeout: float) -> None:
-    """Wait until the metadata show a leader for each partition: a client that comes before gets errors."""
+    """Wait until the metadata show a leader for each partition. Earlier clients would get errors."""
     deadline = time.monotonic() + timeout
     waiting = set(names)
     while waiting:
@@ -236,7 +237,7 @@ def _await_leaders(admin: AdminClient, names: list[str], timeout: float) -> None
 def topic_configurations(
     admin: AdminClient, names: list[str], timeout: float, *, skip_denied: bool = False
 ) -> dict[str, TopicConfiguration]:
-    """Return topics' configurations in force; `skip_denied` leaves out those that there is no right to read."""
+    """Return the effective configurations of topics. `skip_denied` leaves out topics that may not be described."""
     if not names:
         return {}
     resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
@@ -261,13 +262,13 @@ def _mismatches(
         for source in settings.inputs
         if spec.name == settings.topics.changelog(source.name) and partitions != spec.partitions
     ]
-    if config is not None:  # else the right to read them is missing
+    if config is not None:  # None if the right to read it is missing
         findings += _configuration_findings(settings, spec, config)
     return findings
 
 
 def _uneven(settings: Settings, source: CommandsTopic, commands: int, changelog: int) -> TopicFinding:
-    """Say that a changelog has another number of partitions than its commands topic, and how to mend that."""
+    """Return the finding that a changelog has a different number of partitions than its commands topic."""
     fix = even_partitions_command(settings, source, commands, changelog)
     than = "fewer" if changelog < commands else "more"
     problem = f"has {changelog} partitions, {than} than {source.name} with {commands}"
@@ -303,9 +304,9 @@ def _configuration_findings(settings: Settings, spec: TopicSpec, config: TopicCo
 
 
 def awaited(future: Future[T], timeout: float, doing: str) -> T:
-    """Wait for an answer; errors begin with what was being done.
+    """Wait for an answer. Error messages begin with `doing`.
 
-    librdkafka ends its requests itself: the wait is only a little longer.
+    librdkafka has its own timeout, so this waits only a little longer.
     """
     try:
         return future.result(timeout + _GRACE_S)
@@ -316,7 +317,7 @@ def awaited(future: Future[T], timeout: float, doing: str) -> T:
 
 
 def is_caused_by(error: BrokerError, code: int) -> bool:
-    """Return whether it is an answer of the broker with that code."""
+    """Return whether an error was caused by Kafka's error `code`."""
     cause = error.__cause__
     return isinstance(cause, KafkaException) and cause.args[0].code() == code
 

@@ -1,7 +1,7 @@
-"""Commands that create topics or change them, as a shell takes them. Pure: no broker is asked.
+"""Shell commands that create or change topics. Pure: does not ask a broker.
 
-They are for whoever copies the line: each names the cluster, the application and the login, whatever shell it is pasted
-into. Only secrets are left out; `admin.properties` is what Kafka's own tools log in with (docs/security.md).
+They can be copied into any shell, so each names the cluster, the application and the login. Only secrets are left out.
+Kafka's own tools log in with `admin.properties` (docs/security.md).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _OF_NEW_TOPICS = ("partitions", "replication_factor", "max_payload_bytes")
 
 
 def create_topics_command(settings: Settings) -> str:
-    """Return the command that creates all topics that are missing."""
+    """Return the command that creates all missing topics."""
     return _line(["light-scheduler", "topics", "create", *_options(settings, (*_OF_APPLICATION, *_OF_NEW_TOPICS))])
 
 
 def even_partitions_command(settings: Settings, source: CommandsTopic, commands: int, changelog: int) -> str:
-    """Return the command that gives a commands topic and its changelog as many partitions as the larger one has.
+    """Return the command that gives a commands topic and its changelog the larger of their partition counts.
 
-    In a dialect of our own, schedules follow their keys to the new partitions. In the others they cannot, and
-    `topics grow` refuses: there, Kafka's own tool adds what is missing.
+    In our own dialects, schedules follow their keys to the new partitions. In other dialects, they cannot and
+    `topics grow` refuses, so Kafka's own tool adds the missing partitions.
     """
     if source.dialect in COMPATIBLE_DIALECTS:
         smaller = source.name if commands < changelog else settings.topics.changelog(source.name)
@@ -39,13 +39,13 @@ def even_partitions_command(settings: Settings, source: CommandsTopic, commands:
 
 
 def grow_topic_command(settings: Settings, topic: str, partitions: int) -> str:
-    """Return the command that adds partitions to a commands topic and its changelog, and shows how schedules move."""
+    """Return the command that adds partitions to a commands topic and its changelog, and shows the moving schedules."""
     grow = ["topics", "grow", "--partitions", str(partitions), "--commands-topic", topic]
     return _line(["light-scheduler", *grow, *_options(settings, _OF_APPLICATION)])
 
 
 def configure_topic_command(settings: Settings, topic: str, config: str) -> str:
-    """Return the command that sets a configuration of a topic, given as `name=value`."""
+    """Return the command that sets a topic's configuration `name=value`."""
     change = ["--alter", "--topic", topic, "--add-config", config]
     return _line(["kafka-configs.sh", *_of_kafka_tools(settings), *change])
 
@@ -57,7 +57,7 @@ def _of_kafka_tools(settings: Settings) -> Iterator[str]:
 
 
 def _options(settings: Settings, names: Iterable[str]) -> Iterator[str]:
-    """Yield the options that give settings the values they have, without those that have their defaults."""
+    """Yield command line options for these settings, without those that have their default value."""
     for name in names:
         setting, value = _DECLARED[name], getattr(settings, name)
         if name in _ALWAYS or value != setting.default:

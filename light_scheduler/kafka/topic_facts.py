@@ -1,4 +1,4 @@
-"""Facts about a topic as a target, from the cluster's metadata and the topic's configuration."""
+"""Facts about a target topic, from the cluster's metadata and the topic's configuration."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _LEADERLESS = {LeaderNotAvailableError.errno, ListenerNotFound.errno}
 
 
 class TargetTopic(NamedTuple):
-    """A topic as a target: partitions, the largest batch (bytes) it takes, or why nothing can be written to it.
+    """A target topic: its number of partitions and largest batch (bytes), or the reason why it is not writable.
 
-    A compacted topic refuses records without a key. With `stamps_appends` the broker sets timestamps by its own clock.
-    `leaders` has the leader node of each partition; those in `unavailable` take nothing for the moment. With
-    `is_denied` we have no right to the topic; it probably exists.
+    A compacted topic refuses records without a key. With `stamps_appends`, the broker sets timestamps by its own clock.
+    `leaders` has the leader node of each partition. Partitions in `unavailable` currently accept nothing. With
+    `is_denied`, we have no right to the topic, which probably exists.
     """
 
     partitions: int
@@ -46,7 +46,7 @@ class TargetTopic(NamedTuple):
     unavailable: frozenset[int] = frozenset()
 
     def led_like(self, partition: int) -> list[int]:
-        """Return the partitions with the same leader as one of them, that one included."""
+        """Return the partitions with the same leader as `partition`, including itself."""
         if not 0 <= partition < len(self.leaders):
             return [partition]
         leader = self.leaders[partition]
@@ -54,23 +54,23 @@ class TargetTopic(NamedTuple):
 
 
 def refused(refusal: str, asked_at: float, *, is_denied: bool = False) -> TargetTopic:
-    """Return a topic to which nothing can be written."""
+    """Return the facts of a topic that is not writable."""
     return TargetTopic(0, 0, refusal, asked_at, is_denied=is_denied)
 
 
 def unknown(asked_at: float) -> TargetTopic:
-    """Return what stands for a topic of which nothing could be learned: what is due for it waits."""
+    """Return the facts of a topic whose metadata are unavailable. Its firings wait."""
     return TargetTopic(1, TopicConfiguration().max_message_bytes, None, asked_at)
 
 
 def refusal_of(topic: str, error: KafkaError) -> str:
-    """Say what a topic's refusal means."""
+    """Return the reason of a topic's refusal, as text."""
     known = _REFUSALS.get(type(error))
     return f"topic {topic} refused it: {error!r}" if known is None else known.format(topic=topic)
 
 
 def refusal_in(described: Mapping[str, Any]) -> str | None:
-    """Say why nothing can be written to a topic, from its metadata; None: that is not what they say."""
+    """Return why a topic is not writable according to its metadata; None if they show no reason."""
     topic, error = described["topic"], for_code(described["error_code"])
     if described.get("is_internal"):
         return f"topic {topic} is internal to Kafka"
@@ -83,17 +83,17 @@ def is_missing(described: Mapping[str, Any]) -> bool:
 
 
 def is_denied(described: Mapping[str, Any]) -> bool:
-    """Return whether a right is missing to be told of a topic."""
+    """Return whether the right to describe a topic is missing."""
     return bool(described["error_code"] == TopicAuthorizationFailedError.errno)
 
 
 def is_there(described: Mapping[str, Any]) -> bool:
-    """Return whether the metadata name a topic's partitions."""
+    """Return whether a topic exists and its metadata list its partitions."""
     return described["error_code"] == 0 and bool(described["partitions"])
 
 
 def topic_of(described: Mapping[str, Any], config: TopicConfiguration, asked_at: float) -> TargetTopic:
-    """Return a topic that is there."""
+    """Return the facts of an existing topic."""
     return TargetTopic(
         len(described["partitions"]),
         config.max_message_bytes,
@@ -111,13 +111,13 @@ def _number(partition: Mapping[str, Any]) -> int:
 
 
 def faults_of(described: Mapping[str, Any], config: TopicConfiguration) -> dict[int, str]:
-    """Return the partitions of a topic that take nothing for the moment, and why; `WHOLE_TOPIC`: all of them."""
+    """Return unavailable partition -> reason, with `WHOLE_TOPIC` for all partitions of the topic."""
     if not is_there(described):
         return {WHOLE_TOPIC: f"its metadata cannot be read: {for_code(described['error_code']).__name__}"}
     faults: dict[int, str] = {}
     for partition in described["partitions"]:
         in_sync = partition.get("isr")
-        # A broker asks for no more replicas than the partition has.
+        # A broker requires no more replicas than the partition has.
         wanted = min(config.min_insync_replicas, len(partition.get("replicas", ())))
         if partition.get("leader", 0) < 0 or partition.get("error_code") in _LEADERLESS:
             faults[partition["partition"]] = "it has no leader"

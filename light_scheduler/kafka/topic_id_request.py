@@ -1,4 +1,4 @@
-"""The question for a topic's id, which aiokafka does not know: Metadata, version 10 (KIP-516)."""
+"""A request for a topic's id, which aiokafka lacks: Metadata, version 10 (KIP-516)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Described(Response):  # type: ignore[misc]
     )
 
     def topic_id(self) -> tuple[int, str]:
-        """Return the error code of the topic that was asked for, and its id in the format of librdkafka."""
+        """Return the error code and the id of the requested topic. The id is in librdkafka's format."""
         error_code, _, topic_id = self.topics[0][:3]
         return error_code, b64encode(topic_id).rstrip(b"=").decode()
 
@@ -91,7 +91,7 @@ class _Description(RequestStruct):  # type: ignore[misc]
 
 
 class TopicIdRequest(Request[_Description]):  # type: ignore[misc]
-    """Asks for one topic; the answer has `topic_id`."""
+    """Requests one topic. The answer has `topic_id`."""
 
     API_KEY = 3
 

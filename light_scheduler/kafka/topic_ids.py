@@ -1,4 +1,4 @@
-"""The ids of the commands topics: they tell a topic from an earlier one of its name."""
+"""The ids of commands topics, which distinguish a topic from an earlier one of the same name."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from .promptness import open_connection
 from .topic_id_request import TopicIdRequest
 
 TIMEOUT_S = 2.5
-"""A little longer than it takes until a broker counts as silent: then the next attempt asks another one."""
+"""A little longer than the time after which a broker counts as silent, so that the next attempt asks another one."""
 UNANSWERED_S = 10.0
-"""How long an older answer is used when no broker gives a new one: a lane waits for each attempt."""
+"""How long the last answer is used if no broker answers, since lanes wait for each attempt."""
 
 log = logging.getLogger(__name__)
 
 
 class _Known(NamedTuple):
-    """An answer, and when (monotonic, s) it was asked for."""
+    """An answer, and the time (monotonic, s) of the request."""
 
     id: str
     asked_at: float
 
 
 class TopicIds:
-    """Looks topic ids up.
+    """Looks up topic ids.
 
-    A topic can be deleted and created again under a reader that does not notice: records are fetched by the topic's
-    name, and if the new one has more of them than were read of the old one, reading goes on in it. So an id tells of
-    what was fetched only if it was asked for after that (`fresh`). Without an answer the last one is used: a broker
-    that is away must not hold commands up.
+    A reader may not notice that a topic was deleted and created again: it fetches by name, and if the new topic has
+    more records than were read from the old one, it just continues. So an id only applies to fetched records if it was
+    requested after the fetch (`fresh`). Without an answer, the last id is used, so that an unavailable broker does not
+    block commands.
     """
 
     def __init__(self, ask: Callable[[str], Awaitable[str]], monotonic: Callable[[], float]) -> None:
@@ -48,14 +48,17 @@ class TopicIds:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def now(self, topic: str) -> str:
-        """Return the id that a topic has now. Raises BrokerError."""
+        """Return a topic's current id. Raises BrokerError."""
         asked_at = self._monotonic()
         answer = await self._ask(topic)
         self._known[topic] = _Known(answer, asked_at)
         return answer
 
     async def fresh(self, topic: str) -> str:
-        """Return the id by an answer that is not older than the call; callers share it. Raises BrokerError."""
+        """Return a topic's id from a request that is not older than this call. Concurrent callers share requests.
+
+        If no broker answers, returns the last known id. Raises BrokerError.
+        """
         called_at = self._monotonic()
         async with self._locks.setdefault(topic, asyncio.Lock()):
             known = self._known.get(topic)
@@ -72,10 +75,10 @@ class TopicIds:
 
 
 class TopicIdLookUp:
-    """Asks for topic ids over a connection that stays, since lanes with commands ask again and again.
+    """Requests topic ids over a lasting connection, since busy lanes ask often.
 
-    The broker that answered is asked again as long as there is a connection to it: commits wait for the answer, and
-    another one might hang.
+    Prefers the broker that answered last while it is connected: commits wait for the answer, and another broker might
+    hang.
     """
 
     def __init__(self, connect: Callable[[], AIOKafkaClient]) -> None:
@@ -83,7 +86,7 @@ class TopicIdLookUp:
         self._node: int | None = None
 
     async def __call__(self, topic: str) -> str:
-        """Return a topic's id. Raises BrokerError; NoAnswer if there is none over a new connection either."""
+        """Return a topic's id. Raises BrokerError; NoAnswer if a second try over a new connection also fails."""
         try:
             return await self._ask(topic)
         except NoAnswer as error:
@@ -95,7 +98,7 @@ class TopicIdLookUp:
         await self._client.close()
 
     def _proven_node(self, client: AIOKafkaClient) -> int | None:
-        """Return the broker that answered last, unless its connection was closed since: then it may hang."""
+        """Return the broker that answered last; None if its connection was closed since, as it may hang."""
         conn = open_connection(client, Place(self._node, ConnectionGroup.DEFAULT))
         return None if conn is None else self._node
 

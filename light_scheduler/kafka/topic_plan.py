@@ -1,4 +1,4 @@
-"""The topics that an application needs, and why each is the way it is. Pure: no broker is asked."""
+"""The topics of an application, and the reasons for their configurations. Pure: does not ask a broker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CleanupPolicy = Literal["delete", "compact"]
 
 @dataclass(frozen=True)
 class TopicConfig:
-    """One configuration of a topic, and the reason for its value."""
+    """A configuration of a topic, and the reason for its value."""
 
     name: str
     value: str
@@ -34,9 +34,9 @@ class TopicConfig:
 
 @dataclass(frozen=True)
 class TopicSpec:
-    """A topic as it should be made.
+    """The specification of a topic.
 
-    One that `is_of_another` scheduler may be compacted, and take no larger records than that one needs.
+    If it `is_of_another` scheduler, it may be compacted, and have that scheduler's limit for records.
     """
 
     name: str
@@ -49,25 +49,25 @@ class TopicSpec:
 
     @property
     def largest_record(self) -> int | None:
-        """Its `max.message.bytes`; None for the broker's own."""
+        """Its `max.message.bytes`; None for the broker's default."""
         largest = self.config_values().get(_LARGEST)
         return None if largest is None else int(largest)
 
     @property
     def compaction_lag_ms(self) -> int:
-        """Its `min.compaction.lag.ms`; 0 if compaction may begin at once."""
+        """Its `min.compaction.lag.ms`; 0 if compaction may begin immediately."""
         return int(self.config_values().get(_COMPACTION_LAG, 0))
 
     def config_values(self) -> dict[str, str]:
-        """Return the configurations as Kafka takes them."""
+        """Return the configurations in Kafka's format."""
         return {config.name: config.value for config in self.configs}
 
 
 def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) -> list[TopicSpec]:
     """Return the topics of an application.
 
-    `existing` maps topics that are there to their partition counts. A changelog has exactly as many partitions as its
-    commands topic, whoever made that: partition n of one holds the state of partition n of the other.
+    `existing` maps existing topics to their partition counts. A changelog has as many partitions as its commands topic,
+    even if that was created by others: partition n has the state of partition n.
     """
     counts = existing or {}
     names = settings.topics

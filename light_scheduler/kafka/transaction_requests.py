@@ -1,4 +1,4 @@
-"""Questions about transactions that aiokafka does not know: DescribeTransactions and DescribeProducers (KIP-664)."""
+"""Requests about transactions that aiokafka lacks: DescribeTransactions and DescribeProducers (KIP-664)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TEXT = CompactString("utf-8")
 
 
 class OpenTransaction(NamedTuple):
-    """The epoch under which a producer has written last, and the first offset that is open."""
+    """The last epoch with which a producer has written, and the first open offset."""
 
     epoch: int
     begin: int
@@ -47,7 +47,7 @@ class _TransactionsDescribed(Response):  # type: ignore[misc]  # aiokafka is not
 
     @property
     def state(self) -> str:
-        """How far the id's last transaction is: Empty, Ongoing, PrepareCommit, CompleteCommit and the like."""
+        """The state of the id's last transaction: Empty, Ongoing, PrepareCommit, CompleteCommit and so on."""
         return str(self.transactions[0][2])
 
     @property
@@ -68,7 +68,7 @@ class _TransactionsDescription(RequestStruct):  # type: ignore[misc]
 
 
 class DescribeTransactionRequest(Request[_TransactionsDescription]):  # type: ignore[misc]
-    """Asks a coordinator for the last transaction of one id; the answer has its `state`, and its producer."""
+    """Requests the last transaction of an id from its coordinator. The answer has its `state` and producer."""
 
     API_KEY = 65
 
@@ -117,7 +117,7 @@ class _ProducersDescribed(Response):  # type: ignore[misc]
 
     @property
     def open(self) -> dict[int, OpenTransaction]:
-        """What is open in the partition, by producer id."""
+        """The open transactions of the partition, by producer id."""
         producers = self.topics[0][1][0][3]
         return {
             producer_id: OpenTransaction(epoch, begin)
@@ -138,7 +138,7 @@ class _ProducersDescription(RequestStruct):  # type: ignore[misc]
 
 
 class DescribeProducersRequest(Request[_ProducersDescription]):  # type: ignore[misc]
-    """Asks the leader of one partition who has written there; the answer has what is `open`."""
+    """Requests the producers of a partition from its leader. The answer has the `open` transactions."""
 
     API_KEY = 61
 

@@ -1,4 +1,4 @@
-"""The transactional producer of lanes, delays, relays and files: it commits a transaction, or aborts it."""
+"""The transactional producer of lanes, delays, relays and files."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ from .refusals import TargetsStalledError
 FENCE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 2.0
 PATIENCE_S = 2.0
-"""How long partitions of users' topics may take to answer before they are held to be unavailable."""
+"""How long partitions of users' topics may take to answer before they count as unavailable."""
 ADDED_POLL_S = 0.005
 MOST_TRACKED = 20_000
-"""Maximum number of topics whose leaders a client follows, some 800 bytes each: senders of commands name them.
+"""Maximum number of topics whose leaders a client tracks, about 800 bytes each. Senders of commands choose the names.
 
-A lane rarely writes to this many in turn. When one is new, or followed again, the client asks for all of them."""
+A lane rarely uses this many topics in turn. For each added topic, the client requests the metadata of all of them.
+"""
 
 Check = Callable[[], Coroutine[Any, Any, None]]
-"""Raises if a transaction may not be committed."""
+"""Raises an error if a transaction may not be committed."""
 
 log = logging.getLogger(__name__)
 
 
 class TransactionalProducer:
-    """One transactional id, one transaction at a time. Before each commit `continuity`, if there is one, is asked."""
+    """Runs transactions of one transactional id, one at a time. Checks `continuity`, if set, before each commit."""
 
     def __init__(self, clients: LaneClients, transactional_id: str) -> None:
         self.transactional_id = transactional_id
@@ -45,21 +46,21 @@ class TransactionalProducer:
         self._in_transaction = self._must_commit = False
         self._rests = asyncio.Event()
         self._rests.set()
-        self._tracked: dict[str, None] = {}  # who was written to last comes last
+        self._tracked: dict[str, None] = {}  # the most recently used topic is last
         self._deadline_s = 0.8 * clients.transaction_timeout_ms / 1_000
         self._kafka = clients.producer(transactional_id)
 
     @property
     def is_committing(self) -> bool:
-        """Whether a commit was asked for that is not answered; it may count."""
+        """Whether a commit was requested but not answered, so that it may be committed."""
         return not self._rests.is_set()
 
     async def rests(self) -> None:
-        """Return when the commit that is under way was answered, or given up; its owner has taken it in by then."""
+        """Wait until a running commit is answered or given up. By then, its owner has processed the answer."""
         await self._rests.wait()
 
     async def fence(self) -> None:
-        """Become the owner of the transactional id: older owners' transactions are aborted, their next calls fail."""
+        """Become the owner of the transactional id. This aborts older owners' transactions; their next calls fail."""
         try:
             async with asyncio.timeout(FENCE_TIMEOUT_S):
                 await self._kafka.start()
@@ -67,7 +68,7 @@ class TransactionalProducer:
             raise LaneError(f"no answer to InitProducerId for {self.transactional_id}") from error
 
     async def partitions_of(self, topic: str) -> int:
-        """Return how many partitions a topic has, as far as the client knows. Raises KafkaError."""
+        """Return the number of partitions of a topic known to the client. Raises KafkaError."""
         return len(await self._kafka.partitions_for(topic))
 
     async def commit(
@@ -78,12 +79,12 @@ class TransactionalProducer:
         patience_s: float = PATIENCE_S,
         checks: Iterable[Check] = (),
     ) -> dict[tuple[str, int], int]:
-        """Send batches and input offsets as one transaction; return the end offsets that `RecordBatches.send` returns.
+        """Send batches and input offsets as one transaction. Return the end offsets from `RecordBatches.send`.
 
-        Raises CycleTimeout when it does not finish at 80 % of the transaction time-out: the broker may abort it from
-        then on, and idempotent batches would be tried for ever. Raises TargetsStalledError when users' partitions do
-        not answer for `patience_s`, TransactionStuck when that is because the transactional id does not, and Overtaken
-        as `continuity` does. `checks` run beside the sending, and nothing is committed when one raises.
+        Raises CycleTimeout if it does not finish within 80 % of the transaction timeout: the broker may abort it soon
+        after, and idempotent batches would be retried forever. Raises TargetsStalledError if users' partitions do not
+        answer for `patience_s`, TransactionStuck if the cause is a stuck transactional id, and Overtaken as
+        `continuity`. `checks` run during sending; if one raises, nothing is committed.
         """
         async with self._transaction(batches.places):
             async with _beside(checks) as checked:
@@ -97,7 +98,7 @@ class TransactionalProducer:
     async def commit_when(
         self, batches: RecordBatches, may_commit: Callable[[], Awaitable[bool]]
     ) -> dict[tuple[str, int], int] | None:
-        """Send batches, then wait for `may_commit`; abort, and return None, if it returns False. Raises as `commit`."""
+        """Send batches, then await `may_commit`. If it returns False, abort and return None. Raises as `commit`."""
         async with self._transaction(batches.places):
             ends = await self._send(batches, PATIENCE_S)
             if not await may_commit():
@@ -109,14 +110,14 @@ class TransactionalProducer:
         return ends
 
     async def settle(self, places: Iterable[Place], *, commits: bool) -> None:
-        """End what this id may have left open in partitions, by a transaction that writes nothing but its markers.
+        """End transactions that this id may have left open in partitions, with a transaction that only writes markers.
 
-        Brokers of Kafka 4.3 do not write the markers of a transaction in a partition that has no leader just then
-        (KAFKA-20734): readers would stand still there, and the next transaction would decide for both.
+        Brokers of Kafka 4.3 do not write a transaction's marker to a partition without a leader (KAFKA-20734). Readers
+        would be blocked there, and the next transaction would decide for both.
 
-        Raises TopicAuthorizationFailedError if a topic may not be written to: then nothing was done, and the producer
-        goes on. After any other error it is to be let go of: CycleTimeout if it takes longer than `PATIENCE_S`, or what
-        the producer failed with.
+        Raises TopicAuthorizationFailedError if a topic may not be written to; then nothing has changed, and the
+        producer can still be used. After any other error, discard the producer: CycleTimeout if it takes longer than
+        `PATIENCE_S`, or the producer's error.
         """
         wanted = {TopicPartition(*place) for place in places}
         try:
@@ -125,23 +126,22 @@ class TransactionalProducer:
                 await self._add(wanted)
                 await (self._kafka.commit_transaction() if commits else self._kafka.abort_transaction())
                 self._must_commit = False
-        except TopicAuthorizationFailedError:  # of all topics: the coordinator has added none
+        except TopicAuthorizationFailedError:  # the coordinator has added none of the topics
             await self._kafka.abort_transaction()
             self._in_transaction = self._must_commit = False
             raise
 
     async def _commit(self) -> None:
-        """Commit. Nothing may be awaited between its answer and the owner, who takes it in.
+        """Commit. Nothing may be awaited between the answer and its processing by the owner.
 
-        `rests` relies on that. And a deadline that passed in between would end a transaction that counts as one that
-        failed.
+        `rests` relies on that. Also, a deadline that expired in between would report a committed transaction as failed.
         """
         self._rests.clear()
         await self._kafka.commit_transaction()
         self._rests.set()
 
     async def _add(self, places: set[TopicPartition]) -> None:
-        """Have the coordinator make partitions part of the transaction. Raises what the producer fails with."""
+        """Add partitions to the transaction at the coordinator. Raises the producer's error."""
         manager = self._kafka._txn_manager
         failed = manager.wait_for_transaction_end()
         for place in places:
@@ -152,11 +152,11 @@ class TransactionalProducer:
             await asyncio.sleep(ADDED_POLL_S)
 
     async def discard(self) -> None:
-        """Abort an open transaction if that still works, and let go of the producer, whatever state it is in.
+        """Abort an open transaction if possible, and close the producer, whatever its state.
 
-        What is left open holds back readers of its partitions until the next `fence` or the transaction time-out. One
-        that was to settle as committed is committed: aborted, it would take back what an earlier one has committed.
-        One that the coordinator knows nothing of is not made known to it: its abort would hide how the last one ended.
+        An open transaction blocks readers of its partitions until the next `fence` or the transaction timeout. A
+        `settle` that should commit is committed: an abort would undo an earlier commit. A transaction that the
+        coordinator does not know yet is not aborted: the abort would hide how the previous one ended.
         """
         if self._in_transaction and self._must_commit:
             await self._try(self._kafka.commit_transaction())
@@ -165,7 +165,7 @@ class TransactionalProducer:
         await self.abandon()
 
     async def abandon(self) -> None:
-        """Let go of the producer without an abort, which the next `fence` does; it sends nothing from now on."""
+        """Close the producer without an abort, which the next `fence` does. It sends nothing more."""
         self._rests.set()
         await self._try(self._kafka.cut_off())
 
@@ -182,12 +182,12 @@ class TransactionalProducer:
         return ends
 
     def _is_blocked(self) -> bool:
-        """Return whether the coordinator has not taken the transaction's partitions yet."""
+        """Return whether the coordinator has not accepted the transaction's partitions yet."""
         return bool(self._kafka._txn_manager.partitions_to_add())
 
     @asynccontextmanager
     async def _transaction(self, places: Collection[Place], deadline_s: float | None = None) -> AsyncIterator[None]:
-        """Begin a transaction; the body ends it, in time."""
+        """Begin a transaction, which the body must end before the deadline. Raises CycleTimeout."""
         deadline_s = deadline_s or self._deadline_s
         try:
             async with asyncio.timeout(deadline_s):
@@ -200,11 +200,10 @@ class TransactionalProducer:
             raise CycleTimeout(f"a transaction of {self.transactional_id} took over {deadline_s:.1f} s") from error
 
     async def _track(self, places: Collection[Place]) -> None:
-        """Have the client follow the leaders of these places.
+        """Make the client track the leaders of these places.
 
-        Until it is told of one topic it follows all there are; then it forgets those that it was never told of. With
-        very many it goes on with half of them, those that were written to last. Of a topic that has got more
-        partitions than it knows it asks again.
+        Until it is given a topic, a client tracks all topics. With more than `MOST_TRACKED`, it keeps the half that was
+        used last. If a topic has more partitions than the client knows, its metadata are requested again.
         """
         topics, client = {topic for topic, _ in places}, self._kafka.client
         new = topics - self._tracked.keys()
@@ -224,7 +223,7 @@ class TransactionalProducer:
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S):
                 await step
-        except Exception as error:  # noqa: BLE001 - it is being let go of: nothing of it can matter any more
+        except Exception as error:  # noqa: BLE001 - the producer is being discarded, so errors do not matter
             log.debug("while letting go of producer %s: %r", self.transactional_id, error)
             return False
         return True
@@ -232,7 +231,7 @@ class TransactionalProducer:
 
 @asynccontextmanager
 async def _beside(checks: Iterable[Check]) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """Run checks; give what waits for them and raises what one of them does."""
+    """Run checks in the background. Yields a function that waits for them and raises their errors."""
     tasks = [asyncio.create_task(check()) for check in checks]
 
     async def checked() -> None:

@@ -1,7 +1,7 @@
 """light-scheduler: "deliver this message at T", exactly once, on Kafka.
 
-Importing this package loads neither Faust nor Spark: every public name is resolved when it is first used.
-`faust -A light_scheduler worker` finds the worker's Faust application under the name `app`.
+Importing this package loads neither Faust nor Spark: public names are resolved when they are first used.
+`faust -A light_scheduler worker` finds the worker's Faust application as `app`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The assembled application: lanes, agents and web on one Faust app."""
+"""Assembles the application of a worker: lanes, agents and web on one Faust app."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def build(
     process: Process | None = None,
     shared: Sequence[socket.socket] = (),
 ) -> SchedulerApp:
-    """Put a worker's application together, by default with the machine's clock.
+    """Create the application of a worker, by default with the machine's clock.
 
-    `process` says which one of a node's processes it is for, and `shared` are the listening sockets that they share.
-    Raises ConfigurationError for a dialect that does not exist.
+    `process` is the process of a node that it runs in, and `shared` are the listening sockets of all its processes.
+    Raises ConfigurationError for an unknown dialect.
     """
     clock = clock or SystemClock()
     access = AccessService(settings.connection, settings.topics, clock, _oidc(settings))
@@ -83,19 +83,19 @@ def build(
 def _oidc(settings: Settings) -> Oidc | None:
     if settings.oidc is None:
         return None
-    from light_scheduler.access.oidc import Oidc  # with cryptography, which takes a tenth of a worker's start to import
+    from light_scheduler.access.oidc import Oidc  # imports cryptography, which takes a tenth of a worker's start
 
     return Oidc(settings.oidc)
 
 
 def _examined(settings: Settings, info: Mapping[str, Any]) -> Iterator[Check]:
-    from light_scheduler.doctor.run_checks import run_checks  # only where it is asked for
+    from light_scheduler.doctor.run_checks import run_checks  # imported only when used
 
     return run_checks(settings, info)
 
 
 class WrongSettings(ConfigurationError, click.ClickException):
-    """A bad setting under `faust -A light_scheduler`, whose command line prints it and exits with 2."""
+    """A bad setting under `faust -A light_scheduler`. Its command line prints the error and exits with code 2."""
 
     exit_code = 2
 
@@ -106,7 +106,7 @@ class WrongSettings(ConfigurationError, click.ClickException):
 
 @cache
 def default_app() -> SchedulerApp:
-    """Return what `faust -A light_scheduler worker` runs: settings from the environment and the settings file."""
+    """Return the application for `faust -A light_scheduler worker`. Reads the environment and the settings file."""
     try:
         settings = load_settings()
         if settings.processes != 1:

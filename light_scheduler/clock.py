@@ -1,4 +1,4 @@
-"""The clock: the one place where the time of day is read."""
+"""Clocks. This is the only module that reads the time of day."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where the scheduler takes the time from."""
+    """The scheduler's source of time."""
 
     def now(self) -> int:
         """Return the time in UTC epoch milliseconds."""
@@ -22,7 +22,7 @@ class SystemClock:
 
 
 class SettableClock:
-    """A clock that stands still until it is moved: for tests, dry runs and simulations."""
+    """A clock that only moves when it is set, for tests, dry runs and simulations."""
 
     def __init__(self, now: int) -> None:
         self._now = now
@@ -31,7 +31,7 @@ class SettableClock:
         return self._now
 
     def set(self, now: int) -> None:
-        """Move to an instant (UTC epoch ms), back or forth."""
+        """Move to an instant (UTC epoch ms), backward or forward."""
         self._now = now
 
     def advance(self, ms: int) -> None:

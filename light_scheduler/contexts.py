@@ -1,8 +1,8 @@
-"""Contexts: names for the clusters that the command line works with, and what reaches each of them.
+"""Contexts: named clusters for the command line, with the settings to reach each of them.
 
-They are in `contexts.toml` in the user's own folder, which has `current = NAME` and a table `[contexts.NAME]` for each:
-settings, and what only the command line knows: `url`, `tenant` and `output`. None of it is a secret: those are in
-files, which settings such as `token_file` name.
+They are stored in `contexts.toml` in the user's configuration folder, with `current = NAME` and a table
+`[contexts.NAME]` for each. A table has settings, and the options `url`, `tenant` and `output` of the command line. It
+has no secrets: these are in files, which settings such as `token_file` name.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ CONTEXT_SETTINGS = tuple(
     for name in ("app_id", "broker", "commands_topics", *SECURITY_SETTINGS, "token_file", *HTTP_SECURITY_SETTINGS)
     if not is_secret(_DECLARED[name])
 )
-"""The settings that a context can have: what reaches a cluster."""
+"""The settings that a context can have, which are those to reach a cluster."""
 
 OF_COMMANDS = ("url", "tenant", "output")
-"""Other settings of a context: a worker to ask, the tenant of schedules, and the output format."""
+"""Other values of a context: the address of a worker, the tenant of schedules, and the output format."""
 
 OUTPUT_FORMATS = ("table", "json", "jsonl", "yaml")
-"""How the command line can print data; the first is the default."""
+"""Output formats of the command line. The first is the default."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -47,14 +47,14 @@ _FILE_MODE = 0o600
 
 
 def contexts_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where the contexts of a user are (XDG Base Directory Specification)."""
+    """Return the path of a user's contexts (XDG Base Directory Specification)."""
     home = environment.get("XDG_CONFIG_HOME", "")
     folder = Path(home) if Path(home).is_absolute() else _home() / ".config"
     return folder / "light-scheduler" / "contexts.toml"
 
 
 def _home() -> Path:
-    """Return the user's folder, or for a user without one, as in a container, a folder that is not there."""
+    """Return the home folder. For a user without one, as in a container, return a folder that does not exist."""
     try:
         return Path.home()
     except RuntimeError:
@@ -63,13 +63,13 @@ def _home() -> Path:
 
 @dataclass(frozen=True)
 class Contexts:
-    """All contexts of a user; `current` is the one that holds unless another is named."""
+    """All contexts of a user. `current` is used unless another is named."""
 
     named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     current: str | None = None
 
     def get(self, name: str | None) -> Mapping[str, str]:
-        """Return a context; None: the current one, which has nothing if there is none. Raises ConfigurationError."""
+        """Return a context; None for the current one, which is empty if there is none. Raises ConfigurationError."""
         name = self.current if name is None else name
         if name is None:
             return NONE
@@ -79,29 +79,29 @@ class Contexts:
         return self.named[name]
 
     def using(self, name: str | None) -> Contexts:
-        """Return the same contexts with another current one. Raises ConfigurationError if it is not known."""
+        """Return the same contexts with another current one. Raises ConfigurationError if it is unknown."""
         if name is not None:
             self.get(name)
         return Contexts(self.named, name)
 
     def having(self, name: str, values: Mapping[str, str]) -> Contexts:
-        """Return these contexts and one of a name with these values. Raises ConfigurationError."""
+        """Return these contexts with one added or replaced. Raises ConfigurationError."""
         whole = _whole(values)
         for each, value in whole.items():
             check_for_use(each, value)
         return Contexts({**self.named, _checked_name(name): whole}, self.current)
 
     def without(self, name: str) -> Contexts:
-        """Return these contexts less one. Raises ConfigurationError if it is not known."""
+        """Return these contexts without one. Raises ConfigurationError if it is unknown."""
         self.get(name)
         rest = {each: values for each, values in self.named.items() if each != name}
         return Contexts(rest, None if self.current == name else self.current)
 
 
 def check_for_use(name: str, value: str) -> None:
-    """Raise ConfigurationError for a tenant or a url that cannot be worked with.
+    """Raise ConfigurationError for an invalid tenant or URL.
 
-    A file is loaded without this: what an earlier version has let pass in one context does not hold up the others.
+    Loading a file skips this check, so that one bad context from an earlier version does not block the others.
     """
     if name == "tenant" and not TENANT_NAME.fullmatch(value):
         raise ConfigurationError(
@@ -113,7 +113,7 @@ def check_for_use(name: str, value: str) -> None:
 
 
 def without_login(url: str) -> str:
-    """Return a url as it can be shown: stars stand for a login."""
+    """Return a URL for display, with stars instead of a login."""
     return _LOGIN.sub(r"\1***@", url)
 
 
@@ -139,7 +139,7 @@ def _checked_name(name: str) -> str:
 
 
 def _whole(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of a context, with whole paths. Raises ConfigurationError naming an unknown or bad one."""
+    """Return the values of a context with absolute paths. Raises ConfigurationError with an unknown or bad name."""
     whole: dict[str, str] = {}
     for name, value in values.items():
         if name not in (*CONTEXT_SETTINGS, *OF_COMMANDS):
@@ -157,9 +157,9 @@ def _whole(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def load_contexts(path: Path, *, check_current: bool = True) -> Contexts:
-    """Read a file of contexts; without one there are none. Raises ConfigurationError.
+    """Read a file of contexts; if it does not exist, there are none. Raises ConfigurationError.
 
-    Without `check_current`, the current one can be missing: `using` chooses another.
+    Without `check_current`, the current context can be missing, so that `using` can choose another.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -189,10 +189,7 @@ def load_contexts(path: Path, *, check_current: bool = True) -> Contexts:
 
 
 def change_contexts(path: Path, change: Callable[[Contexts], Contexts], *, check_current: bool = True) -> None:
-    """Change a file of contexts. Of processes that do so at a time, each sees what the others have made.
-
-    Raises ConfigurationError.
-    """
+    """Change a file of contexts under a lock, so that concurrent changes are not lost. Raises ConfigurationError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(path.with_name(f"{path.name}.lock"), os.O_WRONLY | os.O_CREAT, _FILE_MODE)
@@ -206,7 +203,7 @@ def change_contexts(path: Path, change: Callable[[Contexts], Contexts], *, check
 
 
 def save_contexts(path: Path, contexts: Contexts) -> None:
-    """Write a file of contexts, in one step, that only its owner can read. Raises ConfigurationError."""
+    """Write a file of contexts atomically. Only its owner can read it. Raises ConfigurationError."""
     lines = [] if contexts.current is None else [f"current = {_quoted(contexts.current)}", ""]
     for name, values in sorted(contexts.named.items()):
         lines += [f"[contexts.{_quoted(name)}]", *(f"{key} = {_quoted(value)}" for key, value in values.items()), ""]
@@ -221,5 +218,5 @@ def save_contexts(path: Path, contexts: Contexts) -> None:
 
 
 def _quoted(text: str) -> str:
-    """Return a basic string of TOML: JSON's, and an escape for the one control character that JSON leaves."""
+    """Return a TOML basic string: a JSON string with the one control character escaped that JSON does not escape."""
     return json.dumps(text).replace("\x7f", "\\u007f")

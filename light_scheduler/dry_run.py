@@ -1,8 +1,8 @@
-"""A dry run: what commands would lead to if they were accepted at one instant and nothing else happened until another.
+"""A dry run: shows the effect of commands that are accepted at one instant, if nothing else happens until another.
 
-It is the scheduler in memory (`in_memory`) with commands in the JSON form. Every target topic is taken to exist, with
-any partition, and no consumer completes what it receives. Of tenants' rules, those count that allow or refuse a single
-command, whatever else the tenant has sent or has pending.
+It runs the scheduler in memory (`in_memory`) with commands in the JSON form. All target topics exist, with any
+partition, and no consumer completes firings. Of tenants' rules, only those apply that allow or refuse a single command,
+regardless of the tenant's other commands and pending schedules.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_r
 from light_scheduler.wire.json_values import UNREADABLE, check
 
 DAY_MS = 86_400_000
-"""For how long a dry run goes on unless it is told."""
+"""Default duration of a dry run."""
 
 ANY_PARTITION = 10_000
 """Stands for the unknown number of partitions of a target topic."""
@@ -42,7 +42,7 @@ _NAMES = msgspec.json.Decoder(_Names)
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The scheduler's answer to the command of a line; `field` names the invalid field. Times are UTC epoch ms."""
+    """The scheduler's answer to the command in a line. `field` names the invalid field. Times are UTC epoch ms."""
 
     line: int
     command: str | None
@@ -61,20 +61,20 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """A message that would be delivered to a topic; `firing.fired_at` is when."""
+    """A message that would be delivered to a topic at `firing.fired_at`."""
 
     topic: str
     firing: Firing
 
 
 class DryRun:
-    """A dry run of commands: all are accepted at `start` (UTC epoch ms), in the order of the lines.
+    """A dry run of commands. All are accepted at `start` (UTC epoch ms), in the order of the lines.
 
         run = DryRun(Path("commands.jsonl").read_bytes().splitlines(), start)
         for delivery in run.deliveries(start + 86_400_000): ...
         refused = [answer for answer in run.answers if answer.is_refused]
 
-    `answers` and `undelivered` are those up to where `deliveries` has been read.
+    `answers` and `undelivered` reflect the part of `deliveries` that was read.
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class DryRun:
         tenants: TenantBook = NO_TENANTS,
         most_per_cycle: int = MOST,
     ) -> None:
-        """Prepare to take commands, one from each line that is not blank. A wrong one is answered like others.
+        """Prepare a dry run with one command from each non-blank line. Invalid commands are answered like others.
 
-        `tenant` is for lines that name none. `tenants` have the rules: their targets, default targets and largest
-        payloads count, and so does a deletion. Rates, `max_pending`, distributions and pauses do not.
+        `tenant` is for lines without a tenant. Of the rules in `tenants`, targets, default targets, maximum payloads
+        and deletions apply. Rates, `max_pending`, distributions and pauses do not.
         """
         settings = settings or Settings()
         source = CommandsTopic(settings.topics.commands, "json")
@@ -114,7 +114,7 @@ class DryRun:
         return chain.from_iterable(self.rounds(until))
 
     def rounds(self, until: int) -> Iterator[list[Delivery]]:
-        """Yield the same in lists, one for each line and cycle, which may be empty.
+        """Yield the deliveries in lists, which may be empty: one for each line and each cycle.
 
         For callers with limited time.
         """
@@ -154,9 +154,9 @@ class DryRun:
         return [letter for letter in letters if letter.cause is not DeadLetterCause.REJECTED]
 
     def _line_of(self, headers: Headers) -> int | None:
-        """Return the line that a record of the results topic answers.
+        """Return the number of the line that a record in the results topic answers.
 
-        None for others: schedules may aim at that topic, or deliver a command with a correlation id of its own.
+        None for other records: schedules can deliver to that topic, or deliver commands with other correlation ids.
         """
         run, _, number = (correlation_id_of(headers) or b"").rpartition(b":")
         return int(number) if run == self._run.encode() else None
@@ -174,7 +174,7 @@ class DryRun:
 
 
 def _of_single_commands(book: TenantBook) -> TenantBook:
-    """Return tenants with the rules alone that a single command keeps or breaks. A paused one is as if resumed."""
+    """Return the tenants with only the rules that apply to single commands. Paused tenants become active."""
     return TenantBook(
         Tenant(
             name=tenant.name,
@@ -190,9 +190,9 @@ def _of_single_commands(book: TenantBook) -> TenantBook:
 
 
 def key_of(command: bytes) -> bytes | None:
-    """Return the record's key as clients and HTTP choose it: the entity key, or else the id.
+    """Return the record's key as clients and HTTP choose it: the entity key, or the id if there is none.
 
-    Raises InvalidCommand if a member cannot be read: a lane would not answer that.
+    Raises InvalidCommand if a member cannot be read, since a lane would not answer such a command.
     """
     try:
         check(command)

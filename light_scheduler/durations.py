@@ -1,4 +1,4 @@
-"""Durations in text: `250ms` `90s` `15m` `2h` `7d`, or ISO 8601 (`PT15M`); in records and documents also integer ms."""
+"""Durations as text: `250ms` `90s` `15m` `2h` `7d`, or ISO 8601 (`PT15M`). In records and documents also integer ms."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MAX_CHARACTERS = 64
 
 
 def parse_duration(text: str) -> int:
-    """Return a duration in ms. A bare number is milliseconds: for headers and documents, which programs write.
+    """Parse a duration written by a program, as in headers and documents. Return ms. A bare number is milliseconds.
 
-    Raises ValueError, with what would be right, for anything else; a duration is never negative.
+    Raises ValueError, which lists valid forms. A duration is never negative.
     """
     if _is_bare(text):
         return int(text)
@@ -28,9 +28,9 @@ def parse_duration(text: str) -> int:
 
 
 def parse_typed_duration(text: str) -> int:
-    """Return a duration that a person typed, in ms. A bare number is refused, except 0: people mean different units.
+    """Parse a duration typed by a person. Return ms. Bare numbers except 0 are refused, since the unit is unclear.
 
-    Raises ValueError, with what would be right.
+    Raises ValueError, which lists valid forms.
     """
     if not _is_bare(text):
         return _with_unit(text)
@@ -54,14 +54,14 @@ def _with_unit(text: str, also: str = "") -> int:
 
 
 def _whole_ms(ms: Fraction, text: str) -> int:
-    # Exact: binary floats would move 9007199254740993ms by one and let a tenth of a nanosecond pass.
+    # Fractions are exact. Floats would change 9007199254740993ms by one, and accept a tenth of a nanosecond.
     if ms.denominator != 1:
         raise ValueError(f"{text!r} is finer than a millisecond")
     return ms.numerator
 
 
 def format_duration(ms: int) -> str:
-    """Write a duration in the largest unit that divides it: 90000 is `90s`."""
+    """Format a duration in the largest unit that divides it: 90000 is `90s`."""
     for unit in ("d", "h", "m", "s"):
         if ms and ms % _UNITS[unit] == 0:
             return f"{ms // _UNITS[unit]}{unit}"
@@ -69,7 +69,7 @@ def format_duration(ms: int) -> str:
 
 
 def distance(ms: int) -> str:
-    """Show a length of time by its two largest units: `2h 5m`, `3s 20ms`, `0ms`."""
+    """Format a length of time with its two largest units: `2h 5m`, `3s 20ms`, `0ms`."""
     rest = ms
     parts: list[str] = []
     for unit, size in reversed(_UNITS.items()):

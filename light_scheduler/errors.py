@@ -1,40 +1,40 @@
-"""The errors of light-scheduler. Those of one package only, such as the outbox, are defined there.
+"""The errors of light-scheduler. Errors of a single package, such as the outbox, are defined in that package.
 
     SchedulerError
-    ├── ConfigurationError      a setting is unknown or bad; names it
-    ├── FieldError              a part of what was asked for is wrong; names the field
-    │   ├── InvalidCommand      ... of a command, which cannot be understood or is not allowed
-    │   ├── TenantRulesError    ... of rules of a tenant: in `model.tenant_rules`
-    │   │   └── TenantWasDeleted    ... which has to be resumed first
+    ├── ConfigurationError      a setting is unknown or has a bad value; names the setting
+    ├── FieldError              a part of a request is invalid; names the field
+    │   ├── InvalidCommand      ... of a command, which cannot be parsed or is not allowed
+    │   ├── TenantRulesError    ... of a tenant's rules: in `model.tenant_rules`
+    │   │   └── TenantWasDeleted    ... which must be resumed first
     │   ├── TokenError          ... of a token of the HTTP API: in `access.tokens`
-    │   │   └── TokenUnusable       ... of which there is none, or which has ended
+    │   │   └── TokenUnusable       ... which does not exist, or has ended
     │   └── QueryError          ... of a query: in `tables.views`
-    ├── FormatError             bytes of ours that cannot be read
+    ├── FormatError             our own stored bytes cannot be read
     │   ├── FormatTooNew        ... because a newer version wrote them
-    │   └── FormatTooOld        ... because an older version wrote them, and they are copies of what can be read
+    │   └── FormatTooOld        ... because an older version wrote them; they are a copy that can be rebuilt
     ├── StateError              a worker's local state cannot be used
     │   ├── StateLocked         ... because another process holds it (retriable)
-    │   ├── StateCorrupt        ... because its files are damaged: it has to be built anew (retriable)
-    │   ├── StateStale          ... because it may have missed tombstones: it has to be built anew (retriable)
+    │   ├── StateCorrupt        ... because its files are damaged: it must be rebuilt (retriable)
+    │   ├── StateStale          ... because it may have missed tombstones: it must be rebuilt (retriable)
     │   ├── StateForeign        ... because it belongs to another application or commands topic
-    │   └── StateFull           ... because there is no room for more
-    ├── LaneError               a partition's data path has to start again (retriable)
+    │   └── StateFull           ... because there is no disk space left
+    ├── LaneError               a partition's lane must restart (retriable)
     │   ├── CycleTimeout        a transaction did not finish before its deadline
-    │   ├── InputInDoubt        what was fetched may come from another log than the one that was to be read
-    │   ├── Overtaken           somebody else has written to the state of the partition
-    │   ├── TransactionStuck    a transaction could not begin, since the one before it does not end
-    │   └── IllegalTransition   a lane was asked for a move its life does not have (a bug: not retriable)
-    ├── BrokerError             the broker cannot be reached or lacks what is needed (retriable)
+    │   ├── InputInDoubt        fetched records may come from another log than the expected one
+    │   ├── Overtaken           another worker has written to the state of the partition
+    │   ├── TransactionStuck    a transaction could not begin, since the previous one does not end
+    │   └── IllegalTransition   a lane cannot go from its state to another one (a bug: not retriable)
+    ├── BrokerError             the broker cannot be reached, or a topic or right is missing (retriable)
     │   ├── BrokerUnreachable   ... because nothing answers at its address
     │   ├── BrokerRefused       ... because TLS or the login fails (not retriable)
-    │   ├── ChangeUnconfirmed   ... to see that a change is stored, which may be so all the same (not retriable)
-    │   ├── NoAnswer            ... because it does not answer a question in time
-    │   └── BrokerStartError    the embedded broker did not come up (not retriable)
+    │   ├── ChangeUnconfirmed   a change may be stored, but this was not confirmed (not retriable)
+    │   ├── NoAnswer            ... because it does not answer a request in time
+    │   └── BrokerStartError    the embedded broker did not start (not retriable)
     ├── JobError                a job of the data pipeline failed
     └── ClientError
-        ├── WorkerUnreachable   no worker answers at the address that was asked (retriable)
-        ├── ResultTimeout       no answer came in time; the command itself stands (retriable): in `client.errors`
-        └── CommandRefused      the scheduler answered `rejected` or `conflict`; carries the result: in `client.errors`
+        ├── WorkerUnreachable   no worker answers at the given address (retriable)
+        ├── ResultTimeout       no answer came in time; the command may still apply (retriable): in `client.errors`
+        └── CommandRefused      the scheduler answered `rejected` or `conflict`; has the result: in `client.errors`
 
 Callers branch on classes, never on text. `retriable` says whether the same call may succeed later.
 """
@@ -60,7 +60,7 @@ class ConfigurationError(SchedulerError):
 
 
 class FieldError(SchedulerError):
-    """A part of what was asked for is wrong: `field` names it, `reason` says what is wrong and what would be right."""
+    """A part of a request is invalid. `field` names it, `reason` says what is wrong and what would be valid."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
@@ -69,22 +69,22 @@ class FieldError(SchedulerError):
 
 
 class InvalidCommand(FieldError):
-    """A command cannot be understood or is not allowed.
+    """A command cannot be parsed or is not allowed.
 
-    `field` is the name its sender used: a header, or a path in the JSON form.
+    `field` is the sender's name for the field: a header, or a path in the JSON form.
     """
 
 
 class FormatError(SchedulerError):
-    """Stored bytes do not have the layout they should have."""
+    """Stored bytes do not have the expected layout."""
 
 
 class FormatTooNew(FormatError):
-    """Stored bytes were written by a newer version; they are left untouched."""
+    """Stored bytes were written by a newer version. They are not changed."""
 
 
 class FormatTooOld(FormatError):
-    """Stored bytes have the layout of an older version; they are a copy that is made anew."""
+    """Stored bytes have the layout of an older version. They are a copy, which is rebuilt."""
 
 
 class StateError(SchedulerError):
@@ -98,19 +98,19 @@ class StateLocked(StateError):
 
 
 class StateCorrupt(StateError):
-    """The files of a local copy are damaged; what they held is in the changelog."""
+    """The files of a local copy are damaged. Their content is also in the changelog."""
 
     retriable = True
 
 
 class StateStale(StateError):
-    """A local copy may have missed tombstones that the changelog does not keep any more."""
+    """A local copy may have missed tombstones that the changelog has since removed."""
 
     retriable = True
 
 
 class StateFull(StateError):
-    """There is no room for local state."""
+    """There is no disk space for local state."""
 
 
 class StateForeign(StateError):
@@ -118,7 +118,7 @@ class StateForeign(StateError):
 
 
 class LaneError(SchedulerError):
-    """The data path of a partition has to start again from its last commit."""
+    """A partition's lane must restart from its last commit."""
 
     retriable = True
 
@@ -128,31 +128,31 @@ class CycleTimeout(LaneError):
 
 
 class InputInDoubt(LaneError):
-    """What was fetched may come from another log than the intended one."""
+    """Fetched records may come from another log than the expected one."""
 
 
 class Overtaken(LaneError):
-    """Somebody else has written to the state of a partition since its lane read it."""
+    """Another worker has written to the state of a partition since its lane read it."""
 
 
 class TransactionStuck(LaneError):
-    """A transactional id begins no transaction: the one before it has not ended in all partitions that it touched."""
+    """A transactional id cannot begin a transaction, since its previous one has not ended in all its partitions."""
 
 
 class IllegalTransition(LaneError):
-    """A lane was asked for a move that its life does not have."""
+    """A lane cannot go from its current state to the requested one."""
 
     retriable = False
 
 
 class BrokerError(SchedulerError):
-    """The broker cannot be reached, or lacks a topic or right that is needed."""
+    """The broker cannot be reached, or a necessary topic or right is missing."""
 
     retriable = True
 
 
 class ChangeUnconfirmed(BrokerError):
-    """A change is stored (`is_stored`), or may be, though this was not seen in time. `advice` says what to do then."""
+    """A change is stored (`is_stored`) or may be, but this was not confirmed in time. `advice` says what to do."""
 
     retriable = False
 
@@ -172,7 +172,7 @@ class BrokerUnreachable(BrokerError):
 
 
 class BrokerRefused(BrokerError):
-    """The broker answers, and TLS or the login fails."""
+    """The broker answers, but TLS or the login fails."""
 
     retriable = False
 
@@ -183,17 +183,17 @@ class BrokerRefused(BrokerError):
 
 
 class NoAnswer(BrokerError):
-    """The broker does not answer a question in time."""
+    """The broker does not answer a request in time."""
 
 
 class BrokerStartError(BrokerError):
-    """The embedded broker did not come up."""
+    """The embedded broker did not start."""
 
     retriable = False
 
 
 class JobError(SchedulerError):
-    """A job of the data pipeline failed; the message says why, and what to do."""
+    """A job of the data pipeline failed. The message says why, and what to do."""
 
 
 class ClientError(SchedulerError):
@@ -201,7 +201,7 @@ class ClientError(SchedulerError):
 
 
 class WorkerUnreachable(ClientError):
-    """No worker answers at the address that was asked."""
+    """No worker answers at the given address."""
 
     retriable = True
 

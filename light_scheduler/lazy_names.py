@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used, so that a command pays for what it needs only."""
+"""Lazy imports of a package's names, so that a command only loads what it uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy_names(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package; `homes` maps its modules to the names that it offers from them."""
+    """Return the `__getattr__` function of a package. `homes` maps its modules to the names exported from them."""
     home_of = {name: module for module, names in homes.items() for name in names}
 
     def get(name: str) -> Any:

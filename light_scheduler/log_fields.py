@@ -1,4 +1,4 @@
-"""Context of log lines: fields that all JSON lines have while a piece of work goes on."""
+"""Context of log lines: fields that are added to all JSON lines during a piece of work."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def current_fields() -> Fields:
 
 
 def begin_log_fields(fields: Fields) -> None:
-    """Add fields to what is logged by this task from now on, and by those that it starts."""
+    """Add fields to all later log lines of this task, and of tasks that it starts."""
     _current.set({**_current.get(), **fields})
 
 
 async def without_log_fields(beginning: Coroutine[Any, Any, T]) -> T:
-    """Begin what others share with this task: tasks that it starts outlive this one, and log nothing of its fields."""
+    """Run the start of a shared service without log fields, since its tasks outlive this task and serve others too."""
     return await asyncio.create_task(beginning, context=Context())
 
 
 @contextmanager
 def log_fields(**fields: str | int | None) -> Iterator[None]:
-    """Add fields to what is logged meanwhile. None: it is not known.
+    """Add fields to log lines within the body. A field with the value None is left out.
 
-    Only around what awaits nothing: a coroutine that is dropped while it waits ends in another context.
+    The body must not await: a coroutine that is dropped while it waits ends in another context.
     """
     known = {name: value for name, value in fields.items() if value is not None}
     token = _current.set({**_current.get(), **known})

@@ -1,4 +1,4 @@
-"""Log lines as text, or as one JSON object each."""
+"""Formats log lines as text or JSON objects, and filters them."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ REPEAT_S = 10.0
 MAX_REMEMBERED = 1_000
 
 _PASSES_BY_ITSELF = "GroupCoordinatorNotAvailableError"
-"""A new broker answers this until it has created its own topics. It is logged only if it lasts."""
+"""A new broker returns this error until it has created its own topics. It is logged only if it lasts."""
 
-# Where they are, without importing them: processes that rebuild state log, too, and need neither. `find_spec` of
-# importlib.util fails once faust is imported, which takes another module's place then.
+# Finds the frameworks without importing them, since processes that rebuild state also log, but use neither.
+# `importlib.util.find_spec` fails once faust is imported, because faust then replaces its own module.
 _SPECS = map(PathFinder.find_spec, ("faust", "mode"))
 _FRAMEWORK = tuple(str(Path(spec.origin).parent) for spec in _SPECS if spec and spec.origin)
 _TEXT = "[%(asctime)s] [%(levelname)s] {process}%(name)s: %(message)s"
 
 
 class TextFormatter(logging.Formatter):
-    """`[instant] [level] logger: message`, and the traceback below where there is one.
+    """`[instant] [level] logger: message`, followed by the traceback if there is one.
 
-    Control characters in a message are escaped: what somebody sent cannot look like a line of its own.
+    Control characters in a message are escaped, so that content from senders cannot look like a separate line.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """Write a message in one line."""
+        """Format a message on one line."""
         record.message = on_one_line(record.message)
         return super().formatMessage(record)
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802
-        """Write the instant in UTC, with its offset: logs of machines in several zones can be merged."""
+        """Format the instant in UTC, so that logs of machines in different time zones can be merged."""
         return instant_of(record)
 
 
 class JsonFormatter(logging.Formatter):
-    """`{"at", "level", "logger", "message"}`, and `"error"` with the traceback where there is one.
+    """`{"at", "level", "logger", "message"}`, and `"error"` with the traceback if there is one.
 
-    Before the message come the fields that are set (`log_fields`): `topic`, `partition`, `tenant`, `schedule`,
-    `trace_id`. Lines of one of a node's processes begin with `"process"`.
+    Fields that are set (`log_fields`) precede the message: `topic`, `partition`, `tenant`, `schedule`, `trace_id`.
+    Lines from one of a node's processes begin with `"process"`.
     """
 
     def __init__(self, process: str | None = None) -> None:
@@ -70,28 +70,28 @@ class JsonFormatter(logging.Formatter):
 
 
 def instant_of(record: logging.LogRecord) -> str:
-    """Return when a line was logged: `2026-01-01T00:00:00.007Z`."""
+    """Return the time of a log record as `2026-01-01T00:00:00.007Z`."""
     return format_instant(round(record.created * 1_000))
 
 
 def on_one_line(text: str) -> str:
-    """Return a text with what is not printable as Python escapes it."""
+    """Return a text with non-printable characters escaped as in Python."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 class OfServices(logging.Filter):
-    """Drops what the framework's services tell of their own starts and stops, under whatever logger."""
+    """Drops messages of the framework's services about their own starts and stops, from any logger."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno >= logging.WARNING or not record.pathname.startswith(_FRAMEWORK)
 
 
 class PlainErrors(logging.Filter):
-    """Writes an error that people have to mend as one line: where in the code it was raised helps nobody.
+    """Logs an error that people must fix as one line, since a traceback does not help them.
 
-    The framework logs it at each level that it passes; the first one is let through.
+    The framework logs it at each level that it passes. Only the first is kept.
     """
 
     def __init__(self) -> None:
@@ -111,16 +111,16 @@ class PlainErrors(logging.Filter):
 
 
 class Thinned(logging.Filter):
-    """Lets a message of a client through once in a while, with how often it came since the last time.
+    """Limits repeated messages of clients to one every `REPEAT_S`, with the number of repetitions since.
 
-    While a broker is away the Kafka client says the same some hundreds of times a second. What passes by itself is not
-    let through the first time.
+    While a broker is down, the Kafka client logs the same message hundreds of times a second. An error that usually
+    ends by itself is not logged the first time.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._monotonic = monotonic
-        self._said: dict[str, tuple[float, int]] = {}  # message -> when it was let through, how often it came since
+        self._said: dict[str, tuple[float, int]] = {}  # message -> (time when it was logged, repetitions since)
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not record.name.startswith(("aiokafka", "opentelemetry")):
@@ -142,9 +142,9 @@ class Thinned(logging.Filter):
 
 
 def logging_config(level: str, layout: str, process: str | None = None) -> dict[str, Any]:
-    """Return a `logging.config.dictConfig` that writes to standard error.
+    """Return a configuration for `logging.config.dictConfig` that logs to standard error.
 
-    `process` is what lines are marked with where several processes write to one log.
+    `process` marks the lines if several processes write to one log.
     """
     text = _TEXT.format(process="" if process is None else f"[{process}] ")
     filters = ["Thinned", "PlainErrors", *(["OfServices"] if level != "DEBUG" else [])]
@@ -158,7 +158,7 @@ def logging_config(level: str, layout: str, process: str | None = None) -> dict[
         "filters": {name: {"()": f"light_scheduler.logs.{name}"} for name in filters},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": layout, "filters": filters}},
         "root": {"handlers": ["stderr"], "level": level},
-        # Their errors reach a lane as exceptions; below that they tell of every connection and rebalance.
+        # Their errors reach lanes as exceptions. Below this level, they log every connection and rebalance.
         "loggers": {
             "aiokafka": {"level": "ERROR"},
             "opentelemetry": {"level": "ERROR"},

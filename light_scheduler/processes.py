@@ -1,4 +1,4 @@
-"""The worker processes of one node: how many there are, and what settings each of them has."""
+"""The worker processes of a node: their number, and the settings of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from light_scheduler.settings import Origin, Settings
 class Process(NamedTuple):
     """One worker process of a node.
 
-    `urls` are the addresses of all its processes, by number; `restarts` is how often this one was started again.
+    `urls` has the addresses of all processes of the node, by number. `restarts` counts restarts of this process.
     """
 
     number: int
@@ -24,16 +24,16 @@ class Process(NamedTuple):
 
 
 def count_of(settings: Settings, cores: int) -> int:
-    """Return how many processes a node is to have."""
+    """Return the number of processes that a node should have."""
     return cores if isinstance(settings.processes, str) else settings.processes
 
 
 def settings_of_each(settings: Settings, count: int) -> list[Settings]:
-    """Return the settings of the processes of a node.
+    """Return the settings of each process of a node.
 
-    Each has a data folder, a port for the other workers and a name in the group of its own. The folder of the first is
-    the node's, as of a worker that is alone: it keeps its copies when the number of processes changes. Raises
-    ConfigurationError if there is no room for their ports or names.
+    Each process has its own data folder, port for other workers, and name in the group. The first uses the node's
+    folder, like a single worker, so it keeps its copies when the number of processes changes. Raises ConfigurationError
+    if there are not enough ports, or a name would be too long.
     """
     last_port = settings.web_port + count
     if last_port > MOST_PORT:
@@ -68,9 +68,9 @@ def settings_of_each(settings: Settings, count: int) -> list[Settings]:
 
 
 def unused_folders(settings: Settings, process: Process | None) -> list[Path]:
-    """Return the folders with local state that no process of this node has: there were more processes once.
+    """Return folders with local state that no process of this node uses, because it had more processes before.
 
-    As its first process finds them, or a worker that is alone (None); others find none.
+    Only the first process, or a single worker (None), returns any.
     """
     if process is not None and process.number > 0:
         return []
@@ -80,5 +80,5 @@ def unused_folders(settings: Settings, process: Process | None) -> list[Path]:
 
 
 def _name_of(settings: Settings) -> str:
-    """Name a node by its address, which other workers reach it at: no two nodes of an application have the same."""
+    """Return a name for a node from its address for other workers, which is unique within an application."""
     return f"{settings.web_host.replace(':', '-').replace('%', '-')}-{settings.web_port}"

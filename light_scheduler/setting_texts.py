@@ -1,4 +1,4 @@
-"""Values of settings as text: as the environment or an option would give them."""
+"""Formats values of settings as text for the environment or an option."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .setting_values import CommandsTopic
 
 
 def setting_text(setting: Field[Any], value: Any) -> str:
-    """Return a value as text, a secret too; empty: the setting has none. Paths are absolute."""
+    """Return a value as text, including secrets; empty if the setting has no value. Paths are absolute."""
     if setting.metadata["syntax"] == "DURATION":
         return format_duration(value)
     if isinstance(value, Secret):

@@ -1,4 +1,4 @@
-"""Reading the value of a setting, as text or as TOML has it. Each reader raises ValueError that says what is wrong."""
+"""Parses values of settings, given as text or as TOML values. Each parser raises ValueError with the reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from light_scheduler.host.loopback import is_loopback
 from light_scheduler.model.delay import DelayRule, RuleError, parse_rule
 from light_scheduler.model.tenant import OTHERS, TENANT_NAME
 
-# Kafka's rule for topic names, and for the names of group members too.
+# Kafka's rule for names of topics and group members.
 MOST_NAME = 249
 _KAFKA_NAME = re.compile(rf"(?!\.{{1,2}}$)[A-Za-z0-9._-]{{1,{MOST_NAME}}}")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_.])?")
@@ -33,20 +33,20 @@ AUTO = "auto"
 COMPATIBLE_DIALECTS = ("karafka", "etf1", "skyuk", "light4j")
 OWN_DIALECTS = ("native", "json")
 DIALECTS = (*OWN_DIALECTS, *COMPATIBLE_DIALECTS)
-"""The forms that commands may come in; the compatible ones are those of other schedulers."""
+"""The formats of commands. The compatible ones are formats of other schedulers."""
 
 
 @dataclass(frozen=True)
 class CommandsTopic:
-    """A topic that commands come in on, and the dialect they are written in."""
+    """A commands topic and its dialect."""
 
     name: str
     dialect: str
 
 
 def text(value: Any) -> str:
-    """Read a text that is not empty."""
-    if not isinstance(value, str):  # it is not repeated: a list may have a login in it
+    """Read a non-empty text."""
+    if not isinstance(value, str):  # the error does not show the value: a list may contain a login
         raise ValueError("must be text: put it in quotes")
     if not value:
         raise ValueError("must not be empty")
@@ -54,7 +54,7 @@ def text(value: Any) -> str:
 
 
 def host(value: Any) -> str:
-    """Read a host name or an IP address; an IPv6 address may be in brackets."""
+    """Read a host name or an IP address. An IPv6 address may be in brackets."""
     name = text(value)
     if name.startswith("[") and name.endswith("]"):
         name = name[1:-1]
@@ -66,7 +66,7 @@ def host(value: Any) -> str:
 def reachable_host(value: Any) -> str:
     """Read a host that other workers can connect to. Raises ValueError."""
     name = host(value)
-    # As the system reads them: `0` and `0.0` are 0.0.0.0 too.
+    # The system also accepts `0` and `0.0` for 0.0.0.0.
     if name.strip("0.") == "" or (_is_address(name) and ip_address(name).is_unspecified):
         raise ValueError(
             f"{value!r} is not an address that other workers can reach; set the address or host name of this machine "
@@ -92,7 +92,7 @@ def _is_address(text: str) -> bool:
 
 
 def kafka_name(value: Any) -> str:
-    """Read a name by the rule that Kafka has for topics."""
+    """Read a name that follows Kafka's rule for topic names."""
     if not isinstance(value, str) or not _KAFKA_NAME.fullmatch(value):
         raise ValueError(f"{value!r} must be 1 to 249 letters, digits, '.', '_' and '-', like the name of a topic")
     return value
@@ -122,7 +122,7 @@ def duration(lowest: int) -> Callable[[Any], int]:
 
 
 def interval(lowest: int) -> Callable[[Any], int]:
-    """Read a duration of at least `lowest` ms, or 0."""
+    """Return a parser for a duration of at least `lowest` ms, or 0."""
     parse = duration(0)
 
     def parse_interval(value: Any) -> int:
@@ -144,13 +144,13 @@ def choice(*choices: str) -> Callable[[Any], str]:
 
 
 def optional(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Read a setting that an empty text leaves unset."""
+    """Return a parser that returns None for an empty text."""
     return lambda value: None if value == "" else parse(value)
 
 
 def secret(value: Any) -> Secret:
-    """Read a secret, which no error repeats."""
-    if not isinstance(value, str):  # what it is instead is not repeated: it may be a secret all the same
+    """Read a secret. Errors never show it."""
+    if not isinstance(value, str):  # the error does not show the value: it may still be a secret
         raise ValueError("must be text")
     if not is_unicode(value):
         raise ValueError("must be text in UTF-8")
@@ -158,7 +158,7 @@ def secret(value: Any) -> Secret:
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text is one; bytes of another encoding in the environment are halves of characters in Python."""
+    """Return whether a text is valid Unicode. Python reads other bytes in the environment as lone surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -175,7 +175,7 @@ def processes(value: Any) -> int | str:
 
 
 def lookback(value: Any) -> int | None:
-    """Read a number of minutes; None: `all`."""
+    """Read a number of minutes; None for `all`."""
     return None if value == "all" else integer(0, 10_000_000)(value)
 
 
@@ -192,7 +192,7 @@ def broker(value: Any) -> str:
 
 
 def token_url(value: Any) -> str:
-    """Read the address of a server that issues tokens, which may be kept and shown: without a login."""
+    """Read the address of a token server, which may be stored and shown, so it must not contain a login."""
     address = text(value)
     if has_login(address):
         raise ValueError("must not have a login in it: set sasl_oauth_client_id and sasl_oauth_client_secret_file")
@@ -200,7 +200,7 @@ def token_url(value: Any) -> str:
 
 
 def path(value: Any) -> Path:
-    """Read the path of a file or folder; `~` is the home folder."""
+    """Read the path of a file or folder. `~` is the home folder."""
     path = Path(text(str(value) if isinstance(value, Path) else value))
     try:
         return path.expanduser()
@@ -237,14 +237,14 @@ def registry(value: Any) -> str | None:
     if not is_address:
         raise ValueError(
             "must be the address of a schema registry: http[s]://HOST:PORT"
-        )  # a password in it is not shown
+        )  # does not show the value, which may contain a password
     if has_login:
         raise ValueError("must not have a login in it: set schema_registry_username and schema_registry_password")
     return address.rstrip("/")
 
 
 def import_path(value: Any) -> str:
-    """Read where a function is: `package.module:function`."""
+    """Read the import path of a function: `package.module:function`."""
     if not isinstance(value, str) or not _IMPORT_PATH.fullmatch(value):
         raise ValueError(f"{value!r} must be package.module:function")
     return value
@@ -295,7 +295,7 @@ def _dialect(item: str, name: str) -> str:
 
 
 def optional_kafka_name(value: Any) -> str | None:
-    """Read a name by the rule that Kafka has for topics; None: an empty text."""
+    """Read a name that follows Kafka's rule for topic names; None for an empty text."""
     return None if value == "" else kafka_name(value)
 
 
@@ -334,7 +334,7 @@ def _delay_table(name: str, table: Any) -> tuple[str, str, str, str]:
 
 
 def rate(value: Any) -> float | None:
-    """Read a number of firings a second; None: `unlimited`."""
+    """Read a number of firings per second; None for `unlimited`."""
     if value == "unlimited":
         return None
     try:
@@ -349,7 +349,7 @@ def rate(value: Any) -> float | None:
 def by_tenant(
     what: str, parse: Callable[[Any], Any], *, others: bool = False
 ) -> Callable[[Any], tuple[tuple[str, Any], ...]]:
-    """Read `tenant:value,...`, a list of such texts, or a table of tenants; with `others`, `*` is one, too."""
+    """Return a parser for `tenant:value,...`, a list of such texts, or a table. With `others`, `*` is allowed too."""
 
     def parse_all(value: Any) -> tuple[tuple[str, Any], ...]:
         if isinstance(value, dict):

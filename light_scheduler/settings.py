@@ -1,8 +1,8 @@
-"""Settings: one declaration is the source of names, defaults, help texts and documentation.
+"""Settings. Their declarations are the only source of names, defaults, help texts and documentation.
 
-An explicit option beats the environment (`LIGHT_SCHEDULER_<NAME>`), which beats the context that a user of the command
-line works in (`contexts`), which beats `light-scheduler.toml`, which beats the default. An unknown name or a bad value
-is refused with its name.
+Sources, the highest priority first: an option, the environment (`LIGHT_SCHEDULER_<NAME>`), the current context of the
+command line (`contexts`), `light-scheduler.toml`, the default. Errors name unknown settings and settings with bad
+values.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .setting_values import OWN_DIALECTS, CommandsTopic
 ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
 
 Origin = Literal["default", "file", "context", "environment", "option", "node"]
-"""Where the value of a setting comes from. node: it is that of one of several processes of a node."""
+"""The source of a setting's value. node: the value is specific to one of several processes of a node."""
 
 OF_COMMANDS_ONLY = frozenset({"CONTEXT", "OUTPUT", "TENANT", "URL", "OUTBOX_DATABASE"})
-"""Variables that are no settings: options of the command line have them."""
+"""Variables for options of the command line that are not settings."""
 
 SETTINGS_FILE = "light-scheduler.toml"
 
@@ -46,26 +46,26 @@ def _setting(default: Any, parse: Callable[[Any], Any], help: str, syntax: str) 
 
 
 def is_secret(setting: Field[Any]) -> bool:
-    """Return whether a setting holds a secret: it is no option, since anybody on the machine may list those (`ps`)."""
+    """Return whether a setting is a secret. It has no option, since all users of the machine can see options (`ps`)."""
     return bool(setting.metadata["syntax"] == SECRET)
 
 
-SECRET = "SECRET"  # noqa: S105 - how help texts write one
+SECRET = "SECRET"  # noqa: S105 - the syntax in help texts
 
 KAFKA_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
-"""Kafka's own: a client that writes to one of them does damage, or fails for ever."""
+"""Kafka's own topics. A client that writes to them does damage, or fails forever."""
 
 
 SECURITY_SETTINGS = tuple(setting.name for setting in fields(KafkaSecurity))
-"""The settings that say how Kafka is logged in to."""
+"""The settings for the login to Kafka."""
 
 HTTP_SECURITY_SETTINGS = tuple(setting.name for setting in fields(HttpSecurity))
-"""The settings of TLS between workers and those who ask them."""
+"""The settings for TLS of the HTTP server and its clients."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings of a worker and of the tools around it. Durations are ms."""
+    """All settings of a worker and its tools. Durations are in ms."""
 
     app_id: str = _setting(
         "light-scheduler",
@@ -447,17 +447,17 @@ class Settings:
     )
 
     def origin(self, name: str) -> Origin:
-        """Return where the value of a setting comes from."""
+        """Return the source of a setting's value."""
         return self.origins.get(name, "default")
 
     @property
     def origins(self) -> Mapping[str, Origin]:
-        """Where values come from that are no defaults, as far as it was noted (`from_origins`)."""
+        """The sources of values that are not defaults, if they were recorded (`from_origins`)."""
         noted: Mapping[str, Origin] = self.__dict__.get("_origins", {})
         return noted
 
     def from_origins(self, origins: Mapping[str, Origin]) -> Settings:
-        """Return the same settings, and where they come from: it is no setting itself, so copies do not have it."""
+        """Return the same settings with the sources of their values. Copies with `replace` lose them."""
         noted = replace(self)
         object.__setattr__(noted, "_origins", dict(origins))
         return noted
@@ -468,22 +468,22 @@ class Settings:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The brokers as clients take them: `host:port,host:port`."""
+        """The brokers in the format of clients: `host:port,host:port`."""
         return self.broker.removeprefix("kafka://")
 
     @property
     def security(self) -> KafkaSecurity:
-        """How Kafka is logged in to. Raises ConfigurationError if the settings of that do not fit together."""
+        """The login to Kafka. Raises ConfigurationError if its settings do not fit together."""
         return KafkaSecurity(**{name: getattr(self, name) for name in SECURITY_SETTINGS})
 
     @property
     def connection(self) -> Connection:
-        """The brokers and how to log in to them: what Kafka clients are made with."""
+        """The brokers and the login to them, for Kafka clients."""
         return Connection(self.bootstrap_servers, self.security)
 
     @property
     def registry(self) -> RegistryAccess | None:
-        """The schema registry, if there is one. Raises ConfigurationError if the settings of its login do not fit."""
+        """The schema registry, if configured. Raises ConfigurationError if its settings do not fit together."""
         login = (self.schema_registry_username, self.schema_registry_password, self.schema_registry_password_file)
         if self.schema_registry is not None:
             return RegistryAccess(self.schema_registry, *login)
@@ -493,7 +493,7 @@ class Settings:
 
     @property
     def http_security(self) -> HttpSecurity:
-        """TLS between workers and those who ask them. Raises ConfigurationError if its settings do not fit together."""
+        """TLS of the HTTP server and its clients. Raises ConfigurationError if its settings do not fit together."""
         return HttpSecurity(**{name: getattr(self, name) for name in HTTP_SECURITY_SETTINGS})
 
     @property
@@ -504,7 +504,7 @@ class Settings:
 
     @property
     def oidc(self) -> IdentityProvider | None:
-        """The identity provider, if there is one. Raises ConfigurationError if its settings do not fit together."""
+        """The identity provider, if configured. Raises ConfigurationError if its settings do not fit together."""
         if self.oidc_issuer is None:
             for name in ("oidc_audience", "oidc_jwks_url", "oidc_roles"):
                 if getattr(self, name):
@@ -538,17 +538,17 @@ class Settings:
 
     @property
     def inputs(self) -> tuple[CommandsTopic, ...]:
-        """The topics that commands come in on."""
+        """The commands topics."""
         return self.commands_topics or (CommandsTopic(self.topics.commands, "native"),)
 
     @property
     def own_inputs(self) -> tuple[CommandsTopic, ...]:
-        """The topics that commands come in on in our own dialects: those that take bulk commands."""
+        """The commands topics with our own dialects, which accept bulk commands."""
         return tuple(source for source in self.inputs if source.dialect in OWN_DIALECTS)
 
     @property
     def first_input(self) -> CommandsTopic:
-        """The topic that a command goes to whose schedule is pending nowhere: every dialect reads the JSON form."""
+        """The topic for commands whose schedule is not pending anywhere. Every dialect reads the JSON form."""
         return (self.own_inputs or self.inputs)[0]
 
     @property
@@ -558,7 +558,7 @@ class Settings:
 
     @property
     def internal_topics(self) -> frozenset[str]:
-        """The topics that only workers or brokers write: no schedule may aim at them."""
+        """The topics to which only workers or brokers write. They cannot be targets of schedules."""
         names = self.topics
         return KAFKA_TOPICS | frozenset(
             {names.history, names.dead_letters, names.forecast, names.tenants, names.delays, names.delay_positions}
@@ -569,22 +569,22 @@ class Settings:
 
     @property
     def states_topics(self) -> frozenset[str]:
-        """The internal topics that are for Karafka's Web UI: workers do without them."""
+        """The internal topics for Karafka's Web UI. Workers do not need them."""
         return frozenset(karafka_states_topic(source.name) for source in self.inputs if source.dialect == "karafka")
 
     @property
     def answers_only(self) -> frozenset[str]:
-        """The internal topics that take results of commands: no schedule may aim at them."""
+        """The internal topics that accept results of commands. They cannot be targets of schedules."""
         return frozenset({self.topics.idempotency})
 
     @property
     def reserved_topics(self) -> frozenset[str]:
-        """The application's own topics, those that it reads included: no delay rule may touch them."""
+        """The application's own topics, including its commands topics. Delay rules cannot use them."""
         return self.internal_topics | self.answer_topics | {source.name for source in self.inputs}
 
     @property
     def answer_topics(self) -> frozenset[str]:
-        """The application's topics that commands may ask for their results in, and that take no commands."""
+        """The application's topics to which commands can send their results, and which are not commands topics."""
         return frozenset({self.topics.results, self.topics.idempotency})
 
 
@@ -595,12 +595,11 @@ def load_settings(
     file: Path | None = None,
     context: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Put settings together from options, the environment, a context and a TOML file.
+    """Load settings from options, the environment, a context and a TOML file.
 
-    Options that are None are not given. Without `file`, `light-scheduler.toml` is read if it is in the current folder;
-    that folder must be one that can be searched.
-    A secret and the setting of its file (`token`, `token_file`) give way to each other: the higher layer counts.
-    Raises ConfigurationError naming an unknown or bad setting.
+    Options with the value None are ignored. Without `file`, `light-scheduler.toml` is read if it exists in the current
+    folder, which must be searchable. A secret and the setting of its file (`token`, `token_file`) override each other
+    by the priority of their sources. Raises ConfigurationError with the unknown or bad setting.
     """
     layers: tuple[tuple[Origin, Mapping[str, Any]], ...] = (
         ("file", _parsed(_from_file(file), lambda name: name)),
@@ -617,7 +616,7 @@ def load_settings(
         values |= layer
         origins |= dict.fromkeys(layer, origin)
     settings = Settings(**values).from_origins({name: origins[name] for name in values})
-    # Their errors name the setting at fault.
+    # Their errors name the bad setting.
     _ = settings.security, settings.http_security, settings.registry, settings.oidc
     if settings.token is not None and settings.token_file is not None:
         raise ConfigurationError("token", "is set, and so is token_file: remove one of them")
@@ -647,7 +646,7 @@ def option_name(setting: str) -> str:
 
 
 def default_text(setting: Field[Any]) -> str | None:
-    """Return a setting's default as it would be given; None if it is not set."""
+    """Return a setting's default as text; None if there is none."""
     value: Any = setting.default
     syntax = setting.metadata["syntax"]
     if value is None:
@@ -660,7 +659,7 @@ def default_text(setting: Field[Any]) -> str | None:
 
 
 def _twin(name: str) -> str:
-    """Return the setting of the file that a secret is in, or the secret of such a setting. It need not exist."""
+    """Return the setting for the file of a secret, or the reverse. The returned setting need not exist."""
     return name.removesuffix("_file") if name.endswith("_file") else f"{name}_file"
 
 
@@ -688,14 +687,14 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
 
 
 def _remedy(file: Path | None, error: Exception) -> str:
-    """Say what to do where a file that nobody has named may not be looked for: it may have settings that count."""
+    """Return advice if the default file cannot be searched for, since it may contain settings."""
     if file is None and isinstance(error, PermissionError):
         return ". Run the command in a folder that this user may read, or name a file with --config"
     return ""
 
 
 def parse_setting(name: str, value: Any, *, origin: str) -> Any:
-    """Return the value of a setting. Raises ConfigurationError, which says that `origin` is wrong."""
+    """Parse the value of a setting. Raises ConfigurationError, which names `origin` as the setting."""
     known = {setting.name: setting for setting in fields(Settings)}
     if name not in known:
         similar = difflib.get_close_matches(name, known, n=1)

@@ -1,9 +1,9 @@
-"""Spans of commands, cycles and firings for OpenTelemetry, made from what lanes tell after a commit.
+"""Spans of commands, cycles and firings for OpenTelemetry, created from the events that lanes report after a commit.
 
-The span of a command is a child of its sender's span. A firing may come days later, so its span begins a trace of its
-own and is linked to the sender's span. Both are linked to the span of the cycle in which they were committed.
+The span of a command is a child of its sender's span. A firing can be days later, so its span starts a new trace and is
+linked to the sender's span. Both are linked to the span of the cycle in which they were committed.
 
-The environment says where spans go, by OpenTelemetry's own variables (`OTEL_EXPORTER_OTLP_ENDPOINT`,
+OpenTelemetry's own environment variables configure the destination (`OTEL_EXPORTER_OTLP_ENDPOINT`,
 `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`, ...). Needs the extra `tracing`.
 """
 
@@ -27,7 +27,7 @@ from light_scheduler.model import EventType
 log = logging.getLogger(__name__)
 
 MOST_SPANS = 500
-"""Spans of events that one cycle makes, in the worker's event loop: about 20 ms. Those after them are counted."""
+"""Maximum number of event spans for a cycle, which take about 20 ms in the worker's event loop. The rest is counted."""
 
 CLOSE_S = 3.0
 NS_PER_MS = 1_000_000
@@ -35,13 +35,13 @@ _PARENTS = TraceContextTextMapPropagator()
 
 
 def resource_of(app_id: str) -> Resource:
-    """Return what spans are from: a service named after the application, unless OpenTelemetry's variables name it."""
+    """Return the resource of spans: a service named by OpenTelemetry's variables, or after the application."""
     named = OTELResourceDetector().detect().attributes.get(SERVICE_NAME)
     return Resource.create({SERVICE_NAME: named or app_id})
 
 
 class OpenTelemetry:
-    """Makes spans with a provider; `give_up` has it try no longer to send them."""
+    """Creates spans with a provider. `give_up` stops its attempts to send them."""
 
     def __init__(self, provider: TracerProvider, give_up: Callable[[], None] = lambda: None) -> None:
         self._provider = provider
@@ -50,21 +50,21 @@ class OpenTelemetry:
 
     @classmethod
     def over_otlp(cls, app_id: str) -> OpenTelemetry:
-        """Send spans over OTLP and HTTP, from its own thread."""
+        """Send spans over OTLP/HTTP, from a separate thread."""
         provider = TracerProvider(resource=resource_of(app_id))
         exporter = OTLPSpanExporter()
         provider.add_span_processor(BatchSpanProcessor(exporter))
         return cls(provider, exporter.shutdown)
 
     def record(self, cycle: TracedCycle) -> None:
-        """Make a cycle's own span, and those of its first traced events. Raises nothing: all is committed."""
+        """Create the span of a cycle, and those of its first traced events. Never raises: the cycle is committed."""
         try:
             self._make(cycle)
         except Exception:
             log.exception("cannot make spans of a cycle of %s-%d", cycle.topic, cycle.partition)
 
     def close(self) -> None:
-        """Send what is left, for CLOSE_S at most, and stop."""
+        """Send remaining spans, for at most CLOSE_S, and stop."""
         giving_up = Timer(CLOSE_S, self._give_up)
         giving_up.start()
         try:

@@ -1,8 +1,8 @@
-"""One page of the worker that settings describe, for those who wait for it anyway.
+"""Requests a page from the worker that the settings describe. Blocking.
 
     python -m light_scheduler.worker_page /ready
 
-asks the worker of the settings in the environment and the settings file; exit code 1: it does not answer with 200.
+uses the settings from the environment and the settings file. Exit code 1 if the worker does not answer with 200.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TIMEOUT_S = 4.0
 
 
 def page_of_worker(settings: Settings, path: str, *, timeout: float, token: Secret | None = None) -> bytes | None:
-    """Return what a worker answers; None if it does not, or with another status than 200.
+    """Return a worker's answer; None if it does not answer with status 200.
 
     Blocks for at most `timeout` seconds at each step. Raises ConfigurationError if a certificate cannot be read.
     """

@@ -20,7 +20,9 @@ from light_scheduler.client.commands import CommandToSend, InvalidHeader
 from light_scheduler.errors import ConfigurationError, InvalidCommand
 from light_scheduler.model import FAILURES, ReplyTo, Result
 from light_scheduler.model.plain_reasons import warning_in
+from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
+from light_scheduler.web.commands.channel import largest_record
 from light_scheduler.wire import format_instant
 from light_scheduler.wire.durations import MAX_SHOWN, shown
 from light_scheduler.wire.json_form import in_json_form
@@ -68,21 +70,22 @@ class Sender:
 
     async def _sent(self, make: MakeCommand, find: str | None, *, to_all: bool) -> Result | Receipt:
         settings = self.settings
-        first = settings.first_input
+        default = default_topic(settings)
         check_command(make(None))  # report mistakes before asking a worker or a broker
         async with Channel(
             settings.connection.aiokafka(),
-            ChannelTopics(first.name, settings.topics.results),
+            ChannelTopics(default.name, settings.topics.results),
             connect_timeout=CONNECT_TIMEOUT_S,
+            max_request_bytes=largest_record(settings),
         ) as channel:
-            place = None if find is None else await place_of(settings, self._url, self.tenant, find)
-            topics = settings.own_inputs if to_all else ()
-            places = [Location(topic.name, None, topic.dialect) for topic in topics or (first,)]
-            makers = [_placed(make, each) for each in ([place] if place else places)]
+            found = None if find is None else await place_of(settings, self._url, self.tenant, find)
+            topics = (settings.own_inputs if to_all else ()) or (default,)
+            places = [found] if found else [Location(topic.name, None, topic.dialect) for topic in topics]
+            makers = [_placed(make, place) for place in places]
             if self.waits:
-                return of_all_topics(await asyncio.gather(*(channel.ask(each, self.timeout_s) for each in makers)))
-            first_receipt, *_ = [await channel.send(each(None), self.timeout_s) for each in makers]
-            return first_receipt
+                results = await asyncio.gather(*(channel.ask(each, self.timeout_s) for each in makers))
+                return of_all_topics({place.topic: result for place, result in zip(places, results, strict=True)})
+            return (await asyncio.gather(*(channel.send(each(None), self.timeout_s) for each in makers)))[0]
 
 
 def _placed(make: MakeCommand, place: Location) -> MakeCommand:
@@ -167,6 +170,12 @@ def invalid_commands_as_wrong_use() -> Iterator[None]:
 def quiet_kafka_client() -> None:
     """Keep the Kafka client's own log lines off the terminal: our errors contain everything important in them."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
+
+
+def default_topic(settings: Settings) -> CommandsTopic:
+    """Return the topic of a command whose schedule is pending nowhere: where `native_topic` sends those of a file, if
+    there is one."""
+    return next((topic for topic in settings.inputs if topic.dialect == "native"), settings.first_input)
 
 
 def native_topic(settings: Settings) -> str:

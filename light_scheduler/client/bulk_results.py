@@ -1,8 +1,8 @@
-"""Merges the results of a bulk command that went to several commands topics."""
+"""The results of a bulk command that went to several commands topics, as one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,12 +11,20 @@ from msgspec import UNSET
 from light_scheduler.model import FAILURES, Result
 
 
-def of_all_topics(results: Sequence[Result]) -> Result:
-    """Return the first failure, if there is one; otherwise the first result, with the total count and all reasons."""
-    failed = next((result for result in results if result.outcome in FAILURES), None)
-    if failed is not None:
-        return failed
-    counts = [result.count for result in results if result.count is not UNSET]
-    reasons = dict.fromkeys(result.reason for result in results if result.reason is not None)
+def of_all_topics(results: Mapping[str, Result]) -> Result:
+    """Return the first failure if any topic had one, else the first result. Its count is that of all topics.
+
+    `results` are by topic. With several topics, a reason names its topic, and a failure says where the command was
+    carried out all the same.
+    """
+    if len(results) == 1:
+        return next(iter(results.values()))
+    failed = [result for result in results.values() if result.outcome in FAILURES]
+    applied = {topic: result for topic, result in results.items() if result.outcome not in FAILURES}
+    reasons = [f"{topic}: {result.reason}" for topic, result in results.items() if result.reason is not None]
+    if failed and applied:
+        reasons.append(f"it was carried out in {', '.join(applied)}")
+    counts = [result.count for result in applied.values() if result.count is not UNSET]
     changes: dict[str, Any] = {"count": sum(counts)} if counts else {}
-    return msgspec.structs.replace(results[0], reason="; ".join(reasons) or None, **changes)
+    first = (failed or [*results.values()])[0]
+    return msgspec.structs.replace(first, reason="; ".join(reasons) or None, **changes)

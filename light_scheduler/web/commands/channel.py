@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from typing import Protocol
 
@@ -43,7 +43,12 @@ class Followed(Protocol):
 
 
 class Sender(Protocol):
-    """Sends commands, one after another."""
+    """Sends commands within a reserved place."""
+
+    async def ask(self, make: MakeCommand, timeout: float) -> Result:
+        """Send a command and wait for its result. Raises BrokerError, or ResultTimeout; the command will still be
+        carried out."""
+        ...
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
         """Send a command without waiting for its result. Raises BrokerError; NotAcknowledged if the command may still
@@ -98,13 +103,8 @@ class CommandChannel:
         self._rest: asyncio.Task[None] | None = None
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
-        with self.place():
-            self._waiting += 1
-            try:
-                channel = await self._channel(timeout)
-                return await channel.ask(make, timeout)
-            finally:
-                self._rest_after_answer()
+        with self.place() as sender:
+            return await sender.ask(make, timeout)
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
         with self.place() as sender:
@@ -116,7 +116,7 @@ class CommandChannel:
         if not self._under_way.has_room(holder):
             raise TooManyWaitingError
         with self._under_way.holding(holder):
-            yield _PlacedSender(self._channel)
+            yield _PlacedSender(self)
 
     async def follow(self, topic: str, timeout: float) -> Followed:
         channel = await self._channel(timeout)
@@ -131,6 +131,20 @@ class CommandChannel:
         except NotDelivered as error:
             log.warning("%s", error)  # the requests that sent them have failed
         self._opened = None
+
+    async def ask_in_place(self, make: MakeCommand, timeout: float) -> Result:
+        """Send a command within a reserved place, and wait for its result."""
+        self._waiting += 1
+        try:
+            channel = await self._channel(timeout)
+            return await channel.ask(make, timeout)
+        finally:
+            self._rest_after_answer()
+
+    async def send_in_place(self, make: MakeCommand, timeout: float) -> Receipt:
+        """Send a command within a reserved place."""
+        channel = await self._channel(timeout)
+        return await channel.send(make(None), timeout)
 
     def _rest_after_answer(self) -> None:
         self._waiting -= 1
@@ -168,12 +182,14 @@ class CommandChannel:
 class _PlacedSender:
     """Sends commands within a reserved place."""
 
-    def __init__(self, connected: Callable[[float], Awaitable[Channel]]) -> None:
-        self._connected = connected
+    def __init__(self, channel: CommandChannel) -> None:
+        self._channel = channel
+
+    async def ask(self, make: MakeCommand, timeout: float) -> Result:
+        return await self._channel.ask_in_place(make, timeout)
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
-        channel = await self._connected(timeout)
-        return await channel.send(make(None), timeout)
+        return await self._channel.send_in_place(make, timeout)
 
 
 def largest_record(settings: Settings) -> int:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from time import monotonic
+from typing import TypeVar, cast
 
 from aiohttp import web
 
 from light_scheduler.client import Receipt
 from light_scheduler.client.bulk_results import of_all_topics
+from light_scheduler.client.channel import MakeCommand
 from light_scheduler.model import Outcome, Result
 from light_scheduler.web.forms.documents import ScheduleDetail
 from light_scheduler.web.forms.problems import ProblemError, ProblemType
 
 from .channel import Commands
 from .requested import Requested
+
+T = TypeVar("T")
 
 MOST_VERSIONS = 5
 """How many versions are tried if others replace the schedule meanwhile."""
@@ -58,18 +63,26 @@ class Dispatch:
 
         Raises as `ask` does, after every topic has answered or timed out.
         """
-        asked = [self.ask(each, timeout_s) for each in self._everywhere(command)]
-        results = await asyncio.gather(*asked, return_exceptions=True)
-        return of_all_topics([_result_of(result) for result in results])
+        with self._commands.place() as sender:
+            return of_all_topics(await self._all(partial(sender.ask, timeout=timeout_s), command))
 
     async def send_everywhere(self, command: Requested, timeout_s: float) -> Receipt:
-        """Send a bulk command to all topics that take bulk commands. Return the receipt of the first. Raises as `send`
-        does."""
-        first, *_ = [await self.send(each, timeout_s) for each in self._everywhere(command)]
-        return first
+        """Send a bulk command to all topics that take bulk commands. Return the receipt of the first topic.
 
-    def _everywhere(self, command: Requested) -> list[Requested]:
-        return [replace(command, place=(topic, None)) for topic in self._topics] or [command]
+        Raises as `send` does, after every topic has acknowledged the command or failed.
+        """
+        with self._commands.place() as sender:
+            receipts = await self._all(partial(sender.send, timeout=timeout_s), command)
+        return next(iter(receipts.values()))
+
+    async def _all(self, do: Callable[[MakeCommand], Awaitable[T]], command: Requested) -> dict[str, T]:
+        """Do something with the command of each topic at the same time. Raises the first error, once all are done."""
+        placed = {topic: replace(command, place=(topic, None)) for topic in self._topics} or {"": command}
+        done = await asyncio.gather(*(do(each.record) for each in placed.values()), return_exceptions=True)
+        for each in done:
+            if isinstance(each, BaseException):
+                raise each
+        return dict(zip(placed, cast(list[T], done), strict=True))
 
     async def ask_where_it_is(self, request: web.Request, command: Requested, timeout_s: float) -> Result:
         """Place and send a command for an existing schedule, and wait for its result.
@@ -122,12 +135,6 @@ class Dispatch:
     async def send(self, command: Requested, timeout_s: float) -> Receipt:
         """Send a placed command without waiting for its result. Raises as `Commands.send` does."""
         return await self._commands.send(command.record, timeout_s)
-
-
-def _result_of(result: Result | BaseException) -> Result:
-    if isinstance(result, BaseException):
-        raise result
-    return result
 
 
 def nothing_to_match(command: Requested) -> ProblemError:

@@ -138,5 +138,8 @@ class _PlacedSender:
     def __init__(self, commands: MemoryCommands) -> None:
         self._commands = commands
 
+    async def ask(self, make: MakeCommand, timeout: float) -> Result:
+        return await self._commands.ask(make, timeout)
+
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
         return await self._commands.write(make, timeout)

@@ -22,11 +22,12 @@ from benchmarks.costs.lanes import CHUNK, LIMITS, SERIES, Lane
 from light_scheduler.bench.machine import machine, versions
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import Headers, TopicNames
+from light_scheduler.pipeline.audit.bounds import Bounds, Horizon
 from light_scheduler.pipeline.audit.clearing import COLUMNS
+from light_scheduler.pipeline.audit.commands_topics import CommandsTopics
 from light_scheduler.pipeline.audit.evidence import HISTORY, Row, asked_of, encode_asked, kafka_rows
 from light_scheduler.pipeline.audit.readings import ROWS, Reading
 from light_scheduler.pipeline.audit.terms import Terms
-from light_scheduler.pipeline.audit.verdict import Bounds, Horizon
 from light_scheduler.pipeline.audit.verdict_table import clear_rows, judge_rows
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema
 from light_scheduler.wire import dialect_named
@@ -110,7 +111,7 @@ def main() -> None:
     read = {name: partial(_read, *reading, schema) for name, reading in readings.items()}
     batches = [batch for reading in read.values() for batch in reading()]
     compared, evidence = in_order(batches, COLUMNS), in_order(batches, Row._fields, is_history_last=True)
-    terms = Terms(FiringRules(), Bounds(0, log.now, 60_000), Horizon({TARGET: 0}, 0), NAMES.commands, 0)
+    terms = Terms(FiringRules(), Bounds(0, log.now, 60_000), Horizon({TARGET: 0}, 0), CommandsTopics(NAMES.commands))
     costs = {
         **{f"reading {name}": cost(reading) for name, reading in read.items()},
         "reading commands one by one": cost(

@@ -19,7 +19,7 @@ from support.foreign import (
     task,
     task_key,
 )
-from support.partition import AT, HOUR, NAMES, Partition
+from support.partition import AT, HOUR, NAMES, PARTITION, Partition
 from support.producing import FakeProducer
 from support.tables import by_id
 
@@ -27,6 +27,7 @@ from light_scheduler.model import Outcome
 from light_scheduler.setting_values import DIALECTS
 from light_scheduler.tables import MemoryStore
 from light_scheduler.wire import dialect_named, partition_for
+from light_scheduler.wire.dialects.compatible import CompatibleDialect
 
 DAY = 24 * HOUR
 DUE = AT + HOUR
@@ -63,6 +64,18 @@ async def test_a_message_is_delivered_at_its_time_as_its_consumers_expect_it(
     assert messages(partition) == [foreign.expected(DUE, b"payload", sent)]
     await partition.run(now=DUE + DAY)
     assert messages(partition) == []
+
+
+@every
+def test_a_message_tells_of_its_schedule_unless_its_dialect_leaves_no_traces(foreign: Foreign) -> None:
+    dialect = dialect_named(foreign.dialect)
+    assert isinstance(dialect, CompatibleDialect)
+    traced = dialect.traced(*foreign.expected(DUE, b"payload", foreign.schedule(DUE, b"payload", 42, AT)))
+    assert (traced is not None) == dialect.leaves_traces
+    if traced is not None:
+        assert (traced.tenant, traced.id) == (foreign.tenant, "a")
+        assert traced.topic in (None, NAMES.commands)
+        assert traced.partition in (None, PARTITION)
 
 
 @every

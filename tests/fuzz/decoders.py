@@ -56,6 +56,7 @@ from light_scheduler.wire import (
     parse_instant,
 )
 from light_scheduler.wire import delays as delay_records
+from light_scheduler.wire.dialects.compatible import CompatibleDialect
 from light_scheduler.wire.fields import RULES
 from light_scheduler.wire.state import (
     decode_entry,
@@ -163,6 +164,32 @@ def foreign_records(draw: st.DrawFn, name: str) -> Record:
     kept = [(header, perhaps(value)) for header, value in meant.headers if draw(st.integers(0, 9))]
     more = draw(st.just([]) | st.lists(st.tuples(texts, header_values), max_size=2))
     return Record(perhaps(meant.key), perhaps(meant.value), [*kept, *more])
+
+
+@st.composite
+def foreign_messages(draw: st.DrawFn, name: str) -> Record:
+    """Messages as the consumers of another scheduler expect them, damaged."""
+    foreign = FOREIGN[name]
+    key, value, headers = foreign.expected(AT + 5_000, b"payload", foreign.schedule(AT + 5_000, b"payload", 42, AT))
+
+    def perhaps(data: bytes | None) -> bytes | None:
+        return data if data is None or draw(st.integers(0, 3)) else draw(damaged([data]) | st.none())
+
+    kept = [(header, perhaps(given)) for header, given in headers if draw(st.integers(0, 9))]
+    more = draw(st.just([]) | st.lists(st.tuples(texts, header_values), max_size=2))
+    return Record(perhaps(key), perhaps(value), [*kept, *more])
+
+
+def _read_message(dialect: str) -> Callable[[Record], object]:
+    form = dialect_named(dialect)
+    assert isinstance(form, CompatibleDialect)
+
+    def read(record: Record) -> object:
+        if (traced := form.traced(record.key, record.value, list(record.headers))) is None:  # never raises
+            raise FormatError("it tells of no schedule")
+        return traced
+
+    return read
 
 
 def _read_command(dialect: str) -> Callable[[Record], object]:
@@ -297,6 +324,11 @@ DECODERS = [
     *(
         Decoder(name, foreign_records(name), _read_command(foreign.dialect), InvalidCommand)
         for name, foreign in FOREIGN.items()
+    ),
+    *(
+        Decoder(f"message of {name}", foreign_messages(name), _read_message(foreign.dialect), FormatError)
+        for name, foreign in FOREIGN.items()
+        if foreign.dialect != "skyuk"
     ),
     *(Decoder(f"HTTP {told['command']}", bodies, _read_body(told), InvalidCommand) for told in TOLD),
     Decoder("HTTP preview", bodies, _preview_body, InvalidCommand),

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from light_scheduler.pipeline.audit.bounds import Bounds
 from light_scheduler.pipeline.audit.evidence import COMMAND, HISTORY, IMPORTED
 from light_scheduler.pipeline.audit.gathering import CARRIED, COLUMNS
 from light_scheduler.pipeline.audit.rates import MOST_LISTED, disagreements, events, series
-from light_scheduler.pipeline.audit.verdict import Bounds
 
 pytestmark = [pytest.mark.pipeline]
 

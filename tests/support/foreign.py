@@ -257,3 +257,62 @@ FOREIGN = {
     "light4j": LIGHT4J,
     "light4j, its classes": LIGHT4J_CLASSES,
 }
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A sender of a dialect that schedules under any name, for any topic: what its records are, without their place.
+
+    `schedule` takes the name, the due time, a payload and the target topic, and returns key, value and headers.
+    """
+
+    dialect: str
+    tenant: str
+    schedule: Callable[[str, int, bytes, str], tuple[bytes, bytes | None, Headers]]
+    cancel: Callable[[str], tuple[bytes, bytes | None, Headers]]
+
+
+SENDERS = {
+    sender.dialect: sender
+    for sender in (
+        Sender(
+            "etf1",
+            "default",
+            lambda name, due, payload, topic: (name.encode(), payload, [("x", b"\xff"), *etf1_headers(due, topic)]),
+            lambda name: (name.encode(), None, []),
+        ),
+        Sender(
+            "karafka",
+            "default",
+            lambda name, due, payload, topic: (
+                name.encode(),
+                payload,
+                [*karafka_headers(due, topic=topic), ("x", b"\xff")],
+            ),
+            lambda name: (name.encode(), None, karafka_headers(AT, "cancel")),
+        ),
+        Sender(
+            "skyuk",
+            "default",
+            lambda name, due, payload, topic: (name.encode(), skyuk_json(due, payload, topic=topic), []),
+            lambda name: (name.encode(), None, []),
+        ),
+        Sender(
+            "light4j",
+            "networknt.com",
+            lambda name, due, payload, topic: (
+                task_key(name),
+                task(
+                    due,
+                    payload.decode(),
+                    name=name,
+                    topic=topic,
+                    frequency={"timeUnit": "SECONDS", "time": LONG * HOUR // 1_000},
+                ),
+                [("x", b"\xff")],
+            ),
+            lambda name: (task_key(name), None, []),
+        ),
+    )
+}
+"""By dialect."""

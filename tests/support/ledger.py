@@ -82,37 +82,52 @@ class _Batches:
 
 
 class Ledger:
-    """`target` has four partitions; topics that do not exist refuse what is sent to them."""
+    """`target` has four partitions; topics that do not exist refuse what is sent to them.
+
+    One that is `beside` another has a commands topic of its own in the same application.
+    """
 
     def __init__(
-        self, app_id: str = "app", partitions: int = 2, rules: FiringRules | None = None, dialect: str = "native"
+        self,
+        app_id: str = "app",
+        partitions: int = 2,
+        rules: FiringRules | None = None,
+        dialect: str = "native",
+        beside: Ledger | None = None,
     ) -> None:
         self.names = TopicNames(app_id)
         self.target = f"{app_id}-target"
+        self.commands = self.names.commands if beside is None else f"{app_id}-{dialect}"
         self.partitions = partitions
         self.dialect = dialect
         self.rules = rules or FiringRules()
         self.limits = Limits(1_000_000, 512, frozenset({self.names.history, self.names.dead_letters}))
-        self.records: dict[tuple[str, int], list[Record]] = defaultdict(list)
+        self.records: dict[tuple[str, int], list[Record]] = defaultdict(list) if beside is None else beside.records
         self._tables = [ScheduleTable(MemoryStore()) for _ in range(partitions)]
         self._taken = [0] * partitions
         self._removals = [Removal() for _ in range(partitions)]
         self._command_rates = [CommandRates() for _ in range(partitions)]
         self.tenants = FixedTenancy()
         self.delays: list[DelayRule] = []
+        self.others: list[Ledger] = []
+        self.compacted: set[str] = set()
+        """Topics that are produced with this policy."""
+        if beside is not None:
+            beside.others.append(self)
         self._topics = _Topics(self)
         self._produced: defaultdict[tuple[str, int], int] = defaultdict(int)
 
     @property
     def changelog(self) -> str:
-        return self.names.changelog(self.names.commands)
+        return self.names.changelog(self.commands)
 
     @property
     def topics(self) -> dict[str, int]:
         """The topics that an audit reads, and their partitions."""
         names = self.names
-        own = {names.commands: self.partitions, names.history: 2, names.dead_letters: 1, self.target: 4}
-        return {**own, **dict.fromkeys((rule.target for rule in self.delays), 4)}
+        own = {self.commands: self.partitions, names.history: 2, names.dead_letters: 1, self.target: 4}
+        others = {other.commands: other.partitions for other in self.others}
+        return {**own, **others, **dict.fromkeys((rule.target for rule in self.delays), 4)}
 
     def append(
         self, topic: str, partition: int, at: int, key: bytes | None, value: bytes | None, headers: Headers
@@ -143,7 +158,7 @@ class Ledger:
             control += [("user", key.encode()), ("none", None)]
         if partition is None:
             partition = self.lane_of(key)
-        return self.append(self.names.commands, partition, at, key.encode(), value, control)
+        return self.append(self.commands, partition, at, key.encode(), value, control)
 
     def stop(self, tenant: str, state: TenantState, at: int) -> None:
         """Pause, resume or delete a tenant, as `light-scheduler tenants` does."""
@@ -180,7 +195,7 @@ class Ledger:
         table, names = self._tables[lane], self.names
         overlay, batches = Overlay(table), _Batches(self, now)
         context = CycleContext(
-            names.commands,
+            self.commands,
             lane,
             dialect_named(self.dialect),
             names,
@@ -191,7 +206,7 @@ class Ledger:
             command_rates=self._command_rates[lane],
         )
         cycle = Cycle(context, overlay, batches, now)  # type: ignore[arg-type]
-        log, start = self.records[names.commands, lane], self._taken[lane]
+        log, start = self.records[self.commands, lane], self._taken[lane]
         waited = cycle.take_delayed(MOST, 1 << 30, FairQueue())
         commands = list(takewhile(lambda record: record.timestamp <= now, log[start : start + MOST]))
         cycle.take_all([*reversed(commands)])
@@ -234,7 +249,7 @@ class Ledger:
 
     def forget(self) -> None:
         """Let every lane pass over the commands that wait, as if it had lost them."""
-        self._taken = [len(self.records[self.names.commands, lane]) for lane in range(self.partitions)]
+        self._taken = [len(self.records[self.commands, lane]) for lane in range(self.partitions)]
 
     def lane_of(self, key: str) -> int:
         """Return the partition of a key."""
@@ -260,8 +275,11 @@ class Ledger:
         topics = {**self.topics, self.changelog: self.partitions}
         if not self._produced:
             # A broker deletes by a record's own timestamp, and those of a ledger may be long past.
-            forever = {"retention.ms": "-1"}
-            new = [NewTopic(topic, partitions, 1, config=forever) for topic, partitions in topics.items()]
+            forever, compacted = {"retention.ms": "-1"}, {"cleanup.policy": "compact"}
+            new = [
+                NewTopic(topic, partitions, 1, config=compacted if topic in self.compacted else forever)
+                for topic, partitions in topics.items()
+            ]
             admin = AdminClient({"bootstrap.servers": bootstrap_servers})
             for made in admin.create_topics(new).values():
                 made.result(FLUSH_TIMEOUT_S)
@@ -291,7 +309,7 @@ class Ledger:
 
     def _wakes(self) -> Iterator[int]:
         for lane, table in enumerate(self._tables):
-            waiting = self.records[self.names.commands, lane][self._taken[lane] :]
+            waiting = self.records[self.commands, lane][self._taken[lane] :]
             if waiting:
                 yield waiting[0].timestamp
             next_due = Overlay(table).due(0, 1, 1).next_due

@@ -8,9 +8,8 @@ import click
 
 from light_scheduler.cli.durations import Duration
 from light_scheduler.cli.instants import Instant
-from light_scheduler.errors import ConfigurationError
-from light_scheduler.setting_values import COMPATIBLE_DIALECTS
 from light_scheduler.settings import Settings
+from light_scheduler.wire import dialect_named
 
 from .running import Pairs, Run, cluster_of, job_options, report_option, require_with
 
@@ -116,12 +115,7 @@ def command(
     if imported is None:
         require_with("--imported", "imported_format", "topics")
     for source in settings.inputs:
-        if source.dialect in COMPATIBLE_DIALECTS:
-            raise ConfigurationError(
-                "commands_topics",
-                f"the audit cannot judge topic {source.name}: messages of the dialect {source.dialect} have no "
-                "delivery id; name topics of the dialects native and json",
-            )
+        dialect_named(source.dialect)  # which may need a package: better known before Spark starts
 
     def job(spark: SparkSession, progress: Progress) -> AuditSummary:
         from light_scheduler.engine import FiringRules, Limits

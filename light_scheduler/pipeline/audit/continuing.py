@@ -57,6 +57,9 @@ class ContinuedTopics:
         cluster = self._topics.cluster
         return read_topics(self._topics.spark, cluster.bootstrap_servers, topics, **self._options(topics))
 
+    def since(self, topics: Sequence[str], instant: int) -> DataFrame:
+        return self._topics.since(topics, instant)
+
     def evidence(self, topics: Sequence[str], reading: Reading, since: int | None = None) -> DataFrame:  # noqa: ARG002
         cluster = self._topics.cluster
         return read_evidence(self._topics.spark, cluster.bootstrap_servers, topics, reading, **self._options(topics))

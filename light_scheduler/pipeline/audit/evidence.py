@@ -4,14 +4,15 @@ A row of evidence is
 
     tenant, id        whose it is; the id is empty where none could be told
     lane              the partition of the commands topic whose lane it belongs to
-    kind              IMPORTED, COMMAND, DEAD_LETTER, HISTORY or SEEN
+    kind              IMPORTED, COMMAND, DEAD_LETTER, HISTORY, SEEN or TRACED
     topic, partition, offset, timestamp (UTC epoch ms)      the record
     key, value, headers                                     what is needed of it; the key of a command that a lane
                                                             has passed on to another is where it was sent to, and the
                                                             timestamp that of the record that was sent; the key of
                                                             a schedule that an audit before left is its series
 
-Payloads are digests from the start: the largest part of most records is never shuffled.
+Payloads are digests from the start: the largest part of most records is never shuffled. Commands in dialects of other
+schedulers are as they were sent: of some, the message is made from the payload.
 """
 
 from __future__ import annotations
@@ -41,17 +42,25 @@ from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.pipeline.schemas import HEADERS_TYPE
 from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, parse_firing, with_key_of
 from light_scheduler.wire.build import TargetMissing
+from light_scheduler.wire.dialects.compatible import CompatibleDialect
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.lane_marks import BULK_COUNT, Count, Loan, as_sent, mark_of
 from light_scheduler.wire.probe import PROBE, is_of_probe
+from light_scheduler.wire.schemas import schema_id
 from light_scheduler.wire.state import decode_entry, encode_entry
 
 from .faults import RecordId
 from .found import FoundDeadLetter, Seen
+from .owners import Owner
 from .promises import Asked, Refused
 from .standing import Standing
+from .traced import Content, TracedMessage
 
-IMPORTED, COMMAND, DEAD_LETTER, HISTORY, SEEN = range(-1, 4)
+IMPORTED, COMMAND, DEAD_LETTER, HISTORY, SEEN, TRACED = range(-1, 5)
+"""TRACED is a message in a dialect of another scheduler, which need not name the partition of its command."""
+
+ANY_LANE = 2**31 - 1
+"""The lane of what may be of any lane: such rows come after those of all lanes."""
 
 SCHEMA = (
     "tenant string, id string, lane int, kind int, topic string, partition int, offset bigint, timestamp bigint, "
@@ -61,10 +70,13 @@ SCHEMA = (
 MOVED = b"moved"
 """The key of a row that says that a schedule, or a command for it, went from one lane to another since a topic grew."""
 
+UNREAD = b"unread"
+"""The key of a row for a command that a worker may read by a schema of its registry, and that nothing here can."""
+
 LONGEST_ID = 10_000
 """Characters of an id that history repeats; longer ones stand there as none."""
 
-_DIGEST = "digest"
+_DIGEST, _TOPIC, _PARTITION = "digest", "topic", "partition"
 _FIRING_ID, _KEY = (CONTROL_PREFIX + name for name in ("firing-id", "key"))
 _FORMS: tuple[type[Any], ...] = (
     ScheduleCommand,
@@ -114,15 +126,16 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
     """Return whose a command is, and the command with digests in the place of its payload and headers.
 
     The last is where a command for one schedule was sent to, if a lane has passed it on: b"partition:offset"; or MOVED
-    if that was since the topic has grown, and if the record moves a schedule.
+    if that was since the topic has grown, and if the record moves a schedule; or UNREAD.
     """
     origin = None
     is_report = False
+    is_of_another = isinstance(dialect, CompatibleDialect)
     try:
         if is_of_probe(record):
             is_report = True
             raise InvalidCommand(PROBE, "is no command")
-        mark = mark_of(record)
+        mark = mark_of(record) if dialect.forwards else None
         if isinstance(mark, Adoption):
             return _adopted(record)
         if isinstance(mark, Count | Emptied | Loan):
@@ -135,13 +148,17 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
         limits.check(command)  # not its id: a longer one may be pending, and dead letters name those that were rejected
         if len(command.id) > LONGEST_ID:
             raise InvalidCommand("schedule-id", f"has more than {LONGEST_ID} characters")
+        if not dialect.forwards and isinstance(command, BulkCommand) and command.selection is not None:
+            raise InvalidCommand("schedule-id", "selects many schedules")
         command = with_key_of(record, command)
     except InvalidCommand:
         envelope = dialect.salvage(record)
         id = envelope.id or ""
         refused = Refused(record.partition, record.offset, record.timestamp, is_report)
+        if dialect.has_schemas and any(schema_id(data) is not None for data in (record.key, record.value)):
+            origin = UNREAD
         return envelope.tenant, id if len(id) <= LONGEST_ID else "", refused, origin
-    if isinstance(command, ScheduleCommand):
+    if isinstance(command, ScheduleCommand) and not is_of_another:
         headers = digest_as_headers(headers_digest(command.headers))
         command = _replace(command, payload=payload_digest(command.payload), headers=headers)
     if isinstance(command, BulkCommand) and command.selection is not None:
@@ -178,11 +195,15 @@ def decode_asked(value: bytes) -> Asked:
     return asked
 
 
-def imported_row(entry: Entry, commands_topic: str, partition: int) -> Row:
-    """Return the evidence of a schedule that was pending when the application began."""
+def imported_row(entry: Entry, commands_topic: str, partition: int, *, is_of_another: bool = False) -> Row:
+    """Return the evidence of a schedule that was pending when the application began.
+
+    `is_of_another`: its commands topic has the dialect of another scheduler.
+    """
     schedule = entry.schedule
-    headers = digest_as_headers(headers_digest(schedule.headers))
-    schedule = _replace(schedule, payload=payload_digest(schedule.payload), headers=headers)
+    if not is_of_another:
+        headers = digest_as_headers(headers_digest(schedule.headers))
+        schedule = _replace(schedule, payload=payload_digest(schedule.payload), headers=headers)
     value = encode_entry(Entry(schedule, entry.progress))
     place = commands_topic, partition, schedule.source_offset, schedule.accepted_at
     return Row(schedule.tenant, schedule.id, partition, IMPORTED, *place, None, value, [])
@@ -217,6 +238,42 @@ def seen_of(row: Row) -> Seen:
         firing.payload,
         headers_digest(firing.headers),
     )
+
+
+def traced_row(record: Row, owner: Owner) -> Row:
+    """Return the evidence of a message in a dialect of another scheduler."""
+    headers: Headers = [
+        (_DIGEST, headers_digest(record.headers)),
+        (_PARTITION, None if owner.partition is None else b"%d" % owner.partition),
+        *((_TOPIC, topic.encode()) for topic in sorted(owner.topics)),
+    ]
+    whose = owner.tenant, owner.id, ANY_LANE, TRACED
+    place = record.topic, record.partition, record.offset, record.timestamp
+    return Row(*whose, *place, record.key, payload_digest(record.value), headers)
+
+
+def traced_of(row: Row) -> TracedMessage:
+    """Read such a message."""
+    (_, headers), (_, partition), *topics = row.headers
+    return TracedMessage(
+        RecordId(row.topic, row.partition, row.offset),
+        row.timestamp,
+        Content(row.key, row.value, headers or b""),
+        frozenset((topic or b"").decode() for _, topic in topics),
+        None if partition is None else int(partition),
+    )
+
+
+def content_of(key: bytes | None, payload: bytes | None, headers: Headers) -> Content:
+    """Return the content of a message."""
+    return Content(key, payload_digest(payload), headers_digest(headers))
+
+
+def batch_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows as a batch."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def dead_letter_of(row: Row) -> FoundDeadLetter:

@@ -18,9 +18,10 @@ from light_scheduler.wire.events import DEAD_LETTER_PREFIX
 from light_scheduler.wire.state import decode_entry
 
 from .claims import CHANGED
-from .evidence import DEAD_LETTER, imported_row
+from .evidence import DEAD_LETTER, batch_of, imported_row
+from .owners import OtherDialects
 from .readings import COLUMNS as COLUMNS
-from .readings import ROWS, batch_of
+from .readings import ROWS
 
 IMPORT = "import"
 """Stands in for the command of an imported schedule."""
@@ -48,12 +49,13 @@ def imported(
     commands_topics: Mapping[str, str],
     topics: Mapping[str, str],
     partitions: Mapping[str, int | None],
+    others: OtherDialects,
 ) -> DataFrame:
     """Return the evidence of schedules that were imported from a table that `export` wrote.
 
     `commands_topics` has the commands topic that the schedules of each one of the table went to, `topics` new names of
     targets, and `partitions` how many those commands topics have; None: as many as those of the table. The import put
-    schedules elsewhere if the topic has grown since (see `where_told`).
+    schedules elsewhere if the topic has grown since (see `where_told`). `others` have dialects of other schedulers.
     """
     schema = arrow_schema(COLUMNS)
 
@@ -64,7 +66,8 @@ def imported(
     def row(source: str, partition: int, of: int, record: bytes) -> tuple[Any, ...]:
         entry, topic = adopted(decode_entry(record), topics), commands_topics[source]
         lane = imported_lane(entry, partition, of, partitions[topic] or of)
-        return (*imported_row(entry, topic, lane), IMPORT, None, None, None, None)
+        is_of_another = others.of(topic) is not None
+        return (*imported_row(entry, topic, lane, is_of_another=is_of_another), IMPORT, None, None, None, None)
 
     return table.select("commands_topic", "partition", "partitions", "record").mapInArrow(rows, COLUMNS)
 
@@ -114,25 +117,31 @@ def targets_and_changes(history: DataFrame) -> DataFrame:
 def for_many(commands: DataFrame, schedules: DataFrame) -> DataFrame:
     """Return bulk commands as evidence of each of the `schedules` that they may be for."""
     many = commands.where("prefix is not null").drop("id")
-    return _concerned(schedules, many).select(*commands.columns)
+    return _concerned(schedules, many, "topic").select(*commands.columns)
 
 
 def letters_for_many(letters: DataFrame, schedules: DataFrame) -> DataFrame:
     """Return the dead letters of bulk commands as evidence of each of the `schedules` that they may be for."""
     is_for_many = F.col("id").endswith(ANY)
-    many = letters.where(is_for_many).withColumn("prefix", F.expr(f"left(id, length(id) - {len(ANY)})")).drop("id")
-    return _concerned(schedules, many).select(*letters.columns)
+    prefix, source = F.expr(f"left(id, length(id) - {len(ANY)})"), _header(DEAD_LETTER_PREFIX + "source-topic")
+    many = letters.where(is_for_many).withColumns({"prefix": prefix, "source": source}).drop("id")
+    return _concerned(schedules.withColumnRenamed("topic", "source"), many, "source").select(*letters.columns)
 
 
 def schedules_of(commands: DataFrame, carried: DataFrame | None = None) -> DataFrame:
-    """Return the schedules that commands ask for, and those `carried` over: tenant, id, lane."""
+    """Return the schedules that commands ask for, and those `carried` over: tenant, id, lane, and commands topic."""
     asking = commands if carried is None else commands.unionByName(carried, allowMissingColumns=True)
-    return asking.where(F.col("asks").isin("schedule", IMPORT, CARRIED)).select("tenant", "id", "lane").distinct()
+    asked = asking.where(F.col("asks").isin("schedule", IMPORT, CARRIED))
+    return asked.select("tenant", "id", "lane", "topic").distinct()
 
 
-def _concerned(schedules: DataFrame, many: DataFrame) -> DataFrame:
-    """Return rows for many schedules, for each that their `prefix` begins the id of in their lane."""
-    return schedules.join(F.broadcast(many), ["tenant", "lane"]).where(F.col("id").startswith(F.col("prefix")))
+def _concerned(schedules: DataFrame, many: DataFrame, commands_topic: str) -> DataFrame:
+    """Return rows for many schedules, for each that their `prefix` begins the id of in their lane.
+
+    `commands_topic` is the column with that of both.
+    """
+    joined = schedules.join(F.broadcast(many), ["tenant", "lane", commands_topic])
+    return joined.where(F.col("id").startswith(F.col("prefix")))
 
 
 def widened(table: DataFrame, kind: int | None = None) -> DataFrame:

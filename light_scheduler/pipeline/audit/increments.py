@@ -22,6 +22,7 @@ from light_scheduler.pipeline.tables import located
 from light_scheduler.pipeline.topics import require_topic
 
 from . import rates
+from .bounds import Bounds
 from .changes import NO_CHANGES
 from .continuing import ContinuedTopics
 from .evidence import COMMAND, IMPORTED
@@ -31,10 +32,11 @@ from .options import AuditOptions
 from .period import require_past
 from .reading import Evidence
 from .reporting import reported, without_waiting
+from .seeking import lacking
+from .sources import Source
 from .state import AuditState
 from .summary import AuditSummary
 from .terms import Terms
-from .verdict import Bounds
 from .verdict_table import HANDLED, OPEN, STANDS, UNJUDGED, findings, kept
 from .watermark import Watermark
 
@@ -85,10 +87,11 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
         with progress.phase("Reading what was delivered"):
             new = state.keep_evidence(run, reduce(DataFrame.unionByName, [promised, *evidence.delivered(bounds)]))
         with progress.phase("Judging"):
-            judged = _judged(new if carried is None else _united(new, carried), terms, state, last, "first", stack)
+            rows = new if carried is None else _united(new, carried)
+            judged = _judged(rows, source, terms, state, last, "first", stack)
             # Records without those before them explain less than the entry that was carried over.
             if last is not None and state.has_all_evidence(run) and not judged.faults.isEmpty():
-                judged = _judged(_whole(judged, state.evidence(run)), terms, state, last, "second", stack)
+                judged = _judged(_whole(judged, state.evidence(run)), source, terms, state, last, "second", stack)
         with progress.phase("Reporting"):
             summary = reported(options, bounds, judged.found, judged.faults, judged.waiting, judged.expanded)
         with progress.phase("Saving the state"):
@@ -109,11 +112,20 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
 
 
 def _judged(
-    rows: DataFrame, terms: Terms, state: AuditState, last: Watermark | None, name: str, stack: ExitStack
+    rows: DataFrame,
+    source: Source,
+    terms: Terms,
+    state: AuditState,
+    last: Watermark | None,
+    name: str,
+    stack: ExitStack,
 ) -> Judged:
     found, replayed = findings(rows, terms, stack)
-    series = kept(rates.series(replayed), stack)
+    found = kept(found, stack) if terms.topics.others else found
+    series = kept(rates.series(replayed, terms.topics.compacted), stack)
     parts = [found]
+    if (faults := lacking(found, source, stack) if terms.topics.others else None) is not None:
+        parts.append(faults)
     if expanded := series.count():
         parts.append(rates.disagreements(rates.events(replayed, series), series, terms.bounds))
     if last is not None and last.handled:

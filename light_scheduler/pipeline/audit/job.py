@@ -15,14 +15,15 @@ from light_scheduler.pipeline.topics import require_topic
 from light_scheduler.wire import history_key
 
 from . import rates
+from .bounds import Bounds
 from .increments import audit_since_last
 from .options import AuditOptions
 from .period import require_period
 from .reading import Evidence
 from .reporting import reported, without_waiting
+from .seeking import lacking
 from .sources import Archive, Source, Topics
 from .summary import AuditSummary
-from .verdict import Bounds
 from .verdict_table import findings, kept, settled
 
 _OF_NO_ID = history_key("", None).decode()
@@ -53,8 +54,10 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
             delivered = [kept(table, stack) for table in evidence.delivered(bounds)]
             found, replayed = findings(reduce(DataFrame.unionByName, [promised, *delivered]), terms, stack)
             found = settled(found, stack)
+            if (faults := lacking(found, source, stack) if terms.topics.others else None) is not None:
+                found = settled(found.unionByName(faults, allowMissingColumns=True), stack)
         with progress.phase("Expanding series with Spark"):
-            series = kept(rates.series(replayed), stack)
+            series = kept(rates.series(replayed, terms.topics.compacted), stack)
             expanded = series.count()
             if expanded:
                 differing = rates.disagreements(rates.events(replayed, series), series, bounds)

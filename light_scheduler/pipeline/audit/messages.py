@@ -5,31 +5,28 @@ Records that do not come from the scheduler are left out, and dead letters that 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from light_scheduler.model import Headers
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.firing import LAST_HEADERS
 from light_scheduler.wire.redrive import REDRIVEN_FROM
 
 from .canonical import headers_digests, joined
 from .claims import Claim, Parts, digests
-from .evidence import SEEN, kafka_rows, payload_digest
+from .evidence import SEEN, Row, batch_of, kafka_rows, payload_digest, traced_row
 from .header_lists import HeaderLists, Mask, mask_of
+from .owners import ID, LANE, NO_OTHERS, TENANT, OtherDialects, native_owner, text
 
 Columns = tuple[pa.Array, pa.Array, pa.Array]
 """Those of `Claim`."""
 
-_TENANT, _ID, _LANE = ("tenant", "id", "source-partition")
 _INSTANT = "^[1-9][0-9]{12}$"
 _USUAL_LANE = "^[0-9]{1,9}$"
-_ANY_LANE = re.compile(r"\s*[+-]?[0-9]{1,9}\s*")
 
 
 class Messages(NamedTuple):
@@ -84,21 +81,20 @@ CHECKS: dict[str, Callable[[Messages], Mask]] = {
 """All that makes a message that of a plain one-shot."""
 
 
-def seen(records: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the evidence of Kafka records, whose `timestamp` is ms."""
+def seen(records: pa.RecordBatch, schema: pa.Schema, others: OtherDialects = NO_OTHERS) -> Iterator[pa.RecordBatch]:
+    """Yield the evidence of Kafka records, whose `timestamp` is ms; some may be in dialects of other schedulers."""
     lists = HeaderLists.of(records.column("headers"))
     redriven = lists.owners[lists.named(REDRIVEN_FROM) & mask_of(lists.values.is_valid())]
     is_first = np.bincount(redriven, minlength=len(lists.ends)) == 0
     is_usual, last = usual_headers(lists)
     usual = is_usual & is_first
     if not usual.all():
-        others = records.filter(pa.array(is_first & ~is_usual))
-        yield _one_by_one(others, schema)
+        yield from _one_by_one(records.filter(pa.array(is_first & ~is_usual)), schema, others)
         chosen = pa.array(usual)
         records, last = records.filter(chosen), {name: values.filter(chosen) for name, values in last.items()}
         lists = HeaderLists.of(records.column("headers"))
     of = Messages(_digested(records), lists, last)
-    tenant, id, lane = (last[name].cast(pa.string()) for name in (_TENANT, _ID, _LANE))
+    tenant, id, lane = (last[name].cast(pa.string()) for name in (TENANT, ID, LANE))
     yield _evidence(of.rows, {"tenant": tenant, "id": id, "lane": lane.cast(pa.int32())}, claims_of(of), schema)
 
 
@@ -109,12 +105,12 @@ def usual_headers(lists: HeaderLists) -> tuple[Mask, dict[str, pa.Array]]:
     last = {
         name: lists.values.take(pa.array(begins + place, mask=~is_usual)) for place, name in enumerate(LAST_HEADERS)
     }
-    for name in (_TENANT, _ID, _LANE):
+    for name in (TENANT, ID, LANE):
         (found,) = np.nonzero(is_usual)
         at = begins[found] + LAST_HEADERS.index(name)
         is_usual[found] = lists.named(CONTROL_PREFIX + name, at)
-    is_usual &= _is_text(last[_TENANT]) & _is_text(last[_ID])
-    return is_usual & mask_of(pc.match_substring_regex(last[_LANE], _USUAL_LANE)), last
+    is_usual &= _is_text(last[TENANT]) & _is_text(last[ID])
+    return is_usual & mask_of(pc.match_substring_regex(last[LANE], _USUAL_LANE)), last
 
 
 def claims_of(of: Messages) -> Columns:
@@ -136,15 +132,8 @@ def _is_text(column: pa.Array) -> Mask:
     try:
         column.cast(pa.string())
     except pa.ArrowInvalid:
-        return np.array([_text(value) is not None for value in column.to_pylist()], np.bool_)
+        return np.array([text(value) is not None for value in column.to_pylist()], np.bool_)
     return mask_of(column.is_valid())
-
-
-def _text(value: bytes | None) -> str | None:
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _where(condition: Mask, values: pa.Array) -> pa.Array:
@@ -168,9 +157,15 @@ def _evidence(rows: pa.RecordBatch, whose: dict[str, pa.Array], claims: Columns,
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _one_by_one(records: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the evidence of messages whose headers are not the usual."""
-    owners = [_owner(row.headers) for row in kafka_rows(records)]
+def _one_by_one(records: pa.RecordBatch, schema: pa.Schema, others: OtherDialects) -> Iterator[pa.RecordBatch]:
+    """Yield the evidence of messages whose headers are not the usual: first of ours, then of other dialects."""
+    owners: list[tuple[str, str, int] | None] = []
+    traced: list[Row] = []
+    for row in kafka_rows(records):
+        owner = others.owner(row.key, row.value, row.headers) if others else None
+        if owner is not None:
+            traced.append(traced_row(row, owner))
+        owners.append(None if owner is not None else native_owner(row.headers))
     is_ours = pa.array([owner is not None for owner in owners], pa.bool_())
     found = list(filter(None, owners))
     types = (pa.string(), pa.string(), pa.int32())
@@ -178,13 +173,7 @@ def _one_by_one(records: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     rows = _digested(records.filter(is_ours))
     whose = dict(zip(("tenant", "id", "lane"), columns, strict=True))
     nothing = pa.nulls(rows.num_rows, pa.binary()), *(pa.nulls(rows.num_rows, pa.int64()) for _ in range(2))
-    return _evidence(rows, whose, nothing, schema)
-
-
-def _owner(headers: Headers) -> tuple[str, str, int] | None:
-    """Return whose a message is; None if it is not the scheduler's."""
-    named: dict[str, Any] = {name: value for name, value in headers if value is not None}
-    tenant, id, lane = (_text(named.get(CONTROL_PREFIX + name)) for name in (_TENANT, _ID, _LANE))
-    if tenant is None or id is None or lane is None or _ANY_LANE.fullmatch(lane) is None:
-        return None
-    return tenant, id, int(lane)
+    yield _evidence(rows, whose, nothing, schema)
+    if traced:
+        rest = (None,) * (len(schema) - len(Row._fields))
+        yield batch_of([(*row, *rest) for row in traced], schema)

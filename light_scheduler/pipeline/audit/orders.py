@@ -106,6 +106,9 @@ class AskedOf(NamedTuple):
     `rejected` are offsets of commands that are among the dead letters, `passed_on` of those that another lane has
     copies of. The dead letter of a copy of a command for many schedules names the command that was sent: it may have
     been carried out there, and if other lanes have dead letters (`rejected_elsewhere`), they may be of copies here.
+
+    `is_partial`: commands may be gone that later ones have followed. Those may ask for the same, so what history tells
+    of before they were sent is not theirs.
     """
 
     topic: str
@@ -114,6 +117,7 @@ class AskedOf(NamedTuple):
     rejected: AbstractSet[int] = frozenset()
     passed_on: AbstractSet[int] = frozenset()
     rejected_elsewhere: bool = False
+    is_partial: bool = False
 
 
 class Orders:
@@ -129,6 +133,7 @@ class Orders:
         self._rejected = commands.rejected
         self._passed_on = commands.passed_on
         self._rejected_elsewhere = commands.rejected_elsewhere
+        self._is_partial = commands.is_partial
 
     def ways(self, states: Iterable[State], event: HistoryEvent, most: int | None = None) -> Iterator[Way]:
         """Yield the ways to come from states to a line of history: from each the first `most` (None: all).
@@ -181,6 +186,8 @@ class Orders:
         yield state
         while not state.following and state.position < len(self.asked):
             asked = self.asked[state.position]
+            if self._is_too_young(asked, now):
+                return
             if not (_is_for_many(asked) and asked.offset in self._rejected):  # of which history tells under its own id
                 try:
                     decision = _decided(asked, state.entry, now)
@@ -190,6 +197,22 @@ class Orders:
                     return
             state = state.at(state.position + 1)
             yield state
+
+    def replaced_by(self, position: int, event: HistoryEvent) -> Entry | None:
+        """Return what stands for the schedule that a command replaced, as a line tells; None: it replaces none."""
+        asked = self.asked[position]
+        if not isinstance(asked, ScheduleCommand) or event.version is None:
+            return None
+        try:
+            made = _decided(asked, None, event.at).entry
+        except InvalidCommand:
+            return None
+        version = event.version - 1
+        return None if made is None else Entry(msgspec.structs.replace(made.schedule, version=version), made.progress)
+
+    def _is_too_young(self, asked: Command, now: int) -> bool:
+        """Return whether a command cannot have been carried out by an instant, but one that is gone."""
+        return self._is_partial and asked.recorded_at > now
 
     def _is_rejected_copy(self, asked: Command, event: HistoryEvent) -> bool:
         """Return whether a line may tell of the refusal of this copy of a command for many schedules."""
@@ -215,6 +238,8 @@ class Orders:
         if state.position == len(self.asked):
             return
         asked = self.asked[state.position]
+        if self._is_too_young(asked, event.at):
+            return
         after = state.at(state.position + 1)
         if event.event is EventType.MOVED:
             if state.entry is None and asked.offset in self._passed_on:

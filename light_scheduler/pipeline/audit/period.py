@@ -5,7 +5,7 @@ from __future__ import annotations
 from light_scheduler.errors import JobError
 from light_scheduler.wire import format_instant
 
-from .verdict import Bounds
+from .bounds import Bounds
 
 
 def require_period(bounds: Bounds, *, is_archive: bool) -> None:

@@ -10,13 +10,15 @@ say.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
+from .bounds import Bounds
 from .evidence import HISTORY
 from .faults import FaultKind
 from .gathering import CARRIED
-from .verdict import Bounds
 from .verdict_table import FAULT
 
 MOST_LISTED = 1_000
@@ -28,12 +30,13 @@ _PLACE = ("topic", "partition", "offset")
 _DEALT_WITH = ("fired", "skipped", "expired", "missed", "dead_lettered")
 
 
-def series(evidence: DataFrame) -> DataFrame:
+def series(evidence: DataFrame, compacted: Collection[str] = ()) -> DataFrame:
     """Return the series that can be checked: tenant, id, lane, interval, start (or null), recorded_at (all in ms).
 
-    One that was carried over has no recorded_at, and `next` instead: its next time.
+    One that was carried over has no recorded_at, and `next` instead: its next time. Those of `compacted` commands
+    topics are left out: what they were before may be gone.
     """
-    is_rate = F.col("interval").isNotNull()
+    is_rate = F.col("interval").isNotNull() & ~F.col("topic").isin(*compacted)
     rates = evidence.where(is_rate).select(*_WHO).distinct()
     found = (
         evidence.where("asks is not null")

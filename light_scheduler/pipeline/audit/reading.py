@@ -14,16 +14,18 @@ from light_scheduler.pipeline.exported import read_export
 from light_scheduler.pipeline.import_decisions import adopting_topics
 
 from . import gathering
+from .bounds import Bounds, Horizon
 from .changes import NO_CHANGES, Changes, ToldChange
 from .claims import CHANGED
+from .commands_topics import CommandsTopics
 from .evidence import HISTORY
 from .forwarding import Forwarding, routes_with
 from .options import AuditOptions, Imported
+from .owners import OtherDialects
 from .readings import Reading
 from .sources import Log, Source
 from .stops import TenantStops
 from .terms import Terms
-from .verdict import Bounds, Horizon
 from .verdict_table import kept
 
 
@@ -52,6 +54,7 @@ class Evidence:
         self.whole_since: Mapping[str, int] = {}
         """Since when (UTC epoch ms) each topic has all that was written to it, once the terms are known."""
         self._inputs = list(options.inputs)
+        self._others = OtherDialects.among(options.inputs)
         self._history, self._dead_letters = options.names.history, options.names.dead_letters
         self._logs = source.logs([*self._inputs, self._history, self._dead_letters])
         for topic in (*self._inputs, self._history):
@@ -91,7 +94,7 @@ class Evidence:
         sources = [row.commands_topic for row in table.select("commands_topic").distinct().collect()]
         topics = adopting_topics(sources, self._inputs, imported.topics)
         partitions = {topic: self._logs[topic].partitions for topic in self._inputs}
-        rows = gathering.imported(table, topics, imported.topics, partitions)
+        rows = gathering.imported(table, topics, imported.topics, partitions, self._others)
         return gathering.widened(gathering.where_told(rows, history))
 
     def terms(self, bounds: Bounds) -> Terms:
@@ -107,24 +110,40 @@ class Evidence:
             begins[self._history],
             self._logs[self._history].partitions if self._logs[self._history].truncated else None,
         )
-        whole_since = max(self.whole_since[topic] for topic in (*self._inputs, self._history))
         return Terms(
             self._options.rules,
             bounds,
             horizon,
-            self._inputs[0],
-            whole_since,
+            self._commands_topics(),
             replays_all=self._options.replays_all,
             stops=TenantStops(self.changes.stops),
             forwarding=Forwarding(chain.from_iterable(self.changes.routes.values())),
         )
+
+    def _commands_topics(self) -> CommandsTopics:
+        compacted = frozenset(topic for topic in self._inputs if self._may_be_compacted(topic))
+        whole_since = {
+            topic: self._now if topic in compacted else max(self.whole_since[each] for each in (topic, self._history))
+            for topic in self._inputs
+        }
+        return CommandsTopics(self._inputs[0], self._others, whole_since, compacted)
+
+    def _may_be_compacted(self, topic: str) -> bool:
+        """Return whether commands may have been compacted away.
+
+        An archive does not say it: of topics in dialects of other schedulers, whose projects recommend it, it may be.
+        """
+        is_likely = self._options.archive is not None and self._others.of(topic) is not None
+        return is_likely or self._logs[topic].is_compacted
 
     def delivered(self, bounds: Bounds) -> list[DataFrame]:
         """Return what is in the target topics and among the dead letters, as far as they are there."""
         there = [topic for topic in self._targets if topic in self._logs]
         tables = []
         if there:
-            tables.append(self._source.evidence(there, Reading("messages"), bounds.first_read or None))
+            tables.append(
+                self._source.evidence(there, Reading("messages", self._options.inputs), bounds.first_read or None)
+            )
         if self._dead_letters in self._logs:
             letters = gathering.dead_letters(self._source.read([self._dead_letters]))
             if self._schedules is not None:

@@ -15,13 +15,15 @@ from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.model import BulkCommand
 from light_scheduler.pipeline.schemas import arrow_schema
 from light_scheduler.wire import dialect_named
+from light_scheduler.wire.dialects.compatible import CompatibleDialect
 from light_scheduler.wire.native import NATIVE
 
 from .claims import COLUMNS as CLAIMS
-from .claims import claim_of_command
-from .evidence import SCHEMA, asked_of, encode_asked, kafka_rows
+from .claims import NOTHING, claim_of_command
+from .evidence import SCHEMA, asked_of, batch_of, encode_asked, kafka_rows
 from .lines import told
 from .messages import seen
+from .owners import OtherDialects
 from .plain_commands import read_plain
 from .promises import Refused
 from .standing import rate_of
@@ -37,7 +39,7 @@ ROWS = f"{COLUMNS}, {CLAIMS}"
 
 @dataclass(frozen=True)
 class Reading:
-    """How the records of some topics are read. Commands have dialects by topic, and limits."""
+    """How the records of some topics are read. Commands have dialects by topic, and limits; messages those dialects."""
 
     what: Literal["commands", "history", "messages"]
     dialects: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +66,7 @@ class Reading:
         if self.what == "history":
             yield told(records, schema)
         elif self.what == "messages":
-            yield from seen(records, schema)
+            yield from seen(records, schema, OtherDialects.among(self.dialects))
         else:
             yield from self._asked(records, schema)
 
@@ -75,23 +77,18 @@ class Reading:
         yield plain
         rows: list[tuple[Any, ...]] = []
         for record in kafka_rows(batch):
-            tenant, id, asked, origin = asked_of(record, dialects[record.topic], self.limits)
+            dialect = dialects[record.topic]
+            tenant, id, asked, origin = asked_of(record, dialect, self.limits)
             row = record._replace(tenant=tenant, id=id, lane=record.partition, key=origin)
             name = "refused" if isinstance(asked, Refused) else asked.name
             rate = rate_of(asked) or (None, None)
-            known = (name, *rate, _prefix(asked), None, *claim_of_command(row, asked))
+            claim = NOTHING if isinstance(dialect, CompatibleDialect) else claim_of_command(row, asked)
+            known = (name, *rate, _prefix(asked), None, *claim)
             # The copy of a lane is younger than its command.
             row = row._replace(timestamp=asked.recorded_at, value=encode_asked(asked))
             rows.append((*row[:-1], None, *known))
         if rows:
             yield batch_of(rows, schema)
-
-
-def batch_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows as a batch."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _in_ms(records: pa.RecordBatch) -> pa.RecordBatch:

@@ -15,7 +15,7 @@ from light_scheduler.model import Entry, EventType, HistoryEvent
 from .diagnosis import Diagnoses
 from .faults import Fault, FaultKind, RecordId
 from .found import MessagesByName
-from .orders import AskedOf, Line, Orders, State, Way
+from .orders import ASKED, AskedOf, Line, Orders, State, Way
 from .promises import Ending, HistoryRecord, Promise, name_of
 from .stops import NEVER_STOPPED, Stops
 
@@ -57,6 +57,7 @@ class Replay:
         self._is_lost = False
         self._has_begun = imported is not None
         self._whole_since = whole_since
+        self._is_partial = commands.is_partial
         self._states = [State(0, imported, 0)]
         self._last_fired: HistoryEvent | None = None
         self._found = Explained([], [], [])
@@ -86,13 +87,17 @@ class Replay:
     def take(self, recorded: HistoryRecord) -> None:
         """Explain the next line of history."""
         if self._is_lost and not self._find_again(recorded):
-            self._unexplained(recorded)
+            self._lose(recorded)
             return
         if self._explain(recorded):
             return
+        if self._is_partial and recorded.event.event in ASKED:  # by a command that is gone
+            if self._find_again(recorded) and self._explain(recorded):
+                return
+            self._lose(recorded)
+            return
         if self._whole_since and not self._has_begun:
-            self._is_lost = True
-            self._unexplained(recorded)
+            self._lose(recorded)
             return
         self._diagnose(recorded)
 
@@ -211,16 +216,34 @@ class Replay:
             self._last_fired = recorded.event
 
     def _find_again(self, recorded: HistoryRecord) -> bool:
-        """Go on where a schedule begins anew."""
-        if recorded.event.event is not EventType.SCHEDULED:
+        """Go on where a schedule begins anew, or is replaced by one whose command is there."""
+        event = recorded.event
+        replaces = self._is_partial and event.event is EventType.UPDATED
+        if event.event is not EventType.SCHEDULED and not replaces:
             return False
         for position in range(self._states[0].position, len(self._orders.asked)):
-            state = self._states[0].at(position)._replace(entry=None, since=0, following=())
-            if any(True for _ in self._orders.by_command(state, recorded.event)):
+            before = self._orders.replaced_by(position, event) if replaces else None
+            if replaces and before is None:
+                continue
+            state = self._states[0].at(position)._replace(entry=before, since=0, following=())
+            if any(True for _ in self._orders.by_command(state, event)):
                 self._states = [state]
                 self._is_lost = False
                 return True
         return False
+
+    def _lose(self, recorded: HistoryRecord) -> None:
+        """Note a line of a schedule that is not known from there on.
+
+        It is known again where it has ended, and a command that is gone and was rejected has not changed it.
+        """
+        self._unexplained(recorded)
+        event = recorded.event.event if self._is_partial else None
+        if event is EventType.CANCELLED:
+            self._states = [self._states[0]._replace(entry=None, since=0, following=())]
+            self._is_lost = False
+        elif event is not EventType.REJECTED:
+            self._is_lost = True
 
     def _unexplained(self, recorded: HistoryRecord, *, counts: bool = True) -> None:
         """Note what can be noted of a line without knowing the schedule: whether its message is there."""

@@ -12,11 +12,11 @@ from light_scheduler.pipeline.pages import write_page
 from light_scheduler.pipeline.percentiles import percentiles
 from light_scheduler.pipeline.tables import write_table
 
+from .bounds import Bounds
 from .faults import FaultKind
 from .handled import Queue
 from .options import AuditOptions
 from .summary import MOST_SHOWN, AuditSummary, Figures, FoundFault, audit_page
-from .verdict import Bounds
 from .verdict_table import COUNT, FAULT, HANDLED, LATENESS, MINUTE
 
 MOST_LISTED = 1_000
@@ -54,6 +54,9 @@ def reported(
         unjudged=tallies.counts["unjudged"],
         ambiguous=tallies.counts["ambiguous"],
         moved=tallies.counts["moved"],
+        unread=tallies.counts["unread"],
+        unclaimed=tallies.counts["unclaimed"],
+        untraced=tallies.counts["untraced"],
         unreadable=tallies.counts["unreadable"],
         waiting=waiting,
         expanded_by_spark=expanded,

@@ -56,6 +56,10 @@ class Source(Protocol):
         """Return the records of existing topics, from an instant on (UTC epoch ms) or from their beginning."""
         ...
 
+    def since(self, topics: Sequence[str], instant: int) -> DataFrame:
+        """Return the records of existing topics from an instant on (UTC epoch ms), those read before too."""
+        ...
+
     def evidence(self, topics: Sequence[str], reading: Reading, since: int | None = None) -> DataFrame:
         """Return the evidence in these records, columns ROWS."""
         ...
@@ -96,6 +100,9 @@ class Topics:
 
     def evidence(self, topics: Sequence[str], reading: Reading, since: int | None = None) -> DataFrame:
         return read_evidence(self.spark, self.cluster.bootstrap_servers, topics, reading, **self._options(since))
+
+    def since(self, topics: Sequence[str], instant: int) -> DataFrame:
+        return self.read(topics, instant)
 
     def _options(self, since: int | None) -> dict[str, str]:
         started = {} if since is None else {"startingTimestamp": str(since)}
@@ -160,6 +167,9 @@ class Archive:
     def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
         table = read_archive(self.spark, self.path, since or 0).where(F.col("topic").isin(list(topics)))
         return table if since is None else table.where(F.unix_millis("timestamp") >= since)
+
+    def since(self, topics: Sequence[str], instant: int) -> DataFrame:
+        return self.read(topics, instant)
 
     def evidence(self, topics: Sequence[str], reading: Reading, since: int | None = None) -> DataFrame:
         return self.read(topics, since).select(*_READ).mapInArrow(reading, ROWS)

@@ -59,10 +59,13 @@ class Course:
         self._interval = before.interval if before is not None else rate[0] if rate is not None else 0
         self._scheduled: list[int] = []
         self._last: int | None = None
+        self.first_at: int | None = None
+        """When the first line was written (UTC epoch ms); None: there is none."""
         self.last_at = -1
         """The latest instant (UTC epoch ms) of all lines; -1: there are none."""
 
     def take(self, event: HistoryEvent) -> None:
+        self.first_at = event.at if self.first_at is None else self.first_at
         self.last_at = max(self.last_at, event.at)
         if event.event is EventType.SCHEDULED and len(self._scheduled) < 2:
             self._scheduled.append(event.at)

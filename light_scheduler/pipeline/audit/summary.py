@@ -17,8 +17,13 @@ MOST_SHOWN = 100
 
 _UNJUDGED = {
     "unjudged": "commands, lines of history or firings could not be judged: a topic has lost its beginning, or is gone",
-    "ambiguous": "schedules could not be judged: their ids are used on several commands topics",
+    "ambiguous": "schedules could not be judged: their ids are used on several commands topics, or in several "
+    "partitions of one whose messages do not name the partition",
     "moved": "schedules could not be judged: they moved, or their commands were passed on, since partitions were added",
+    "unread": "schedules could not be judged: their commands need a schema registry, which the audit does not ask",
+    "unclaimed": "messages name schedules that the history did not know yet: another scheduler may have delivered them",
+    "untraced": "firings could only be looked up by content, because their messages do not name their schedules: "
+    "copies, and messages without a command, are not found",
     "unreadable": "records look like the scheduler's, and are not",
     "waiting": "commands wait for a worker, or for a quota of their tenant",
 }
@@ -60,7 +65,9 @@ class AuditSummary:
 
     `start` and `end` are UTC epoch ms. `unjudged` counts history events and firings without a counterpart to compare
     with, `ambiguous` schedules whose ids are used on several commands topics, `moved` those that moved between
-    partitions, `unreadable` records that look like the scheduler's and are not, and `waiting` commands that no worker
+    partitions, `unread` those with commands that need schemas of a registry, `unclaimed` messages in dialects of other
+    schedulers that those may have delivered, `untraced` firings whose messages do not name their schedules,
+    `unreadable` records that look like the scheduler's and are not, and `waiting` commands that no worker
     has carried out yet. `expanded_by_spark` is the number of series that Spark has expanded on its own. `faults` are
     the first ones.
     """
@@ -72,6 +79,9 @@ class AuditSummary:
     unjudged: int
     ambiguous: int
     moved: int
+    unread: int
+    unclaimed: int
+    untraced: int
     unreadable: int
     waiting: int
     expanded_by_spark: int

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from light_scheduler.engine import FiringRules
 
+from .bounds import Bounds, Horizon
+from .commands_topics import CommandsTopics
 from .forwarding import NOWHERE, Forwarding
 from .stops import TenantStops
-from .verdict import Bounds, Horizon
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,7 @@ class Terms:
     rules: FiringRules
     bounds: Bounds
     horizon: Horizon
-    commands_topic: str
-    whole_since: int
+    topics: CommandsTopics
     continues: bool = False
     replays_all: bool = False
     stops: TenantStops = field(default_factory=TenantStops)

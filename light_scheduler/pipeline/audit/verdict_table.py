@@ -17,18 +17,20 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from light_scheduler.engine.firing_rules import MINUTE_MS
 from light_scheduler.pipeline.schemas import arrow_schema
 
+from .bounds import Bounds
+from .case import Case
 from .cases import ORDER, cases
 from .clearing import COLUMNS as COMPARED
 from .clearing import Cleared, without_cleared
 from .deliveries import lateness_step
-from .evidence import HISTORY, Row, evidence_rows, standing_row
+from .evidence import ANY_LANE, HISTORY, Row, batch_of, evidence_rows, standing_row
 from .handled import Queue
 from .header_lists import Numbers
-from .readings import batch_of
 from .terms import Terms
-from .verdict import Bounds, Case, Verdict, judge
+from .verdict import Verdict, judge
 
 FAULT, COUNT, LATENESS, MINUTE, HANDLED, LEFT = "fault", "count", "lateness", "minute", "handled", "left"
+SOUGHT = "sought"
 STANDS, OPEN, UNJUDGED = "stands", "open", "unjudged"
 
 FINDINGS = (
@@ -37,7 +39,8 @@ FINDINGS = (
 )
 """A row is a FAULT; or a `number` of what is counted: COUNT by `name`, firings by LATENESS (`at`, in ms) and by
 MINUTE (`at`, UTC epoch ms); or HANDLED: up to which `offset` a lane has surely carried out the commands of a tenant; or
-LEFT: a schedule that is still to be replayed.
+LEFT: a schedule that is still to be replayed; or SOUGHT: a message that should be in a target topic (`detail`), by the
+digest of its content (`key`).
 
 For the next audit, if one is to continue this one, a schedule STANDS as `value` says (`key` is its series, `at` the
 timestamp of its evidence); or it is OPEN, and all its rows are needed again; or UNJUDGED, and its commands say why.
@@ -126,19 +129,24 @@ def _judged(evidence: Iterator[Row], terms: Terms) -> Iterator[tuple[Any, ...]]:
     tally = _Tally()
     for (tenant, id), of_one in groupby(evidence, key=lambda row: (row.tenant, row.id)):
         left = _Left(tenant, id)
-        for lane, case in cases(of_one, terms.commands_topic, terms.whole_since):
-            tally.counts["schedules"] += 1
+        for lane, case in cases(of_one, terms.topics):
+            tally.counts["schedules"] += lane != ANY_LANE
             if not isinstance(case, Case):
                 tally.counts[case] += 1
                 left.is_unjudged = True
                 continue
             stops = terms.stops.of(tenant)
-            verdict = judge(case, terms.rules, terms.bounds, terms.horizon, stops, terms.forwarding)
+            verdict = judge(
+                case, terms.rules, terms.bounds, terms.horizon, stops, terms.forwarding, terms.topics.others
+            )
             tally.add(verdict, Queue(case.commands_topic, lane, tenant))
             left.add(lane, case.commands_topic, verdict)
             for fault in verdict.faults:
                 named = fault.kind.value, tenant, id, lane, fault.due, fault.at
                 yield FAULT, *named, *fault.place, 1, fault.detail, None, None
+            for sought in verdict.sought:
+                when = sought.due, sought.at
+                yield SOUGHT, None, tenant, id, lane, *when, *sought.place, 1, sought.topic, sought.content, None
         if terms.continues:
             yield from left.rows()
     yield from tally.rows()

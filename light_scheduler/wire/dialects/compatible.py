@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers
 from light_scheduler.wire.content_type import CONTENT_TYPE, is_json_command
@@ -20,12 +20,23 @@ VALUE = "value"
 """How errors name the parts of a record that are no header."""
 
 
+class Traced(NamedTuple):
+    """The schedule that a message names. `topic` and `partition` are those of its command; None: not named."""
+
+    tenant: str
+    id: str
+    topic: str | None = None
+    partition: int | None = None
+
+
 class CompatibleDialect(ABC):
     """A dialect of another scheduler; a record whose content type says so is read in the JSON form."""
 
     name: ClassVar[str]
     has_tenants: ClassVar[bool] = False
     """Whether its records name tenants, where they name the id."""
+    leaves_traces: ClassVar[bool] = True
+    """Whether its messages name their schedules."""
     names: ClassVar[Mapping[str, str]]
     """How its senders write the fields that an error may name: of `at`, `id`, `target-topic`, and so on."""
 
@@ -88,6 +99,15 @@ class CompatibleDialect(ABC):
     def trace(self, entry: Entry, source_topic: bytes) -> Headers:  # noqa: ARG002 - for dialects that have any
         """Return the headers that the other scheduler adds to a message."""
         return []
+
+    def traced(
+        self,
+        key: bytes | None,  # noqa: ARG002 - for dialects whose messages have the key of their command
+        value: bytes | None,  # noqa: ARG002 - and its value
+        headers: Headers,  # noqa: ARG002 - for dialects that add some
+    ) -> Traced | None:
+        """Return the schedule that a message names, if it looks like one that `delivered` makes. Never raises."""
+        return None
 
     def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:  # noqa: ARG002 - for dialects with a schema
         return False

@@ -22,14 +22,16 @@ from light_scheduler.model import DEFAULT_TENANT, FIRE_BACKLOG, Command, Entry, 
 from light_scheduler.wire.dialect import Plain
 from light_scheduler.wire.record import CommandRecord
 
-from .compatible import KEY, VALUE, CompatibleDialect
+from .compatible import KEY, VALUE, CompatibleDialect, Traced
 from .reading import (
     SECOND_MS,
     Given,
     cancel,
+    id_of,
     is_plain_key,
     key_id,
     key_of,
+    last_headers,
     plain_headers,
     plain_seconds,
     plain_topic,
@@ -82,6 +84,12 @@ class Etf1Dialect(CompatibleDialect):
 
     def trace(self, entry: Entry, source_topic: bytes) -> Headers:
         return [(SOURCE_KEY, key_of(entry.schedule.id)), (SOURCE_TOPIC, source_topic)]
+
+    def traced(self, key: bytes | None, value: bytes | None, headers: Headers) -> Traced | None:  # noqa: ARG002
+        last = last_headers(headers, (SOURCE_KEY, SOURCE_TOPIC))
+        if last is None or (id := id_of(last[0])) is None or (topic := plain_topic(last[1])) is None:
+            return None
+        return Traced(DEFAULT_TENANT, id, topic)
 
 
 ETF1 = Etf1Dialect()

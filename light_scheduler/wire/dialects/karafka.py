@@ -29,14 +29,16 @@ from light_scheduler.wire.durations import shown
 from light_scheduler.wire.fields import RULES, closest
 from light_scheduler.wire.record import CommandRecord
 
-from .compatible import KEY, VALUE, CompatibleDialect
+from .compatible import KEY, VALUE, CompatibleDialect, Traced
 from .reading import (
     Given,
     cancel,
     first_headers,
+    id_of,
     is_plain_key,
     key_id,
     key_of,
+    last_headers,
     plain_headers,
     plain_seconds,
     plain_topic,
@@ -65,6 +67,7 @@ FURTHEST_MS = 36_525 * 86_400_000
 _SCHEDULE = b"schedule"
 _TYPES = ("schedule", "cancel", "tombstone")
 _ONE_OF_THEM = f"one of {', '.join(_TYPES)}"
+_NUMBER = re.compile(rb"\d{1,9}")
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
@@ -134,6 +137,13 @@ class KarafkaDialect(CompatibleDialect):
             (SOURCE_OFFSET, b"%d" % schedule.source_offset),
             (SOURCE_KEY, key_of(schedule.id)),
         ]
+
+    def traced(self, key: bytes | None, value: bytes | None, headers: Headers) -> Traced | None:  # noqa: ARG002
+        last = last_headers(headers, (SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET, SOURCE_KEY))
+        if last is None or (id := id_of(last[-1])) is None or not _NUMBER.fullmatch(last[1]):
+            return None
+        topic = plain_topic(last[0])
+        return None if topic is None else Traced(DEFAULT_TENANT, id, topic, int(last[1]))
 
     def _check_version(self, text: str) -> None:
         match = _VERSION.fullmatch(text)

@@ -38,7 +38,7 @@ from light_scheduler.wire.requester import REQUESTED_BY
 from light_scheduler.wire.schemas import Schemas
 
 from .avro import AvroForm, nullabilities
-from .compatible import CompatibleDialect
+from .compatible import CompatibleDialect, Traced
 from .light4j_alike import AlikeTasks
 from .light4j_bytes import UNITS, kind_of, task_bytes, with_start
 from .reading import Given, cancel, has_plain_headers, topic_named
@@ -232,6 +232,18 @@ class Light4jDialect(CompatibleDialect):
         elif _is_in_ms(task[4]):
             payload = with_start(payload, task, _end_of_unit(frequency, due))
         return payload, headers
+
+    def traced(self, key: bytes | None, value: bytes | None, headers: Headers) -> Traced | None:  # noqa: ARG002
+        if key is None or value is None:
+            return None
+        try:
+            whose, task = self._keys.read(key), self._values.read(value)
+            host, name = whose.get("host"), whose.get("name")
+            if not isinstance(host, str) or not isinstance(name, str) or (host, name) != (task["host"], task["name"]):
+                return None
+            return Traced(parse_tenant(host), parse_id(name))
+        except (InvalidCommand, ValueError, KeyError):
+            return None
 
     def _with_start(self, value: bytes, start: int) -> bytes:
         """Return the value of a task without a start as it is stored: with one, if a registry has its schema.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from contextlib import suppress
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import DEFAULT_TENANT, LATEST_INSTANT, ControlCommand
+from light_scheduler.model import DEFAULT_TENANT, LATEST_INSTANT, ControlCommand, Headers
 from light_scheduler.wire.content_type import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.durations import shown
 from light_scheduler.wire.fields import parse_id, parse_topic
@@ -133,6 +134,15 @@ def key_of(id: str) -> bytes:
         if id_of(decoded) == id:
             return decoded
     return key
+
+
+def last_headers(headers: Headers, names: Sequence[str]) -> list[bytes] | None:
+    """Return the values of the last headers, if these have exactly these names, and all of them a value."""
+    last = headers[-len(names) :]
+    if [name for name, _ in last] != list(names):
+        return None
+    values = [value for _, value in last if value is not None]
+    return values if len(values) == len(names) else None
 
 
 def cancel(record: CommandRecord, id: str, tenant: str = DEFAULT_TENANT) -> ControlCommand:

@@ -80,6 +80,7 @@ class SkyUkDialect(CompatibleDialect):
 
     name = "skyuk"
     has_schemas = True
+    leaves_traces = False
     names: ClassVar = {"id": RECORD_KEY, "payload": "value", "at": "time", "target-topic": "topic"}
 
     def __init__(self, schemas: Schemas | None = None) -> None:

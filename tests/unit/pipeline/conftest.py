@@ -12,26 +12,32 @@ import pytest
 from support.ledger import Ledger, Record
 
 from light_scheduler.model import DEFAULT_TENANT, EventType
+from light_scheduler.pipeline.audit.bounds import Bounds, Horizon
+from light_scheduler.pipeline.audit.case import Case
 from light_scheduler.pipeline.audit.cases import ORDER, cases
 from light_scheduler.pipeline.audit.changes import NO_CHANGES, Changes, ToldChange
 from light_scheduler.pipeline.audit.claims import NOTHING, Claim
+from light_scheduler.pipeline.audit.commands_topics import CommandsTopics
 from light_scheduler.pipeline.audit.evidence import (
     COMMAND,
     DEAD_LETTER,
     HISTORY,
     SEEN,
+    TRACED,
     Row,
     asked_of,
     encode_asked,
     payload_digest,
     standing_row,
+    traced_row,
 )
 from light_scheduler.pipeline.audit.faults import Fault, FaultKind
 from light_scheduler.pipeline.audit.forwarding import Forwarding
 from light_scheduler.pipeline.audit.header_lists import HeaderLists
 from light_scheduler.pipeline.audit.messages import Messages, claims_of, usual_headers
+from light_scheduler.pipeline.audit.owners import OtherDialects, native_owner
 from light_scheduler.pipeline.audit.stops import TenantStops
-from light_scheduler.pipeline.audit.verdict import Bounds, Case, Horizon, Verdict, judge
+from light_scheduler.pipeline.audit.verdict import Verdict, judge
 from light_scheduler.wire import decode_dead_letter, decode_history, dialect_named, parse_firing
 
 SECOND, MINUTE = 1_000, 60_000
@@ -64,21 +70,26 @@ def judged(
     targets: Sequence[str] = (),
     imported: Sequence[Row] = (),
     history: Mapping[int, int] | None = None,
+    compacted: bool = False,
 ) -> dict[str, Verdict]:
-    """Judge every schedule of a ledger, by id; `history` is as of a `Horizon`."""
+    """Judge every schedule of a ledger, by id; `history` is as of a `Horizon`.
+
+    If commands are `compacted`, they are not whole before its end.
+    """
     bounds = Bounds(start, end, patience)
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in [*imported, *evidence(ledger, targets)]:
-        if row.kind != SEEN or row.timestamp >= bounds.first_read:
+        if row.kind not in (SEEN, TRACED) or row.timestamp >= bounds.first_read:
             rows[row.tenant, row.id].append(row)
     of_history = ledger.topics[ledger.names.history]
     horizon = Horizon({ledger.target: bounds.first_read}, 0, history, of_history)
     found: dict[str, Verdict] = {}
     for (tenant, id), of_one in rows.items():
         of_one.sort(key=order_of)
-        for lane, case in cases(of_one, ledger.names.commands, whole_since):
+        for lane, case in cases(of_one, topics_of(ledger, whole_since, compacted=compacted)):
             assert isinstance(case, Case)
-            verdict = judge(case, ledger.rules, bounds, horizon, stops_of(ledger).of(tenant), forwarding_of(ledger))
+            terms = bounds, horizon, stops_of(ledger).of(tenant), forwarding_of(ledger), others_of(ledger)
+            verdict = judge(case, ledger.rules, *terms)
             found[f"{id} of lane {lane}" if id in found else id] = verdict
     return found
 
@@ -143,6 +154,18 @@ def forwarding_of(ledger: Ledger) -> Forwarding:
     return Forwarding(chain.from_iterable(changes_of(ledger).routes.values()))
 
 
+def others_of(ledger: Ledger) -> OtherDialects:
+    """Return the commands topics of a ledger, and those beside it, that are in dialects of other schedulers."""
+    return OtherDialects.among({each.commands: each.dialect for each in (ledger, *ledger.others)})
+
+
+def topics_of(ledger: Ledger, whole_since: int = 0, *, compacted: bool = False) -> CommandsTopics:
+    """Return the commands topics of a ledger."""
+    topics = frozenset({ledger.commands})
+    since = dict.fromkeys(topics, whole_since)
+    return CommandsTopics(ledger.commands, others_of(ledger), since, topics if compacted else frozenset())
+
+
 def _fresh(
     who: tuple[str, str],
     judged_now: Sequence[tuple[int, Verdict]],
@@ -179,8 +202,8 @@ def _judged_rows(ledger: Ledger, rows: list[Row], bounds: Bounds, horizon: Horiz
     rows.sort(key=order_of)
     stops, forwarding = stops_of(ledger).of(rows[0].tenant), forwarding_of(ledger)
     return [
-        (lane, judge(case, ledger.rules, bounds, horizon, stops, forwarding))
-        for lane, case in cases(rows, ledger.names.commands, 0)
+        (lane, judge(case, ledger.rules, bounds, horizon, stops, forwarding, others_of(ledger)))
+        for lane, case in cases(rows, topics_of(ledger))
         if isinstance(case, Case)
     ]
 
@@ -196,11 +219,12 @@ def evidence(ledger: Ledger, targets: Sequence[str] = ()) -> list[Row]:
     rows = [
         *(_command(ledger, record) for record in ledger.of(names.commands)),
         *(row for record in ledger.of(names.history) for row in _told(record)),
-        *(_seen(record) for topic in (*targets, ledger.target) for record in ledger.of(topic)),
+        *(row for topic in (*targets, ledger.target) for record in ledger.of(topic) for row in _seen(ledger, record)),
         *(_dead_letter(record) for record in ledger.of(names.dead_letters)),
     ]
     schedules = {(row.tenant, row.id, row.lane) for row in rows if row.kind == COMMAND and not row.id.endswith("*")}
-    many = [row for row in rows if row.kind in (COMMAND, DEAD_LETTER) and row.id.endswith("*")]
+    kinds = (COMMAND, DEAD_LETTER) if not others_of(ledger) else ()  # others take no bulk commands
+    many = [row for row in rows if row.kind in kinds and row.id.endswith("*")]
     rows += [
         row._replace(id=id)
         for tenant, id, lane in schedules
@@ -221,9 +245,13 @@ def _told(record: Record) -> Iterator[Row]:
         yield _row(event.tenant, event.id or "", event.partition, HISTORY, record, record.value)
 
 
-def _seen(record: Record) -> Row:
-    firing = parse_firing(record)
-    return _row(firing.tenant, firing.id, firing.source_partition, SEEN, record, payload_digest(record.value))
+def _seen(ledger: Ledger, record: Record) -> Iterator[Row]:
+    others = others_of(ledger)
+    if owner := others.owner(record.key, record.value, record.headers):
+        yield traced_row(_row("", "", 0, SEEN, record, record.value), owner)
+    elif native_owner(record.headers):
+        firing = parse_firing(record)
+        yield _row(firing.tenant, firing.id, firing.source_partition, SEEN, record, payload_digest(record.value))
 
 
 def _dead_letter(record: Record) -> Row:

@@ -25,7 +25,7 @@ from light_scheduler.pipeline.audit.verdict import Verdict
 from light_scheduler.pipeline.import_decisions import adopted
 from light_scheduler.wire import decode_history, encode_history, partition_for
 
-from .conftest import Verdicts, evidence, judged, order_of
+from .conftest import Verdicts, evidence, judged, order_of, topics_of
 
 M = 1_767_225_600_000
 """2026-01-01T00:00Z."""
@@ -568,7 +568,7 @@ def test_an_imported_schedule_whose_former_partition_has_another_of_its_id_is_no
     elsewhere = 1 - pending.schedule.source_partition
     imported = imported_row(adopted(pending, {}), ledger.names.commands, elsewhere)
     rows = sorted([imported, *evidence(ledger)], key=order_of)
-    assert set(dict(cases(rows, ledger.names.commands, 0)).values()) == {"moved"}
+    assert set(dict(cases(rows, topics_of(ledger))).values()) == {"moved"}
 
 
 @pytest.mark.parametrize(("partitions", "lane"), [(4, 0), (8, 4)], ids=["as many as it came from", "another number"])

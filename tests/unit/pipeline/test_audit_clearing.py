@@ -17,8 +17,10 @@ from support.tries import tries
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType, Headers, Once, ScheduleCommand, Target
 from light_scheduler.pipeline.audit import claims, clearing, messages
+from light_scheduler.pipeline.audit.bounds import Bounds, Horizon
 from light_scheduler.pipeline.audit.claims import NOTHING, Claim, claim_of_command, claim_of_event
 from light_scheduler.pipeline.audit.clearing import COLUMNS
+from light_scheduler.pipeline.audit.commands_topics import CommandsTopics
 from light_scheduler.pipeline.audit.evidence import (
     COMMAND,
     HISTORY,
@@ -33,7 +35,6 @@ from light_scheduler.pipeline.audit.evidence import (
 )
 from light_scheduler.pipeline.audit.readings import ROWS
 from light_scheduler.pipeline.audit.terms import Terms
-from light_scheduler.pipeline.audit.verdict import Bounds, Horizon
 from light_scheduler.pipeline.audit.verdict_table import COUNT, HANDLED, LATENESS, LEFT, MINUTE, clear_rows, judge_rows
 from light_scheduler.pipeline.lag import LAG_MS
 from light_scheduler.pipeline.schemas import arrow_schema
@@ -51,7 +52,7 @@ DUE = M + HOUR + 3
 
 def terms_of(ledger: Ledger, *, end: int = M + 2 * HOUR, patience: int = MINUTE_MS, **given: Any) -> Terms:
     defaults: dict[str, Any] = {"rules": ledger.rules, "horizon": Horizon({ledger.target: 0}, 0), "continues": True}
-    return Terms(**{**defaults, "bounds": Bounds(0, end, patience), **given}, commands_topic="", whole_since=0)
+    return Terms(**{**defaults, "bounds": Bounds(0, end, patience), **given}, topics=CommandsTopics(""))
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:

@@ -8,10 +8,10 @@ import pytest
 from support.ledger import Ledger
 
 from light_scheduler.model import DelayRule
+from light_scheduler.pipeline.audit.bounds import Horizon
 from light_scheduler.pipeline.audit.changes import NO_CHANGES, ToldChange
 from light_scheduler.pipeline.audit.faults import FaultKind
 from light_scheduler.pipeline.audit.forwarding import NOWHERE, Forwarding, routes_with
-from light_scheduler.pipeline.audit.verdict import Horizon
 from light_scheduler.wire import delay_changes
 
 from .conftest import Verdicts, evidence, forwarding_of, judged_in_parts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from light_scheduler.errors import JobError
+from light_scheduler.pipeline.audit.bounds import Bounds
 from light_scheduler.pipeline.audit.period import require_past, require_period
-from light_scheduler.pipeline.audit.verdict import Bounds
 
 NOW = 1_767_225_600_000
 

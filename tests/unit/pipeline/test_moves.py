@@ -12,6 +12,7 @@ from light_scheduler.model import Entry, Headers, Once, Progress, Schedule, Targ
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.model.probe import ProbeMark
 from light_scheduler.pipeline.audit.cases import cases
+from light_scheduler.pipeline.audit.commands_topics import CommandsTopics
 from light_scheduler.pipeline.audit.evidence import COMMAND, MOVED, Row, asked_of, encode_asked
 from light_scheduler.pipeline.audit.promises import Refused
 from light_scheduler.wire import dialect_named
@@ -51,8 +52,8 @@ def test_a_schedule_that_moved_is_not_judged_in_any_lane(given: ConsumerRecord) 
     before = moved._replace(lane=1, partition=1, key=None)
 
     assert (tenant, id, origin) == ("acme", "a", MOVED)
-    assert dict(cases([before, moved], "commands", 0)) == {1: "moved", 5: "moved"}
-    assert dict(cases([before], "commands", 0)).keys() == {1}
+    assert dict(cases([before, moved], CommandsTopics("commands"))) == {1: "moved", 5: "moved"}
+    assert dict(cases([before], CommandsTopics("commands"))).keys() == {1}
 
 
 def test_a_partition_that_says_that_it_has_handed_over_everything_is_no_command() -> None:

@@ -1,6 +1,6 @@
-"""Between bytes and the model: commands, firings, results, history, dead letters, and the stored state.
+"""Encodes and decodes the model: commands, firings, results, history, dead letters, and the stored state.
 
-Nothing here knows a broker, a store or a framework.
+Independent of brokers, stores and frameworks.
 """
 
 from .dialect import Dialect, Envelope

@@ -1,6 +1,6 @@
-"""Backoff series as senders write them: `1s,2s,4s,16s`, or `initial=5s factor=2 max=1h attempts=50 jitter=0.1`.
+"""Parses backoff series: `1s,2s,4s,16s`, or `initial=5s factor=2 max=1h attempts=50 jitter=0.1`.
 
-In JSON they can also be a list of intervals, or an object of their parts.
+In JSON, they can also be a list of intervals, or an object with the parts of a rule.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ MOST_INTERVALS = 1_000
 
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 PARTS = {"initial": "integer", "factor": "number", "max": "integer", "attempts": "integer", "jitter": "number"}
-"""The parts of a rule, each with the type that JSON can have for it instead of a text."""
+"""The parts of a rule, each with the JSON type that is allowed besides string."""
 
 INTERVALS = "intervals"
-"""The part of an object that has each interval instead of a rule."""
+"""The member of an object that lists the intervals instead of a rule."""
 
 
 def parse_backoff(text: str) -> Backoff:
-    """Return a backoff series. Raises ValueError, naming the part that is wrong."""
+    """Parse a backoff series. Raises ValueError, which names the invalid part."""
     return _exponential(_parts(text)) if "=" in text else _explicit(text)
 
 
 def backoff_of_list(intervals: list[Any]) -> Backoff:
-    """Return a backoff series of intervals, each a text or ms. Raises ValueError."""
+    """Return a backoff series from a list of intervals, each a text or ms. Raises ValueError."""
     _check_length(intervals)
     return _explicit(",".join(_interval_text(interval) for interval in intervals))
 
 
 def backoff_of_parts(parts: Mapping[str, Any]) -> Backoff:
-    """Return a backoff series of an object; null counts as absent. Raises ValueError, naming the part that is wrong."""
+    """Return a backoff series from an object; null counts as absent. Raises ValueError, naming the invalid part."""
     for name in parts:
         if name not in PARTS and name != INTERVALS:
             raise _not_a_part(name, (*PARTS, INTERVALS))

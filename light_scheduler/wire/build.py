@@ -1,4 +1,4 @@
-"""From control fields to a command: defaults, and the rules between fields."""
+"""Builds commands from control fields: applies defaults, and the rules between fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .time_rule import OF_SERIES, TIME_RULE_FIELDS, TRIGGERS, NameOf, acknowledg
 T = TypeVar("T")
 
 ANY = "*"
-"""Ends the id of a bulk command; the rest of the id is a prefix of the schedules' ids."""
+"""The end of a bulk command's id. The rest of the id is a prefix of the schedules' ids."""
 
 TIME_RULE = tuple(field for field in RULES if field in TIME_RULE_FIELDS or field == "on-past")
 """The fields of the time rule, in the order in which errors list them."""
@@ -50,11 +50,11 @@ FIELDS_OF = {
     "complete": _COMMON | _OF_COMPLETION,
     "extend": _COMMON | _OF_FIRING | {"ack-timeout"},
 }
-"""The fields that each command may have."""
+"""The allowed fields of each command."""
 
 
 class TargetMissing(InvalidCommand):
-    """A schedule names no target topic. `command` is what it says otherwise; that of its target is empty."""
+    """A schedule names no target topic. `command` is the rest of the command, with an empty target topic."""
 
     def __init__(self, field: str, command: ScheduleCommand) -> None:
         reason = (
@@ -74,9 +74,10 @@ def command_from(
     *,
     may_end_in_any: bool = False,
 ) -> Command:
-    """Make the command that parsed fields ask for. Raises InvalidCommand in the sender's own names.
+    """Build a command from parsed fields. Raises InvalidCommand with the sender's names of fields.
 
-    With `may_end_in_any`, ids of single schedules may end in `*`: a command is for one of those if it names a version.
+    With `may_end_in_any`, ids of single schedules may end in `*`. A command is for such a schedule if it has an
+    `expected-version`.
     """
     get = given.get
     name = get("command") or implied_command(given, payload)
@@ -121,14 +122,14 @@ def command_from(
 
 
 def implied_command(given: Mapping[str, Any], payload: bytes | None) -> str:
-    """Return the command of a record that names none: null without a trigger is a cancel."""
+    """Return the command of a record that names none: `cancel` for a null value without a trigger."""
     return "cancel" if payload is None and TRIGGERS.isdisjoint(given) else "schedule"
 
 
 def envelope_from(
     texts: Mapping[str, str], correlation_id: bytes | None, key: bytes | None, payload: bytes | None
 ) -> Envelope:
-    """Tell what can be told from fields' texts, any of which may be wrong."""
+    """Return the readable part of a command from the texts of its fields, which may be invalid."""
     command = texts.get("command")
     if command not in COMMANDS:
         command = implied_command(texts, payload)
@@ -212,7 +213,7 @@ def _about_firing(
 
 
 def _selection(given: dict[str, Any], name_of: NameOf, *, is_of_one: bool) -> Selection | None:
-    """Tell which schedules a bulk command is for: its id ends in `*`, unless that is an id of one schedule."""
+    """Return the selection of a bulk command, whose id ends in `*`; None for a command for one schedule."""
     id = given.get("id", "")
     if is_of_one or not id.endswith(ANY):
         if "labels" in given:
@@ -256,7 +257,7 @@ def _id_from_key(key: bytes | None, name_of: NameOf) -> str | None:
 
 
 def _generated_id(record: CommandRecord) -> str:
-    # A copy has the id of the record that was sent: one id, wherever the command is read.
+    # A copy gets the id of the original record, so that the id does not depend on where the command is read.
     partition, offset = record.sent if isinstance(record, Copy) else (record.partition, record.offset)
     return record_id(record.timestamp, partition, offset)
 

@@ -1,4 +1,4 @@
-"""The content type that says that a record's value is a command in the JSON form."""
+"""The content type of records whose value is a command in the JSON form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ JSON_COMMAND = b"application/vnd.light-scheduler.command+json"
 
 
 def is_json_command(content_type: bytes | None) -> bool:
-    """Return whether a content type, parameters aside, is the one of JSON commands."""
+    """Return whether a content type, ignoring parameters, is that of JSON commands."""
     if content_type is None or len(content_type) < len(JSON_COMMAND):
         return False
     lower = content_type.lower()

@@ -1,4 +1,4 @@
-"""The history's text about a change of a delay rule: `delay rule reminder added: carts -1d-> carts-left`."""
+"""Texts in the history about changes of delay rules: `delay rule reminder added: carts -1d-> carts-left`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PART = re.compile(r"(source|target) \S+ -> ([^\s,]+)")
 
 
 class RuleChange(NamedTuple):
-    """The topics of a rule after a change, or of one that was removed; None: the change leaves it as it was."""
+    """The topics of a rule after a change, or of a removed rule. None for a topic that did not change."""
 
     name: str
     source: str | None
@@ -22,7 +22,7 @@ class RuleChange(NamedTuple):
 
 
 def put(before: DelayRule | None, rule: DelayRule) -> str:
-    """Say what a rule changes: `delay rule reminder: delay 1d -> 2d`; `before` None: it is new."""
+    """Describe the change of a rule: `delay rule reminder: delay 1d -> 2d`. `before` is None if the rule is new."""
     if before is None:
         return f"delay rule {rule.name} added: {rule}"
     parts = (
@@ -35,12 +35,12 @@ def put(before: DelayRule | None, rule: DelayRule) -> str:
 
 
 def removed(rule: DelayRule) -> str:
-    """Say that a rule is gone, and what it was."""
+    """Describe the removal of a rule."""
     return f"delay rule {rule.name} removed: it was {rule}"
 
 
 def read_rule_change(reason: str) -> RuleChange | None:
-    """Return the change of a rule that a reason tells; None if it tells something else."""
+    """Parse the change of a rule from the reason of an event; None if it is about something else."""
     if (whole := _WHOLE.fullmatch(reason)) is not None:
         return RuleChange(*whole.groups())
     if (in_parts := _IN_PARTS.fullmatch(reason)) is None:

@@ -1,4 +1,4 @@
-"""State records of delayed commands: those over a rate of their tenant, in the order in which they arrived.
+"""State records of delayed commands, which exceed a rate of their tenant, in order of arrival.
 
 Changelog key     kind u8 | rest
     0x07  the queue of a tenant     rest: tenant   (UTF-8)
@@ -6,7 +6,7 @@ Changelog key     kind u8 | rest
 
 Changelog value   version u8 | body
     queue      version 5: MessagePack of [first, end, size]
-    command    version 5: MessagePack of [key, value, headers, partition, offset, timestamp], as they were read
+    command    version 5: MessagePack of [key, value, headers, partition, offset, timestamp] of the record
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBER = struct.Struct(">Q")
 
 
 class DelayedQueue(NamedTuple):
-    """Commands from number `first` on and before `end`, which take `size` bytes together."""
+    """Commands with numbers from `first` (inclusive) to `end` (exclusive), with a total `size` in bytes."""
 
     first: int = 0
     end: int = 0
@@ -34,12 +34,12 @@ class DelayedQueue(NamedTuple):
 
     @property
     def waiting(self) -> int:
-        """How many commands wait."""
+        """Number of waiting commands."""
         return self.end - self.first
 
 
 class DelayedCommand(NamedTuple):
-    """A record of the commands topic, with all that it had there. `timestamp` is UTC epoch ms."""
+    """A complete record of the commands topic. `timestamp` is UTC epoch ms."""
 
     key: bytes | None
     value: bytes | None
@@ -60,7 +60,7 @@ def queue_key(tenant: str) -> bytes:
 
 
 def tenant_of(queue_key: bytes) -> str:
-    """Return whose queue a changelog key names."""
+    """Return the tenant in the changelog key of a queue."""
     return queue_key[len(QUEUE_KIND) :].decode()
 
 

@@ -1,9 +1,10 @@
 """Delay rules and their positions as records of compacted topics.
 
-    rules      name                    -> {"source": "a", "delay": 5000, "target": "b"}; null: the rule is gone
+    rules      name                    -> {"source": "a", "delay": 5000, "target": "b"}; null: the rule was removed
     positions  name/source/partition   -> {"offset": 42, "topic_id": "..."}
 
-`delay` is ms; `offset` is that of the next record to forward; `topic_id` tells a topic from a later one of its name.
+`delay` is in ms; `offset` is the offset of the next record to forward; `topic_id` distinguishes a topic from a later
+one with the same name.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class _StoredRule(msgspec.Struct):
 
 
 class DelayPosition(msgspec.Struct, frozen=True):
-    """Where a rule goes on in a partition of its source."""
+    """The position of a rule in a partition of its source."""
 
     offset: int
     topic_id: str
@@ -39,7 +40,7 @@ def encode_rule(rule: DelayRule) -> tuple[bytes, bytes]:
 
 
 def decode_rule(key: bytes | None, value: bytes | None) -> tuple[str, DelayRule | None]:
-    """Return a rule's name and the rule, or None if it is gone. Raises FormatError."""
+    """Return a rule's name and the rule, or None if it was removed. Raises FormatError."""
     try:
         name = (key or b"").decode()
         if value is None:
@@ -51,7 +52,7 @@ def decode_rule(key: bytes | None, value: bytes | None) -> tuple[str, DelayRule 
 
 
 def position_key(rule: str, source: str, partition: int) -> bytes:
-    """Name a rule's position; no part of it can hold a slash."""
+    """Return the key of a rule's position. None of its parts can contain a slash."""
     return f"{rule}/{source}/{partition}".encode()
 
 
@@ -60,7 +61,7 @@ def encode_position(position: DelayPosition) -> bytes:
 
 
 def decode_position(value: bytes) -> DelayPosition:
-    """Read a position back. Raises FormatError."""
+    """Decode a position. Raises FormatError."""
     try:
         return _POSITIONS.decode(value)
     except _UNREADABLE as error:

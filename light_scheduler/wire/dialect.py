@@ -1,4 +1,4 @@
-"""Dialects: the forms that commands come in, and firings go out. A commands topic has one; the engine sees none."""
+"""Dialects: the formats of commands and firings. Each commands topic has one. The engine is independent of dialects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from light_scheduler.model import Command, Entry, FixedRate, Headers, ReplyTo, T
 from .record import CommandRecord
 
 Plain = tuple[int, Target, bytes | None, Headers]
-"""A one-shot of a command: due (UTC epoch ms), target, payload, the user's headers. A plain tuple for speed, as nearly
-every command makes one."""
+"""A one-shot from a command: due (UTC epoch ms), target, payload, the user's headers. This is a plain tuple for speed,
+since nearly every command creates one.
+"""
 
 
 class PlainTask(msgspec.Struct, frozen=True, gc=False):
-    """A series at a fixed rate, without any other rule. `start` is UTC epoch ms: nothing is due before it."""
+    """A series at a fixed rate, without other rules. Nothing is due before `start` (UTC epoch ms)."""
 
     tenant: str
     id: str
@@ -36,50 +37,50 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
     id: str | None
     reply_to: ReplyTo | None
     is_tenant_known: bool = True
-    """Whether the command is of this tenant. If not, it may be any other one's: what names the tenant is unreadable."""
+    """Whether the tenant could be read. Otherwise, the command may belong to any tenant."""
     key: bytes | None = None
-    """The entity key, if the command names one beside the key of its record."""
+    """The entity key, if the command has one in addition to the key of its record."""
 
 
 class Dialect(Protocol):
-    """One form of commands."""
+    """A format of commands."""
 
     @property
     def name(self) -> str:
-        """The name that the setting `commands_topics` uses."""
+        """The name in the setting `commands_topics`."""
         ...
 
     @property
     def forwards(self) -> bool:
-        """Whether a command for an unknown id is passed on to the partition of its key, as Kafka's murmur2 has it."""
+        """Whether a command for an unknown id is forwarded to the partition of its key by Kafka's murmur2."""
         ...
 
     def plain(self, record: CommandRecord) -> Plain | None:
-        """Read the most frequent command the short way: a one-shot in the default tenant, without any other rule.
+        """Fast path of `decode` for the most frequent command: a one-shot in the default tenant, without other rules.
 
-        Its id is the record's key, which is not checked here. None only means that `decode` has to read the record.
-        Raises InvalidCommand only where `decode` does, too.
+        The id is the record's key, which is not checked here. None only means that `decode` must read the record.
+        Raises InvalidCommand only if `decode` would also raise it.
         """
         ...
 
     @property
     def has_tasks(self) -> bool:
-        """Whether the most frequent command is one that `task` reads; otherwise it is one that `plain` reads."""
+        """Whether `task` reads the most frequent command of this dialect. Otherwise, `plain` does."""
         ...
 
     def task(self, record: CommandRecord) -> PlainTask | None:
-        """Read a series at a fixed rate, whose target has the record's key, the short way.
+        """Fast path of `decode` for a series at a fixed rate whose target key is the record's key.
 
-        None only means that `decode` has to read the record. Never raises.
+        None only means that `decode` must read the record. Never raises.
         """
         ...
 
     def decode(self, record: CommandRecord) -> Command:
-        """Read a record. Raises InvalidCommand, and nothing else, naming the field as its sender wrote it."""
+        """Decode a record. Raises only InvalidCommand, with the sender's name of the field."""
         ...
 
     def field_name(self, record: CommandRecord, field: str) -> str:
-        """Return the sender's name of a field that is given by its header name. Never raises."""
+        """Return the sender's name of a field, given by its header name. Never raises."""
         ...
 
     def salvage(self, record: CommandRecord) -> Envelope:
@@ -87,25 +88,25 @@ class Dialect(Protocol):
         ...
 
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
-        """Return value and headers of an entry's next firing, produced at an instant (UTC epoch ms)."""
+        """Return value and headers of an entry's next firing, which is produced at `fired_at` (UTC epoch ms)."""
         ...
 
     def fired_headers(self, fired_at: int, source_topic: bytes) -> Callable[[Entry, bytes], Headers] | None:
-        """Return what makes the headers that `delivered` returns, at less cost for each of many firings.
+        """Return a function `(entry, id in UTF-8) -> headers`, which is faster than `delivered` for many firings.
 
-        It is called with an entry and its id in UTF-8; the value is the payload. None: there is no such way.
+        The value of the firings is then the payload. None if the dialect has no fast path.
         """
         ...
 
     @property
     def has_schemas(self) -> bool:
-        """Whether records may need schemas of a registry."""
+        """Whether records may need schemas from a registry."""
         ...
 
     def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:
-        """Return whether `schema_ids` may name any for some records."""
+        """Return whether `schema_ids` may return any id for these records."""
         ...
 
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
-        """Return the ids, in the schema registry, of the schemas without which a record cannot be read."""
+        """Return the ids of the schemas from the registry that are needed to read a record."""
         ...

@@ -1,4 +1,4 @@
-"""Durations as fields of commands, and how an error message shows what was given."""
+"""Durations in fields of commands, and the format of given texts in error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_SHOWN = 100
 
 
 def parse_span(text: str) -> int:
-    """Return a duration in ms. Raises ValueError for what is none, and for one that is longer than all of time."""
+    """Parse a duration. Return ms. Raises ValueError if it is invalid or longer than 10,000 years."""
     ms = parse_duration(text)
     if ms > LONGEST_DURATION:
         raise ValueError(f"{shown(text)} is longer than 10000 years")
@@ -19,5 +19,5 @@ def parse_span(text: str) -> int:
 
 
 def shown(text: str) -> str:
-    """Return text as an error message shows it: quoted, and cut short if it is long."""
+    """Return a text for an error message: quoted, and shortened if it is long."""
     return repr(text) if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]!r}..."

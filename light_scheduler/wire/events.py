@@ -1,7 +1,7 @@
 """Records that the scheduler writes about its work: results, history events and dead letters.
 
-Results and history events are JSON objects whose members are the fields of the structs. A dead letter is the original
-record, byte for byte, with headers that say what happened to it.
+Results and history events are JSON objects with the fields of the structs. A dead letter is the original record, byte
+for byte, with headers that describe what happened.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 CORRELATION_ID = "schedule-correlation-id"
 DEAD_LETTER_PREFIX = "dead-letter-"
 CHANGES_PARTITION = 0
-"""The partition of the history that has all changes, so they are in order."""
+"""The partition of the history for all changes, so that they are in order."""
 
 _PARTITION_KEY = f"{DEAD_LETTER_PREFIX}target-partition-key"
 _KEY = "schedule-key-base64"
@@ -55,12 +55,12 @@ encode_history = _ENCODER.encode
 
 
 def decode_result(value: bytes | None) -> Result:
-    """Read a result record's value. Raises FormatError."""
+    """Decode a result record's value. Raises FormatError."""
     return _decoded(_RESULT, value, "a result")
 
 
 def decode_history(value: bytes | None) -> HistoryEvent:
-    """Read a history record's value. Raises FormatError, and FormatTooNew for an event of an unknown type."""
+    """Decode a history record's value. Raises FormatError; FormatTooNew for an event of an unknown type."""
     try:
         return _decoded(_HISTORY, value, "a history event")
     except FormatError:
@@ -70,8 +70,10 @@ def decode_history(value: bytes | None) -> HistoryEvent:
 
 
 def decode_events(document: bytes, kind: type[T]) -> T:
-    """Read a JSON document of a worker, whose list `events` may have types that only newer versions know: those are
-    left out. Raises MsgspecError."""
+    """Decode a JSON document of a worker. Raises MsgspecError.
+
+    Leaves out entries of the list `events` with types that only newer versions know.
+    """
     try:
         return msgspec.json.decode(document, type=kind)
     except msgspec.ValidationError:
@@ -81,9 +83,9 @@ def decode_events(document: bytes, kind: type[T]) -> T:
 
 
 def change_record(tenant: str, reason: str, requester: Requester, at: int) -> tuple[bytes, bytes]:
-    """Return key and value of the history's record of a change; `reason` says what changes from what to what.
+    """Return key and value of the history record of a change. `reason` describes the old and the new value.
 
-    `tenant` is empty if the change is about none, or about several.
+    `tenant` is empty if the change does not concern exactly one tenant.
     """
     event = HistoryEvent(
         EventType.CHANGED,
@@ -114,12 +116,12 @@ def correlation_id_of(headers: Sequence[tuple[str, bytes | None]]) -> bytes | No
 
 
 def history_key(tenant: str, id: str | None) -> bytes:
-    """Return the key of a schedule's history records: `tenant/id`, and `tenant/` where no id is known."""
+    """Return the key of a schedule's history records: `tenant/id`, or `tenant/` if no id is known."""
     return f"{tenant}/{id or ''}".encode()
 
 
 def history_key_of(identity: bytes) -> bytes:
-    """Return the key of a schedule's history records from the bytes that name it in state records."""
+    """Return the key of a schedule's history records from its identity in state records."""
     return identity.replace(b"\0", b"/", 1)
 
 
@@ -156,12 +158,12 @@ def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | N
 
 
 def decode_dead_letter(record: CommandRecord) -> tuple[DeadLetter, str]:
-    """Read a dead letter's record back: the letter, and the topic that its source record is in. Raises FormatError."""
+    """Decode a dead letter's record. Return the letter and the topic of its source record. Raises FormatError."""
     headers = list(record.headers)
     fields: dict[str, str] = {}
     try:
-        # The last `dead-letter-cause` begins what was told of this record: a message that has been a dead letter before
-        # brings the older headers with it.
+        # The last `dead-letter-cause` begins the headers of this letter: a message that was a dead letter before still
+        # has the older headers.
         start = max(place for place, (name, _) in enumerate(headers) if name == DEAD_LETTER_PREFIX + "cause")
         ours = headers[start:]
         for name, value in ours:
@@ -194,7 +196,7 @@ def decode_dead_letter(record: CommandRecord) -> tuple[DeadLetter, str]:
 
 
 def _known_only(document: bytes) -> bytes | None:
-    """Return a document without the events of unknown types; None if it has none of those."""
+    """Return a document without events of unknown types; None if it has no such events."""
     try:
         members = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
         events = msgspec.json.decode(members.get("events", b"[]"), type=list[msgspec.Raw])

@@ -1,7 +1,7 @@
-"""The control fields of a command: the one table of their rules, whatever form they came in.
+"""The control fields of a command, in one table of rules for all formats.
 
-A field is named like its header less the prefix `schedule-`. Native headers and the JSON form both read into a plain
-`dict` of field to value by these rules; `command_from` makes the command of it.
+A field is named like its header without the prefix `schedule-`. Native headers and the JSON form are both parsed to a
+`dict` of field to value with these rules. `command_from` builds the command from it.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from .durations import MAX_SHOWN, parse_span, shown
 from .instants import parse_instant
 
 CONTROL_PREFIX = "schedule-"
-"""Prefix of all headers of the scheduler."""
+"""The prefix of all headers of the scheduler."""
 
 Parse = Callable[[str], Any]
 
 _LONGEST_EXPRESSION = 1_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 TOPIC_PATTERN = rf"^(?!\.{{1,2}}$){_TOPIC.pattern}$"
-"""What `parse_topic` allows, for a JSON Schema."""
+"""The pattern of topics that `parse_topic` allows, for a JSON Schema."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 ID_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]+$"
-"""What `parse_id` allows, for a JSON Schema."""
+"""The pattern of ids that `parse_id` allows, for a JSON Schema."""
 ONE_ID_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x1f\x7f-\x9f*]$"
-"""What the id of a command for one schedule can be."""
+"""The pattern of ids in commands for one schedule."""
 SELECTION_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*\*$"
-"""What the id of a bulk command can be."""
+"""The pattern of ids in bulk commands."""
 
 
 @lru_cache(maxsize=4096)
 def parse_tenant(text: str) -> str:
-    """Return a legal tenant name. Raises ValueError for another."""
+    """Return a valid tenant name. Raises ValueError if it is invalid."""
     if not TENANT_NAME.fullmatch(text):
         raise ValueError(
             f"{shown(text)} is not a tenant name: use 1 to 64 letters, digits, '.', '_' and '-', "
@@ -51,15 +51,15 @@ def parse_tenant(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def parse_topic(text: str) -> str:
-    """Return a legal Kafka topic name. Raises ValueError for another."""
+    """Return a valid Kafka topic name. Raises ValueError if it is invalid."""
     if not _TOPIC.fullmatch(text) or text in (".", ".."):
         raise ValueError(f"{shown(text)} is not a topic name: use 1 to 249 letters, digits, '.', '_' and '-'")
     return text
 
 
 def parse_id(text: str) -> str:
-    """Return a legal schedule id, of any length. Raises ValueError for an empty one or one with control characters."""
-    # Printable text has no control characters, and the test is native code; only other text is looked at closely.
+    """Return a valid schedule id, of any length. Raises ValueError if it is empty or has control characters."""
+    # Printable text has no control characters, and that check is fast. Only other text is searched.
     if not text or (not text.isprintable() and _CONTROL.search(text)):
         raise ValueError("must not be empty" if not text else f"{shown(text)} has control characters")
     return text
@@ -68,11 +68,13 @@ def parse_id(text: str) -> str:
 MAX_LABELS = 64
 MAX_LABEL_BYTES = 512
 MAX_LABELS_BYTES = 8_192
-"""Labels of a schedule, or of a selection: how many, the largest name with its value, and all of them; UTF-8."""
+"""Limits of the labels of a schedule or selection: their number, the size of a name with its value, and the total size,
+in bytes of UTF-8.
+"""
 
 
 def parse_labels(text: str) -> dict[str, str]:
-    """Return the labels of `team=billing,kind=reminder`. Raises ValueError for anything else."""
+    """Parse labels such as `team=billing,kind=reminder`. Raises ValueError."""
     pairs = []
     for part in text.split(",") if text else ():
         name, equals, value = part.partition("=")
@@ -85,7 +87,8 @@ def parse_labels(text: str) -> dict[str, str]:
 def labels_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return labels by name.
 
-    Raises ValueError if one has no name, control characters, or comes twice, or if they are too many or too long.
+    Raises ValueError if a label has no name, has control characters or occurs twice, or if there are too many or too
+    long ones.
     """
     labels: dict[str, str] = {}
     size = 0
@@ -158,7 +161,7 @@ def _plain_text(text: str) -> str:
 
 
 def parse_firing_id(text: str) -> tuple[str, int]:
-    """Return the schedule's id and the due time (ms) that a firing's id is made of. Raises ValueError."""
+    """Parse a firing's id to the schedule's id and the due time (ms). Raises ValueError."""
     id, at, due = text.rpartition("@")
     if not at or not (due.isascii() and due.isdigit() and len(due) <= 15):
         raise ValueError(f"{shown(text)} is not the id of a firing, which is the schedule id, @ and the due time in ms")
@@ -172,22 +175,22 @@ def _command(text: str) -> str:
 
 
 def parse_base64(text: str) -> bytes:
-    """Return the bytes of standard base64, padded, without line breaks.
+    """Decode standard base64, padded, without line breaks.
 
-    Raises ValueError for anything else; it does not quote the text, which may be a payload that is not to be seen.
+    Raises ValueError for anything else. The error does not contain the text, which may be a confidential payload.
     """
     try:
         data = binascii.a2b_base64(text, strict_mode=True)
     except ValueError as error:
         raise ValueError(f"is not base64: {error}") from None
     if binascii.b2a_base64(data, newline=False).decode() != text:
-        # Bits that the last character has to spare must be zero: else two texts would mean the same bytes.
+        # Unused bits of the last character must be zero. Otherwise, two texts would decode to the same bytes.
         raise ValueError("is not base64 in its canonical form")
     return data
 
 
 def closest(name: str, known: Collection[str]) -> str:
-    """Return `; did you mean X?` if something known is like a name, or ends in it as a path does, else nothing."""
+    """Return `; did you mean X?` if a known name is similar, or is a path that ends in `name`; otherwise empty."""
     matches = [one for one in known if one.endswith(f".{name}")] or difflib.get_close_matches(
         name[:MAX_SHOWN], known, n=1
     )
@@ -198,9 +201,9 @@ MOST_COMPARED = 50
 
 
 def may_mean(names: Iterable[str], field: str) -> bool:
-    """Return whether any of some names that are not known is likely meant for a field, by its letters.
+    """Return whether any of these unknown names is similar to a field, so that it is probably meant.
 
-    Of more than `MOST_COMPARED`, any may be: to compare one takes 20 us, and a record can hold 100,000.
+    Returns True for more than `MOST_COMPARED` names, since a comparison takes 20 us, and a record can have 100,000.
     """
     some = list(islice(names, MOST_COMPARED + 1))
     return len(some) > MOST_COMPARED or any(
@@ -209,9 +212,9 @@ def may_mean(names: Iterable[str], field: str) -> bool:
 
 
 class FieldRule(NamedTuple):
-    """How one field is read from text, and where the JSON form has it.
+    """The rule of a field: the parser for its text, and its path and types in the JSON form.
 
-    `types` are the JSON types that it may have there; a number stands for its decimal text.
+    `types` are the allowed JSON types. A number stands for its decimal text.
     """
 
     parse: Parse
@@ -362,7 +365,7 @@ ON_FIRINGS = frozenset(
     {"due", "fired-at", "sequence", "version", "source-topic", "source-partition", "source-offset", "original-due"}
     | {"delivery-id", "redriven-from", "key"}
 )
-"""Fields that only firings have."""
+"""Fields of firings only."""
 
 OF_WORKERS = frozenset(
     CONTROL_PREFIX + field
@@ -371,11 +374,11 @@ OF_WORKERS = frozenset(
         *("rate-asked", "rate-lent", "probe", "requested-by"),
     )
 )
-"""Headers that only workers set, on records of commands topics."""
+"""Headers that only workers may set, on records of commands topics."""
 
 
 def why_unknown(field: str, name: str, known: Collection[str]) -> str:
-    """Return why a control field without a rule is refused; `name` and `known` are names as its sender writes them."""
+    """Return why an unknown control field is refused. `name` and `known` are names in the sender's format."""
     if field in ON_FIRINGS:
         return "is set by the scheduler on the messages that it delivers: leave it out"
     return f"is not known{closest(name, known)}"

@@ -1,7 +1,7 @@
-"""The headers of many firings of one instant, which are those of `firing.firing_headers` at less cost for each.
+"""A faster version of `firing.firing_headers` for many firings at one instant.
 
-Firings one after the other are often due at the same time, and the first ones of their schedules; then only ids and
-offsets differ, and everything else is made once.
+Consecutive firings are often due at the same time, and the first ones of their schedules. Then only ids and offsets
+differ, and the rest is created once.
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ _Header = tuple[str, bytes]
 
 
 def fired_headers(fired_at: int, source_topic: bytes) -> Callable[[Entry, bytes], Headers]:
-    """Return what makes the headers of entries' next firings, produced at an instant (UTC epoch ms).
-
-    It is called with an entry and its id in UTF-8.
-    """
+    """Return a function `(entry, id in UTF-8) -> headers of its next firing`, produced at `fired_at` (UTC epoch ms)."""
     last_tenant: str | None = None
     last: tuple[int, int, int, int, int] | None = None
     tenant_header: _Header = "", b""

@@ -1,13 +1,13 @@
-"""The headers of a firing: the user's own, then where the message comes from.
+"""The headers of a firing: the user's own, followed by the origin of the message.
 
     schedule-id  schedule-tenant  schedule-firing-id  schedule-due  schedule-fired-at  schedule-sequence
     schedule-attempt  schedule-version  schedule-source-topic  schedule-source-partition  schedule-source-offset
     schedule-delivery-id
 
-Those of a backoff series also have `schedule-original-due`, when its first attempt was due; those of dead letters
-that were sent again `schedule-redriven-from` (see `redrive`); those that can be reported completed `schedule-key`, the
-key of their schedule, unless that is its id. All but keys are UTF-8 text, numbers in decimal; due times and
-`fired-at` are UTC epoch ms.
+Firings of a backoff series also have `schedule-original-due`, when its first attempt was due. Redriven dead letters
+have `schedule-redriven-from` (see `redrive`). Firings that can be completed have `schedule-key`, the key of their
+schedule, unless that is its id. All except keys are UTF-8 text, with numbers in decimal. Due times and `fired-at` are
+UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ LAST_HEADERS = (
     "source-offset",
     "delivery-id",
 )
-"""The names of a firing's last headers, without their prefix, in this order, unless it has one of those that follow."""
+"""Names of the last headers of a firing, without prefix and in this order, unless optional headers follow."""
 
 REPORTED = FixedDelay, Backoff
-"""Triggers of schedules that consumers can report completed though these name no time-out."""
+"""Triggers of schedules whose firings can be completed without an acknowledgement timeout."""
 
 _HEADERS = frozenset(CONTROL_PREFIX + name for name in (*LAST_HEADERS, "original-due", "redriven-from", "key"))
 
 
 class _NumberHeader(dict[int, tuple[str, bytes]]):
-    """A header by the number that it holds: most numbers are small, and their headers are made once."""
+    """Headers with a number, by the number. Most numbers are small, and their headers are created once."""
 
     def __init__(self, field: str) -> None:
         self._name = CONTROL_PREFIX + field
@@ -58,7 +58,7 @@ _SOURCE_PARTITION = _NumberHeader("source-partition")
 
 
 def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
-    """Return the headers of an entry's next firing, produced at an instant (UTC epoch ms)."""
+    """Return the headers of an entry's next firing, which is produced at `fired_at` (UTC epoch ms)."""
     schedule = entry.schedule
     progress = entry.progress
     identity = schedule.id.encode()
@@ -96,7 +96,7 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
 
 
 def told_key(schedule: Schedule) -> bytes | None:
-    """Return the key of a schedule that its firings tell, for reports on them; None: its id is the key, or unknown."""
+    """Return the schedule's key for firings that can be completed; None if it is the id, unknown or not needed."""
     if schedule.home_key == HomeKey.ID:
         return None
     is_reported = schedule.acknowledgement is not None or isinstance(schedule.trigger, REPORTED)
@@ -104,7 +104,7 @@ def told_key(schedule: Schedule) -> bytes | None:
 
 
 def parse_firing(record: CommandRecord) -> Firing:
-    """Read a delivered message: whose it is, which occurrence, and the user's own headers apart.
+    """Parse a delivered message: its schedule and occurrence, and the user's own headers separately.
 
     Raises FormatError if the record does not come from the scheduler.
     """

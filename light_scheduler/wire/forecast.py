@@ -1,9 +1,9 @@
-"""The records of the forecast topic: how many schedules of a partition are due in a minute, or on a day further ahead.
+"""The records of the forecast topic: the number of a partition's schedules due in a minute, or on a later day.
 
 key        {commands topic}/{partition}/{minute | day}/{from}
-value      JSON {topic, partition, unit, from, pending, at}; null when none is due then any more
+value      JSON {topic, partition, unit, from, pending, at}; null when no schedule is due then any more
 
-`from` and `at` are UTC epoch ms: when the minute or day begins, and when it was counted.
+`from` and `at` are UTC epoch ms: the start of the minute or day, and the time of counting.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Unit = Literal["minute", "day"]
 
 
 class Interval(NamedTuple):
-    """A minute or a day (UTC) by its first minute since 1970."""
+    """A minute or a day (UTC). `begin` is its first minute since 1970."""
 
     unit: Unit
     begin: int
@@ -43,14 +43,14 @@ def forecast_key(topic: str, partition: int, interval: Interval) -> bytes:
 
 
 def forecast_value(topic: str, partition: int, interval: Interval, pending: int, at: int) -> bytes | None:
-    """Return the value of a record: `pending` schedules are due in the interval, as counted at an instant (ms)."""
+    """Return the value of a record: `pending` schedules due in the interval, counted at `at` (UTC epoch ms)."""
     if not pending:
         return None
     return _encode(_Value(topic, partition, interval.unit, interval.begin * MINUTE_MS, pending, at))
 
 
 def parse_forecast(value: bytes) -> tuple[tuple[str, int], Interval, int] | None:
-    """Return the commands topic and partition of a record, its interval, and how many are due; None if it is none."""
+    """Return the (commands topic, partition), interval and number of due schedules; None if the value is invalid."""
     try:
         said = _decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -1,11 +1,11 @@
-"""Records by which partitions hand over schedules after a commands topic has grown. They are in that topic.
+"""Records with which partitions hand over schedules after a commands topic has grown. They are in that topic.
 
     schedule-adopted-from   partition:signature   the value is a pending schedule (`wire.state`) that moves here
-    schedule-emptied        partition:partitions:signature   that partition has handed over all that belongs elsewhere
-                                                             in a topic of `partitions`; key and value are null
+    schedule-emptied        partition:partitions:signature   the partition has handed over all schedules that belong
+                                                             elsewhere among `partitions`; key and value are null
 
-The signature (see `signatures`) is of the rest of the header and the value. It is needed because limits and rights are
-not checked again: an adopted schedule passed them as a command.
+The signature (see `signatures`) covers the rest of the header and the value. It is needed because limits and rights are
+not checked again for an adopted schedule, which has passed them as a command.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ _FORMS = {
 
 
 def adoption_headers(partition: int, value: bytes, secret: bytes) -> Headers:
-    """Return the headers of a schedule that a partition hands over; the record's value is the schedule's."""
+    """Return the headers of a record that hands over the schedule in `value`."""
     return [signed(ADOPTED_FROM, str(partition), value, secret)]
 
 
 def emptied_headers(emptied: Emptied, secret: bytes) -> Headers:
-    """Return the headers of a record that says that a partition has handed over everything."""
+    """Return the headers of a record which says that a partition has handed over everything."""
     return [signed(EMPTIED, f"{emptied.partition}:{emptied.partitions}", b"", secret)]
 
 
 def handed_over(name: str, value: bytes | None) -> Adoption | Emptied:
-    """Read what a header says was handed over; it may be forged. Raises InvalidCommand."""
+    """Parse a header of a hand-over, which may be forged. Raises InvalidCommand."""
     numbers = map(int, parsed(_FORMS[name], name, value))
     return Emptied(*numbers) if name == EMPTIED else Adoption(*numbers)
 
 
 def require_handed_over(record: CommandRecord, secret: bytes) -> None:
-    """Raise InvalidCommand for a record that no worker has written."""
+    """Raise InvalidCommand if a record was not written by a worker."""
     require_signed((header for header in record.headers if header[0] in _FORMS), record.value or b"", secret)
 
 
 def adopted_entry(record: CommandRecord, secret: bytes) -> Entry:
-    """Return the schedule that is handed over. Raises InvalidCommand, FormatTooNew."""
+    """Return the handed-over schedule. Raises InvalidCommand, FormatTooNew."""
     require_handed_over(record, secret)
     try:
         return decode_entry(record.value or b"")

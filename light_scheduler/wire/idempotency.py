@@ -1,12 +1,12 @@
-"""Records of the idempotency topic: which request carries a key out, that its command was sent, and its result.
+"""Records of the idempotency topic: which request executes a key, that its command was sent, and its result.
 
     key of a record     hash of tenant and idempotency key, 32 hex digits
     claim               header `idempotency-claim`: request id; value {"fingerprint", "id" of the schedule, "tenant"}
     sent                header `idempotency-sent`: request id; value {"partition", "offset"} of the command
     result              header `schedule-correlation-id`: request id; key and value as in the results topic
 
-A request id is `{hash}:{32 hex digits made up by its claim}`. Lanes write results: the topic is the reply topic of the
-command. Claims and marks are outside of any transaction. The owner of a key renews its claim with the same record.
+A request id is `{hash}:{32 random hex digits}`. Lanes write the results, since the topic is the reply topic of the
+command. Claims and marks are written without a transaction. The owner of a key renews its claim with the same record.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 
 class ClaimMade(msgspec.Struct, frozen=True):
-    """A request asks to be the one that carries a key out, under a schedule id of its own.
+    """A request claims to execute a key, with its own schedule id.
 
-    `tenant` may be missing in records of other versions; it is empty then.
+    `tenant` is empty if it is missing, as in records of other versions.
     """
 
     fingerprint: str
@@ -40,7 +40,7 @@ class ClaimMade(msgspec.Struct, frozen=True):
 
 
 class CommandSent(msgspec.Struct, frozen=True):
-    """The request's command is in its topic."""
+    """The request's command was sent."""
 
     partition: int
     offset: int
@@ -50,17 +50,17 @@ ClaimEvent = ClaimMade | CommandSent | Result
 
 
 def key_hash(tenant: str, key: str) -> str:
-    """Return what stands for a tenant's idempotency key."""
+    """Return the hash of a tenant's idempotency key."""
     return _digest(tenant.encode() + b"\0" + key.encode())
 
 
 def fingerprint_of(body: bytes) -> str:
-    """Return what stands for a request's body."""
+    """Return the hash of a request's body."""
     return _digest(body)
 
 
 def key_hash_of(request_id: str) -> str:
-    """Return the hash of the key that a request id is of."""
+    """Return the key's hash in a request id."""
     return request_id.partition(":")[0]
 
 
@@ -71,7 +71,7 @@ def claim_record(request_id: str, event: ClaimMade | CommandSent) -> tuple[bytes
 
 
 def claim_event_of(record: CommandRecord) -> tuple[str, ClaimEvent] | None:
-    """Return the request id of a record, and what it tells; None for a record that is none of these."""
+    """Return the request id and the event of a record; None for any other record."""
     try:
         for name, value in record.headers:
             if name == CLAIM:

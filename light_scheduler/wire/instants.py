@@ -1,4 +1,4 @@
-"""Instants as senders write them: integer UTC epoch ms, or RFC 3339 with an offset."""
+"""Parses and formats instants: integer UTC epoch ms, or RFC 3339 with an offset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from light_scheduler.model import LATEST_INSTANT
 
 FIRST_PLAUSIBLE = 100_000_000_000
-"""Smallest integer taken for milliseconds (March 1973). A smaller one is a number of seconds."""
+"""The smallest integer that counts as milliseconds (March 1973). A smaller one looks like seconds."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -22,10 +22,10 @@ class BeforeEpochError(ValueError):
 
 
 def parse_instant(text: str) -> int:
-    """Return an instant in UTC epoch ms.
+    """Parse an instant. Return UTC epoch ms.
 
-    A fraction finer than a millisecond is rounded up, so that nothing happens before the instant asked for.
-    Raises ValueError, with what would be right, for anything else; BeforeEpochError for an instant before 1970.
+    A fraction finer than a millisecond is rounded up, so that nothing happens before the requested instant. Raises
+    ValueError, which shows valid formats; BeforeEpochError for an instant before 1970.
     """
     if len(text) <= _MAX_CHARACTERS:
         if text.isdigit() and text.isascii():
@@ -38,20 +38,20 @@ def parse_instant(text: str) -> int:
 
 
 def parse_lower_bound(text: str) -> int:
-    """Return an instant from which on something is looked at, in UTC epoch ms: as `parse_instant`, or 0."""
+    """Parse the start of a time range. Return UTC epoch ms. Like `parse_instant`, but also allows 0."""
     return 0 if text == "0" else parse_instant(text)
 
 
 def format_instant(ms: int) -> str:
-    """Write an instant (UTC epoch ms, up to the year 9999) as RFC 3339 in UTC with milliseconds."""
+    """Format an instant (UTC epoch ms, up to the year 9999) as RFC 3339 in UTC with milliseconds."""
     moment = _EPOCH + timedelta(milliseconds=ms)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.").rjust(20, "0") + f"{ms % 1_000:03d}Z"
 
 
 def instant_of(moment: datetime) -> int:
-    """Return an aware datetime as UTC epoch ms, rounded up to the next millisecond.
+    """Convert an aware datetime to UTC epoch ms, rounded up to the next millisecond.
 
-    Raises ValueError if it has no offset: which instant it means would depend on the machine.
+    Raises ValueError if it has no offset, since its instant would depend on the machine.
     """
     if moment.utcoffset() is None:
         raise ValueError(f"{moment.isoformat()} has no time zone: use an aware datetime, such as datetime.now(UTC)")
@@ -72,7 +72,7 @@ def _from_rfc3339(text: str, match: re.Match[str]) -> int:
         raise ValueError(f"{text!r} has no offset: end it with Z or, for example, +01:00")
     leap = second == "60"
     try:
-        # fromisoformat sees one canonical form, so that what it accepts beyond RFC 3339 does not matter.
+        # fromisoformat gets a canonical form, so it does not matter that it accepts more than RFC 3339.
         local = datetime.fromisoformat(f"{day}T{minute}:{'59' if leap else second}+00:00")
         if sign and (int(hours) > 23 or int(minutes) > 59):
             raise ValueError("offset must be at most 23:59")

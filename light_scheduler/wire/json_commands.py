@@ -1,4 +1,4 @@
-"""The JSON form: a whole command in a record's value, for senders that cannot set headers.
+"""The JSON form: a complete command in a record's value, for senders that cannot set headers.
 
     {"command": "schedule", "id": "...", "tenant": "...", "key": "...",
      "trigger": {"at": 1767225600000},
@@ -6,11 +6,11 @@
      "payload": {"text": "..."} | {"json": ...} | {"base64": "..."} | null,
      "ttl": "10m", "labels": {"team": "billing"}, ...}
 
-The names are those of the native headers less their prefix, in snake_case: `schedule-on-conflict` is `on_conflict`.
-So what is in `trigger` or `target` can also be next to them: `target_topic` is `target.topic`.
-The rules are the same: every value is turned into the text that its header would have. An optional field that is null
-counts as absent, except `target.key` and `payload`. Without `payload` the value is empty; only `"payload": null` is a
-null value. `json` payloads are delivered with the very bytes they have here.
+The names are those of the native headers without prefix, in snake_case: `schedule-on-conflict` is `on_conflict`.
+Members of `trigger` and `target` can also be at the top level: `target_topic` is `target.topic`. The rules are the
+same: every value is converted to the text that its header would have. An optional field that is null counts as absent,
+except `target.key` and `payload`. Without `payload`, the value is empty; only `"payload": null` is a null value. `json`
+payloads are delivered byte for byte.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ _MEMBERS = msgspec.json.Decoder(_Members)
 
 
 def is_json_record(record: CommandRecord) -> bool:
-    """Return whether a record says that its value is a JSON command."""
+    """Return whether a record's content type is that of a JSON command."""
     return any(name == CONTENT_TYPE and is_json_command(value) for name, value in record.headers)
 
 
 def json_command(body: bytes, given: Mapping[str, str], defaults: Mapping[str, Any] | None = None) -> bytes:
-    """Return the command of a body and of what is told of it elsewhere; every other member stays as it came.
+    """Return the command from a body, with members that are `given` elsewhere. Other members are not changed.
 
-    An empty body has no members; `defaults` are for those that neither has. A default id is not used for a body with a
-    key, which is the id then. Raises InvalidCommand for a body that is no JSON object, and for a member that
-    contradicts what is told.
+    An empty body has no members. `defaults` are for members that are in neither. A default id is not used if the body
+    has a key, which is then the id. Raises InvalidCommand if the body is not a JSON object, or a member contradicts
+    `given`.
     """
     members = _members(body, "body") if body else {}
-    if len(members) > len(AT_TOP):  # so that those that are not known cost no more than a look at the first of them
+    if len(members) > len(AT_TOP):  # some must be unknown: refuse the first one without processing the rest
         _refuse_unknown(members)
     for name, text in given.items():
         if name in members and not _says(members[name], name, text):
@@ -83,27 +83,27 @@ def json_command(body: bytes, given: Mapping[str, str], defaults: Mapping[str, A
 
 
 def _says(raw: msgspec.Raw, name: str, told: str) -> bool:
-    """Return whether a member says what is told elsewhere, or nothing."""
+    """Return whether a member is null or agrees with the text given elsewhere."""
     value = _value(raw, name)
     rule = RULES.get(FIELDS.get(name, ""))
     return value is None or (value if rule is None else _text_of(value, rule)) == told
 
 
 def json_path(field: str) -> str:
-    """Return where the JSON form has a control field."""
+    """Return the path of a control field in the JSON form."""
     return RULES[field].json_path
 
 
 def json_name(field: str) -> str:
-    """Return what the JSON form calls a field that an error names by its header."""
+    """Return the JSON path for a field that an error names by its header. Other names are returned unchanged."""
     name = field.removeprefix(CONTROL_PREFIX)
     return json_path(name) if field.startswith(CONTROL_PREFIX) and name in RULES else field
 
 
 class JsonDialect:
-    """Commands as JSON values. A null value is a cancel of the id that the key names.
+    """Commands as JSON values. A null value cancels the schedule whose id is the key.
 
-    In topics of other schedulers the ids of schedules `may_end_in_any`: in `*` (see `build.command_from`).
+    In topics of other schedulers, ids of schedules `may_end_in_any`, that is, in `*` (see `build.command_from`).
     """
 
     def __init__(self, *, may_end_in_any: bool = False) -> None:
@@ -117,7 +117,7 @@ class JsonDialect:
     def plain(self, record: CommandRecord) -> Plain | None:
         return plain_json(record)
 
-    def task(self, record: CommandRecord) -> PlainTask | None:  # noqa: ARG002 - it has no short way for them
+    def task(self, record: CommandRecord) -> PlainTask | None:  # noqa: ARG002 - it has no fast path for them
         return None
 
     def decode(self, record: CommandRecord) -> Command:
@@ -146,7 +146,7 @@ class JsonDialect:
         return command_from(given, record, key, payload, headers, path_of, may_end_in_any=self._may_end_in_any)
 
     def field_name(self, record: CommandRecord, field: str) -> str:  # noqa: ARG002 - the same for every record
-        """Return the path of a field that is named as a header."""
+        """Return the JSON path of a field given by its header name."""
         return json_name(field)
 
     def salvage(self, record: CommandRecord) -> Envelope:
@@ -161,7 +161,7 @@ class JsonDialect:
         }
         has_trigger = members.get("trigger") or any(members.get(field) is not None for field in TRIGGERS)
         if has_trigger and texts.get("command") not in COMMANDS:
-            texts["command"] = "schedule"  # only a schedule has a trigger, whatever is wrong with this one
+            texts["command"] = "schedule"  # only a schedule has a trigger, even if it is invalid
         named = members.get(ENTITY_KEY)
         key = named.encode() if isinstance(named, str) else None
         correlation_id = texts.get("correlation-id")
@@ -189,7 +189,7 @@ class JsonDialect:
 
 
 def _names_a_tenant_elsewhere(record: CommandRecord, members: dict[str, Any]) -> bool:
-    """Return whether a record has a header for the tenant, which JSON does not heed, or a name likely meant for it."""
+    """Return whether a record has a tenant header, which the JSON form ignores, or a name that is similar to tenant."""
     headers = _at_path(members, USER_HEADERS)
     given = [*(name for name, _ in record.headers), *(headers if isinstance(headers, dict) else ())]
     controls = (name.removeprefix(CONTROL_PREFIX) for name in given if name.startswith(CONTROL_PREFIX))
@@ -226,7 +226,7 @@ def _flattened(members: _Members) -> Iterator[tuple[str, msgspec.Raw]]:
 
 
 def _refuse_unknown(members: _Members) -> None:
-    """Raise InvalidCommand for the first member that is not known, if there is one."""
+    """Raise InvalidCommand for the first unknown member, if any."""
     unknown = next((name for name in members if name not in AT_TOP), None)
     if unknown is not None:
         raise _not_known(unknown)
@@ -242,7 +242,7 @@ def _not_known(path: str) -> InvalidCommand:
 
 def _read(given: dict[str, Any], field: str, path: str, raw: msgspec.Raw) -> None:
     rule = RULES[field]
-    if (kind := _kind_of_many(raw)) is not None and kind not in rule.types:  # before their objects are made
+    if (kind := _kind_of_many(raw)) is not None and kind not in rule.types:  # before decoding the value
         raise InvalidCommand(path, f"must be {' or '.join(rule.types)}")
     value = _value(raw, path)
     if value is None and "null" not in rule.types:
@@ -269,7 +269,7 @@ def _read(given: dict[str, Any], field: str, path: str, raw: msgspec.Raw) -> Non
 
 
 def _text_of(value: Any, rule: FieldRule) -> str | None:
-    """Return the text that a header has for a text, or for a whole number where a field can be one; else None."""
+    """Return the header's text for a text, or for a whole number if the field allows integers; otherwise None."""
     if isinstance(value, str):
         return value
     return str(int(value)) if "integer" in rule.types and is_whole(value) else None
@@ -284,7 +284,7 @@ def _entity_key(members: _Members, record: CommandRecord) -> bytes | None:
 
 def _payload(raw: msgspec.Raw | None) -> bytes | None:
     if raw is None:
-        return b""  # only an explicit null is a tombstone: leaving the payload out is too easily a mistake
+        return b""  # only an explicit null is a tombstone, since a missing payload is easily a mistake
     if _is_null(raw, "payload"):
         return None
     members = _members(raw, "payload")
@@ -327,7 +327,7 @@ def _user_headers(raw: msgspec.Raw) -> Headers:
 def _record_headers(record: CommandRecord) -> Headers:
     headers = []
     for header in record.headers:
-        if header[0] == REQUESTED_BY:  # a worker's own, and none of the message's
+        if header[0] == REQUESTED_BY:  # added by a worker, not a header of the message
             continue
         if header[0] in OF_WORKERS:
             raise not_ours(header[0])
@@ -348,7 +348,7 @@ def _text(value: Any) -> str:
 
 
 def _kind_of_many(raw: msgspec.Raw) -> str | None:
-    """Return "array" or "object" for a value that is one."""
+    """Return "array" or "object" if the value is one; otherwise None."""
     return {b"[": "array", b"{": "object"}.get(bytes(memoryview(raw)[:1]))
 
 
@@ -389,4 +389,4 @@ def _at_path(members: dict[str, Any], path: str) -> Any:
 
 JSON = JsonDialect()
 JSON_OF_OTHERS = JsonDialect(may_end_in_any=True)
-"""The same in topics of other schedulers."""
+"""The JSON form in topics of other schedulers."""

@@ -1,4 +1,4 @@
-"""The JSON form of a command that was made in headers, for topics that take none in headers: every dialect reads it."""
+"""Converts a command in headers to the JSON form, which every dialect reads, for topics that have no native dialect."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .fields import CONTROL_PREFIX
 
 
 def in_json_form(value: bytes | None, headers: Headers) -> tuple[bytes, Headers]:
-    """Return the value and headers that say in the JSON form what these say in the native dialect.
+    """Convert value and headers of a command from the native dialect to the JSON form.
 
-    The headers name the command, and their control fields are legal. The record's key stays the entity key.
+    The headers must have the command, and valid control fields. The record's key stays the entity key.
     """
     members: dict[str, object] = {}
     others: Headers = [(CONTENT_TYPE, JSON_COMMAND)]

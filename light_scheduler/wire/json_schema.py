@@ -11,9 +11,9 @@ from .json_members import ENTITY_KEY, FIELDS, GROUPS, PAYLOADS
 
 
 def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of the JSON form, made from the table that decoding uses.
+    """Return the JSON Schema (draft 2020-12) of the JSON form, from the same table that decoding uses.
 
-    `fields` are those that a command may have; a message's own parts are there if its topic is.
+    `fields` are the allowed fields. Payload and headers of a message are included if `target-topic` is.
     """
     top: dict[str, Any] = {
         ENTITY_KEY: {

@@ -1,32 +1,32 @@
 """Records that lanes forward to each other through their commands topic, each with a header that only lanes write.
 
-    schedule-forwarded-from    partition:offset:timestamp of the original record: this one is a copy of it in another
-                               partition, for a schedule that may be there; with a :token, a bulk command; with
+    schedule-forwarded-from    partition:offset:timestamp of the original record: this is a copy in another partition,
+                               for a schedule that may be there; with a :token, a bulk command; with
                                :?partitions:signature, :=partitions:signature or :.partitions:signature, a command that
                                is forwarded because the topic has grown
     light-scheduler-bulk-reach  flat, the number of partitions, and :signature: for which of them the copy of a bulk
                                command was made, in a topic that has grown
-    schedule-bulk-reach        the same with tree or part: of a copy that only those may carry out who know this header
+    schedule-bulk-reach        the same with tree or part: a copy for workers that know this header only
     schedule-bulk-count        offset:partition:count:token: the number of schedules in a partition that were changed
                                by the bulk command whose record has that offset here; key and value are null
-    light-scheduler-bulk-missing  partition[,partition...]: beside a count, those that are not known to have carried
-                               the command out; a worker that does not know it counts all the same
+    light-scheduler-bulk-missing  partition[,partition...]: next to a count, the partitions that are not known to have
+                               executed the command; workers that do not know this header still use the count
 
 The headers are removed before a dialect reads the record. A copy is never forwarded again, unless the topic has grown
-(see `lanes.growing.moving`): `?` asks the partition that the key belonged to before. That partition forwards the copy
-with `=` to the partition that the key belongs to; if it has the schedule, it sends that ahead of the copy (see
-`handover`). `.` tells the partition that asked that its command is carried out elsewhere.
+(see `lanes.growing.moving`): `?` asks the former partition of the key. That partition forwards the copy with `=` to the
+current partition of the key. If it has the schedule, it sends the schedule ahead of the copy (see `handover`). `.`
+tells the asking partition that its command is executed elsewhere.
 
-A copy counts as the original record: delays count from the original's timestamp, the answer names its offset, and so
-does an id that is made from the offset.
+A copy counts as the original record: delays count from the original's timestamp, and the original's offset is used in
+the answer and in a generated id.
 
-The token is 128 random bits, made for each bulk command by the lane that copies it. A count without it is refused, so
-only those who can read the commands topic can forge one. The signature is made as in `handover`, over the topic and the
-whole record: it matters because a question that knows of more partitions makes a lane start again.
+The token is 128 random bits, generated for each bulk command by the lane that copies it. A count without it is refused,
+so forging one requires reading the commands topic. The signature is as in `handover`, over the topic and the whole
+record. It matters because a question with more partitions restarts a lane.
 
-Workers that do not know of reaches are to carry out a `flat` copy, which is all that there is to do, so its header has
-a name that they take for the sender's own. A `tree` or `part` they are to refuse, and to report that they have changed
-nothing, as they do of every copy that has a control header that they do not know.
+Workers that do not know reaches must execute a `flat` copy, which is the complete command, so they must take its header
+for the sender's own. They must refuse `tree` and `part`, and report that they changed nothing, as for every copy with
+an unknown control header.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ _MISSING = re.compile(r"(\d{1,10}(?:,\d{1,10})*)", re.ASCII)
 _COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19}):([0-9a-f]{32})", re.ASCII)
 
 Loan = RoomAsk | RoomGrant | RateAsk | RateGrant
-"""What partitions ask each other for, and lend, of tenants' quotas."""
+"""Messages with which partitions lend each other parts of tenants' quotas."""
 
 
 ReachKind = Literal["flat", "tree", "part"]
 
 
 class BulkReach(NamedTuple):
-    """For which partitions a bulk command was copied, by a lane that knew of so many `partitions`.
+    """The partitions for which a bulk command was copied, by a lane that knew of `partitions` in total.
 
-    `flat` is for all; `tree` for those that there were before the topic grew, which copy it to others as `part`: for
-    their schedules there.
+    `flat` is for all partitions. `tree` is for those from before the topic grew. They copy it to the others as `part`,
+    for their schedules that have moved there.
     """
 
     kind: ReachKind
@@ -81,11 +81,11 @@ class BulkReach(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The record that was sent: where it is, and its timestamp (UTC epoch ms); `token` only if it is a bulk command.
+    """The original record: its place and timestamp (UTC epoch ms), and the `token` of a bulk command.
 
-    `partitions` is how many the one that passed it on knew of, if the topic had grown, else 0; with `asks` it wants to
-    know whether the schedule is here. If it `is_elsewhere`, the command is not to be carried out here. Of a bulk
-    command, `reach` says for what this copy is; None: the one that made it knew of no growth.
+    `partitions` is the number that the forwarding lane knew, if the topic had grown; otherwise 0. With `asks`, it wants
+    to know whether the schedule is here. If it `is_elsewhere`, the command must not be executed here. `reach` is for
+    bulk commands; None if the lane that copied it knew of no growth.
     """
 
     partition: int
@@ -99,9 +99,9 @@ class Origin(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How many schedules of a partition the bulk command at an offset, which has that token, has changed.
+    """The number of schedules of a partition changed by the bulk command with this offset and token.
 
-    `missing` are the partitions that are not known to have carried it out, of those that the count is for.
+    `missing` are the partitions among those counted that are not known to have executed it.
     """
 
     offset: int
@@ -112,7 +112,7 @@ class Count(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """A topic that has grown: how many partitions it has, and the secret of its workers."""
+    """A topic that has grown: its number of partitions, and the secret of its workers."""
 
     topic: str
     partitions: int
@@ -120,14 +120,14 @@ class Grown(NamedTuple):
 
 
 def new_token() -> str:
-    """Return a token for a bulk command: 32 hexadecimal digits that nobody can guess."""
+    """Return a token for a bulk command: 32 random hexadecimal digits."""
     return token_hex(16)
 
 
 def forwarded(record: CommandRecord, token: str = "") -> Headers:  # nosec B107 # none
-    """Return the headers of a record's copy in another partition; key and value are the record's.
+    """Return the headers of a record's copy in another partition. Key and value stay the same.
 
-    `token` is given if it is a bulk command.
+    `token` is for bulk commands.
     """
     origin = f"{record.partition}:{record.offset}:{record.timestamp}" + (f":{token}" if token else "")
     headers = _without(record, FLAT_REACH) if token else record.headers
@@ -135,7 +135,7 @@ def forwarded(record: CommandRecord, token: str = "") -> Headers:  # nosec B107 
 
 
 def spread(record: CommandRecord, token: str, kind: ReachKind, to: Grown) -> Headers:
-    """Return the headers of the copy of a bulk command in a topic that has grown."""
+    """Return the headers of a bulk command's copy in a topic that has grown."""
     headers, name = forwarded(record, token), FLAT_REACH if kind == "flat" else BULK_REACH
     content = _content(to.topic, record, headers)
     return [*headers, signed(name, f"{kind}{to.partitions}", content, to.secret)]
@@ -144,7 +144,7 @@ def spread(record: CommandRecord, token: str, kind: ReachKind, to: Grown) -> Hea
 def relayed(
     record: CommandRecord, origin: Origin | None, to: Grown, *, asks: bool = False, is_elsewhere: bool = False
 ) -> Headers:
-    """Return the headers of the copy of a record, or of a copy of one (`origin`), in a topic that has grown."""
+    """Return the headers of a copy of a record in a topic that has grown. `origin` is for a record that is a copy."""
     sent, way = origin or record, "?" if asks else "." if is_elsewhere else "="
     mark = f"{sent.partition}:{sent.offset}:{sent.timestamp}:{way}{to.partitions}"
     content = _content(to.topic, record, record.headers)
@@ -152,7 +152,7 @@ def relayed(
 
 
 def require_relayed(copy: CommandRecord, topic: str, secret: bytes) -> None:
-    """Raise InvalidCommand unless a worker has passed a record on in a topic that has grown."""
+    """Raise InvalidCommand unless a worker has forwarded a record in a topic that has grown."""
     _require_signed_once(copy, topic, secret, FORWARDED_FROM)
 
 
@@ -162,13 +162,13 @@ def require_spread(copy: CommandRecord, topic: str, secret: bytes) -> None:
 
 
 def count_headers(count: Count) -> Headers:
-    """Return the headers of a record that says a count; key and value are null."""
+    """Return the headers of a record with a count. Key and value are null."""
     said = BULK_COUNT, f"{count.offset}:{count.partition}:{count.changed}:{count.token}".encode()
     return [said, (BULK_MISSING, ",".join(map(str, count.missing)).encode())] if count.missing else [said]
 
 
 def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan | None:
-    """Return what a lane's header says; None for a record that was sent. Raises InvalidCommand for one of no lane's."""
+    """Parse the header of a lane; None for an original record. Raises InvalidCommand if the header is malformed."""
     for name, value in record.headers:
         if name == FORWARDED_FROM:
             partition, offset, timestamp, token, way, partitions = parsed(_ORIGIN, name, value)
@@ -188,7 +188,7 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan
 
 
 def as_sent(copy: CommandRecord, origin: Origin) -> Copy:
-    """Return a copy without what passing it on has added."""
+    """Return a copy without the headers added by forwarding."""
     sent = origin.partition, origin.offset
     reaches = () if origin.reach is None else (BULK_REACH, FLAT_REACH)
     headers = _without(copy, FORWARDED_FROM, *reaches)

@@ -1,7 +1,7 @@
-"""The native dialect: a command in the headers of a record, its value the payload as it is.
+"""The native dialect: a command in the headers of a record. The value is the payload.
 
-This is the hot path of intake. One pass over the headers sorts each by a dict look-up into a control field, parsed on
-the spot, or a header of the user's, kept as it is.
+This is the hot path of intake. One pass over the headers looks up each in a dict. It is a control field, which is
+parsed immediately, or a user's header, which is kept unchanged.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from .json_commands import JSON, is_json_record
 from .record import CommandRecord
 from .signatures import not_ours
 
-# Fields whose bytes are kept as they came: what they mean is the sender's.
+# Fields whose bytes are kept unchanged, since only the sender interprets them.
 _OPAQUE = {"correlation-id"}
 
 # Header -> (field, parser of its text).
 _CONTROL: dict[str, tuple[str, Parse]] = {CONTROL_PREFIX + field: (field, rule.parse) for field, rule in RULES.items()}
 
-# The one field that may be null: a null key is a key like another.
+# The only field that may be null, since a key can be null.
 _NULLABLE = "target-key"
 
 _AT = CONTROL_PREFIX + "at"
 _TARGET_TOPIC = CONTROL_PREFIX + "target-topic"
 _DIGITS = 13
-"""Digits of an instant in ms from the years 2001 to 2286: every number with this many digits is legal."""
+"""Digits of an instant in ms from the years 2001 to 2286. Every number with this many digits is valid."""
 
 
 _USERS, _DUE, _TOPIC, _TYPE, _CONTROLS = range(5)
-"""Kinds of headers: of the user's, the two of each plain command, a content type, and any other control field."""
+"""Kinds of headers: the user's, the two of each plain command, the content type, and other control fields."""
 
 _MOST_KEPT, _MOST_CHARACTERS = 4_096, 64
-"""How many names of headers are kept, and of topics, and how long a header's may be: senders may use any."""
+"""Maximum number of cached names of headers and of topics, and maximum length of a header's. Senders choose them."""
 
 
 class _Kinds(dict[str, int]):
-    """Kinds of headers, by their names."""
+    """A cache of kinds of headers, by name."""
 
     def __missing__(self, name: str) -> int:
         kind = _CONTROLS if name.startswith(CONTROL_PREFIX) else _USERS
@@ -60,7 +60,7 @@ _KINDS = _Kinds({_AT: _DUE, _TARGET_TOPIC: _TOPIC, CONTENT_TYPE: _TYPE})
 
 
 class _Topics(dict[bytes, str]):
-    """Legal names of topics, by their bytes. Raises ValueError for others."""
+    """A cache of valid topic names, by their bytes. Raises ValueError for invalid names."""
 
     def __missing__(self, value: bytes) -> str:
         topic = parse_topic(value.decode())
@@ -82,14 +82,14 @@ def header_name(field: str) -> str:
 
 
 def _names_one_tenant(headers: Sequence[tuple[str, bytes | None]]) -> bool:
-    """Return whether headers name a tenant at most once, and none under a name that is likely meant for it."""
+    """Return whether headers name a tenant at most once, and none has a name similar to tenant."""
     given = [value for name, value in headers if name == header_name("tenant")]
     unknown = (name.removeprefix(CONTROL_PREFIX) for name, _ in headers if _is_unknown_control(name))
     return None not in given and len(given) <= 1 and not may_mean(unknown, "tenant")
 
 
 class NativeDialect:
-    """Commands in headers; a record whose content type says so is read in the JSON form."""
+    """Commands in headers. Records with the content type of JSON commands are read in the JSON form."""
 
     name = "native"
     forwards = True
@@ -123,7 +123,7 @@ class NativeDialect:
             return None
         return at, Target(topic, record.key), record.value, user
 
-    def task(self, record: CommandRecord) -> PlainTask | None:  # noqa: ARG002 - it has no short way for them
+    def task(self, record: CommandRecord) -> PlainTask | None:  # noqa: ARG002 - it has no fast path for them
         return None
 
     def decode(self, record: CommandRecord) -> Command:
@@ -162,7 +162,7 @@ class NativeDialect:
         return command_from(given, record, record.key, record.value, user, header_name)
 
     def field_name(self, record: CommandRecord, field: str) -> str:
-        """Return a field as its header, or as its path if the command is JSON."""
+        """Return the header of a field, or its path if the command is JSON."""
         return JSON.field_name(record, field) if is_json_record(record) else field
 
     def salvage(self, record: CommandRecord) -> Envelope:

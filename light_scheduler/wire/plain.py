@@ -1,7 +1,8 @@
-"""The records of plain schedules, made in one step: those of one instant, in the default tenant, with only a target,
-and tasks, which repeat at a fixed rate.
+"""Fast encoders for records of plain schedules: one-shots in the default tenant without other rules, and tasks, which
+repeat at a fixed rate.
 
-They are byte for byte what `state.encode_entry` and `events.encode_history` make of the values that are left out here.
+The results are byte for byte the same as from `state.encode_entry` and `events.encode_history`, without creating the
+values that these need.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from .state import identity
 from .state_format import VERSION
 
 IDENTITY = identity(DEFAULT_TENANT, "")
-"""Prefix of their identities; the id follows."""
+"""Prefix of their identities. The id follows."""
 
 HISTORY_KEY = history_key(DEFAULT_TENANT, None)
-"""Prefix of the keys of their history; the id follows."""
+"""Prefix of their history keys. The id follows."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _text = msgspec.json.Encoder().encode
@@ -32,7 +33,7 @@ _NEW_PROGRESS = msgspec.structs.astuple(Progress(0, 0))[2:]
 
 
 def new_state(record: CommandRecord, id: str, plain: Plain, accepted_at: int) -> bytes:
-    """Encode the schedule of a command as it begins, accepted at an instant (UTC epoch ms)."""
+    """Encode the new schedule of a command, accepted at `accepted_at` (UTC epoch ms)."""
     at, target, payload, headers = plain
     offset = record.offset
     definition = (
@@ -57,7 +58,7 @@ def new_state(record: CommandRecord, id: str, plain: Plain, accepted_at: int) ->
 
 
 def new_task_state(record: CommandRecord, task: PlainTask, due: int, accepted_at: int) -> bytes:
-    """Encode the task of a command as it begins: accepted at an instant, and first due at another (UTC epoch ms)."""
+    """Encode the new task of a command, accepted at `accepted_at` and first due at `due` (UTC epoch ms)."""
     offset = record.offset
     definition = (
         task.tenant,
@@ -81,7 +82,7 @@ def new_task_state(record: CommandRecord, task: PlainTask, due: int, accepted_at
 
 
 def scheduled_lines(now: int, partition: int, tenant: str = DEFAULT_TENANT) -> Callable[[str, int, str], bytes]:
-    """Return what writes history of a tenant's new schedules, by id, due time (UTC epoch ms) and target topic."""
+    """Return a function `(id, due in UTC epoch ms, target topic) -> history event` for new schedules of a tenant."""
     ends: dict[str, bytes] = {}
     begin = _begin(EventType.SCHEDULED, tenant)
 
@@ -97,8 +98,11 @@ def scheduled_lines(now: int, partition: int, tenant: str = DEFAULT_TENANT) -> C
 def fired_lines(
     now: int, partition: int, tenant: str = DEFAULT_TENANT
 ) -> Callable[[str, int, int, int, int, str], bytes]:
-    """Return what writes history of a tenant's firings, by id, version, due time (UTC epoch ms), sequence, attempt and
-    topic. Of many at one instant, one after the other, only the ids differ."""
+    """Return a function that encodes history events of a tenant's firings.
+
+    Its arguments are id, version, due (UTC epoch ms), sequence, attempt and topic. It is fastest if consecutive firings
+    only differ in the id.
+    """
     begin = _begin(EventType.FIRED, tenant)
     last: tuple[int, int, int, int, str] | None = None
     rest = b""

@@ -1,11 +1,11 @@
-"""The most frequent commands in the JSON form, read in one step: a schedule of one instant, and nothing else.
+"""A fast path for the most frequent commands in the JSON form: a one-shot without other rules.
 
     {"trigger": {"at": 1767225600000},
      "target": {"topic": "...", "key": "...", "headers": {"name": "value"}},
      "payload": {"text": "..."} | {"json": ...} | {"base64": "..."} | null,
      "id": "the record's key", "command": "schedule"}
 
-Only `trigger` and `target.topic` have to be there. Whatever has more members, or others, is for `json_commands`.
+Only `trigger` and `target.topic` are required. Commands with other members are left to `json_commands`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .json_values import check
 from .record import CommandRecord
 
 _DIGITS = 13
-"""Digits of an instant in ms from the years 2001 to 2286: every number with this many digits is legal."""
+"""Digits of an instant in ms from the years 2001 to 2286. Every number with this many digits is valid."""
 
 
 class _Trigger(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -55,7 +55,7 @@ _decode = msgspec.json.Decoder(_Schedule).decode
 
 
 def plain_json(record: CommandRecord) -> Plain | None:
-    """Read a record as `Dialect.plain` does."""
+    """Read a record; see `Dialect.plain`."""
     value, key = record.value, record.key
     if value is None:
         return None
@@ -78,7 +78,7 @@ def plain_json(record: CommandRecord) -> Plain | None:
 
 
 def _headers(given: dict[str, str | None] | None, record: CommandRecord) -> Headers | None:
-    """Return the message's headers; None if one is the scheduler's."""
+    """Return the message's headers; None if one has the scheduler's prefix."""
     headers: Headers = []
     if given:
         for name, text in given.items():
@@ -94,7 +94,7 @@ def _headers(given: dict[str, str | None] | None, record: CommandRecord) -> Head
 
 
 def _payload(given: _Payload | UnsetType) -> bytes:
-    """Return a payload that has one form at most. Raises ValueError."""
+    """Return a payload with at most one form. Raises ValueError."""
     if given is UNSET:
         return b""
     text, json, base64 = given.text, given.json, given.base64
@@ -105,5 +105,5 @@ def _payload(given: _Payload | UnsetType) -> bytes:
     if json is UNSET or text is not UNSET or base64 is not UNSET:
         raise ValueError("has not one form")
     payload = bytes(json)
-    check(payload)  # its bytes are passed on as they are, and were only skipped so far
+    check(payload)  # the decoder has only skipped its bytes, which are passed on unchanged
     return payload

@@ -1,14 +1,14 @@
-"""Tokens of rates that partitions ask each other for, as records of their commands topic.
+"""Records in commands topics with which partitions lend each other tokens of rates.
 
     schedule-rate-asked    kind:tenant:partition:number:wanted:signature
     schedule-rate-lent     kind:tenant:partition:number:amount:signature
 
-`kind` is `commands` or `firings`; the tenant is empty for the cap of all together; `partition` is the sender, and
-`number` that of the ask (see `model.rate_lending`). Key and value are null. The signature is as in `room_lending`. Each
-answer counts once: the one that asked knows which asks are open.
+`kind` is `commands` or `firings`; the tenant is empty for the cap of all tenants together; `partition` is the sender,
+and `number` that of the ask (see `model.rate_lending`). Key and value are null. The signature is as in `room_lending`.
+Each answer counts once, since the asking partition knows its open asks.
 
-Workers of a version without lending of rates do not know these headers. For them the record has one that follows, of an
-answer to an ask for room that nobody has made: they pass over it.
+Workers of a version without rate lending do not know these headers. For them, a second header follows: an answer to an
+ask for room that was never sent, which they ignore.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FORM = re.compile(r"(commands|firings):([A-Za-z0-9._-]{0,64}):(\d{1,10}):(\d{1,
 
 
 def rate_headers(said: RateAsk | RateGrant, topic: str, to: int, secret: bytes) -> Headers:
-    """Return the headers of an ask or its answer, which is for one partition of a topic; key and value are null."""
+    """Return the headers of an ask or an answer for one partition of a topic. Key and value are null."""
     name, *numbers = said
     header = RATE_ASKED if isinstance(said, RateAsk) else RATE_LENT
     ours = signed(header, ":".join(map(str, (*name, *numbers))), bound_to(topic, to), secret)
@@ -39,7 +39,7 @@ def rate_headers(said: RateAsk | RateGrant, topic: str, to: int, secret: bytes) 
 
 
 def rate_in(header: str, value: bytes | None) -> RateAsk | RateGrant:
-    """Read what a header says; it may be forged. Raises InvalidCommand."""
+    """Parse a header, which may be forged. Raises InvalidCommand."""
     kind, tenant, *numbers = parsed(_FORM, header, value)
     partition, number, amount = map(int, numbers)
     said = RateName(RateKind(kind), tenant), partition, number, amount

@@ -1,4 +1,4 @@
-"""Kafka records as codecs read them, with the names of aiokafka's ConsumerRecord."""
+"""Kafka records for codecs, with the attribute names of aiokafka's ConsumerRecord."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from light_scheduler.model import Command, Headers, ScheduleCommand
 
 
 class CommandRecord(Protocol):
-    """A record as it was read; its content is not checked. `timestamp` is UTC epoch ms."""
+    """A record that was read. Its content is not checked. `timestamp` is UTC epoch ms."""
 
     @property
     def key(self) -> bytes | None: ...
@@ -28,9 +28,9 @@ class CommandRecord(Protocol):
 
 
 class Copy(NamedTuple):
-    """A record that was passed on to another partition, as a dialect reads it.
+    """A record that was forwarded to another partition, for a dialect.
 
-    `partition` and `offset` are the copy's own; `timestamp` is that of the record that was sent, whose place is `sent`.
+    `partition` and `offset` are the copy's own. `timestamp` is the original record's, and `sent` is its place.
     """
 
     key: bytes | None
@@ -43,7 +43,7 @@ class Copy(NamedTuple):
 
 
 class UnsentRecord(NamedTuple):
-    """A command that is in no topic, as codecs take it. `timestamp` is UTC epoch ms; 0 is unknown."""
+    """A command that was not sent to a topic, for codecs. `timestamp` is UTC epoch ms; 0 if unknown."""
 
     key: bytes | None
     value: bytes | None
@@ -54,9 +54,9 @@ class UnsentRecord(NamedTuple):
 
 
 def with_key_of(record: CommandRecord, command: Command) -> Command:
-    """Return a command as a lane carries it out: a schedule has the key that its record was sent by, if there is one.
+    """Return a command as a lane executes it: a schedule gets the key of its record, if there is one.
 
-    A value may give another key, but the record's is the one that has decided the partition.
+    A value may have another key, but the record's key has decided the partition.
     """
     if isinstance(command, ScheduleCommand) and record.key not in (None, command.key):
         return msgspec.structs.replace(command, key=record.key)

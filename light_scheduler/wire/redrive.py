@@ -1,11 +1,11 @@
-"""The record that redrives a dead letter: the command that was refused, or the firing that was not delivered.
+"""Records that redrive dead letters: the refused command, or the firing that was not delivered.
 
 A redriven firing has the headers of a firing, and
 
     schedule-redriven-from   partition-offset of its dead letter
 
-Its `schedule-delivery-id` ends in that place, so a consumer that deduplicates by it processes a dead letter once,
-however often it is redriven.
+Its `schedule-delivery-id` ends with that place, so a consumer that deduplicates by it processes a dead letter once,
+even if it is redriven several times.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .requester import REQUESTED_BY
 REDRIVEN_FROM = CONTROL_PREFIX + "redriven-from"
 
 REDRIVEN = "redriven from dead letter "
-"""The reason of the event `fired` in the history begins so; the letter's place follows."""
+"""The beginning of the reason of `fired` events in the history. The place of the letter follows."""
 
 _DELIVERY_ID = CONTROL_PREFIX + "delivery-id"
 
@@ -41,18 +41,18 @@ _REPORTED = Acknowledgement(timeout=0, max_attempts=1)
 
 
 def refused_command_headers(letter: DeadLetter) -> Headers:
-    """Return the headers of a refused command, without who asked for it first."""
+    """Return the headers of a refused command, without its first requester."""
     return [header for header in letter.headers if header[0] != REQUESTED_BY]
 
 
 def redriven_command(letter: DeadLetter, source_topic: str, place: str) -> str:
-    """Return the reason of the event `changed` that tells of a command sent again; `place` is its dead letter's."""
+    """Return the reason of the `changed` event for a redriven command. `place` is the place of its dead letter."""
     whose = "" if letter.id is None else f" for {letter.id}"
     return f"dead letter {place} redriven: command{whose}, to {source_topic}, partition {letter.source_partition}"
 
 
 def deciding_key(letter: DeadLetter) -> bytes:
-    """Return the key that decides the partition of a firing that was set aside, if its sender did not name that."""
+    """Return the key that decides the partition of an undelivered firing, if its sender did not choose a partition."""
     key = letter.key if letter.target_partition_key is None else letter.target_partition_key
     return (letter.id or "").encode() if key is None else key
 
@@ -60,10 +60,11 @@ def deciding_key(letter: DeadLetter) -> bytes:
 def redriven_firing(
     letter: DeadLetter, source_topic: str, dialect: Dialect, place: str, last_event: HistoryEvent | None, now: int
 ) -> tuple[bytes | None, Headers]:
-    """Return value and headers of a firing that was set aside; `place` is its dead letter's.
+    """Return value and headers of a redriven firing. `place` is the place of its dead letter.
 
-    `told` is the event of that in the history, which has the version, the sequence and the attempt: 1 without it.
-    `dialect` is that of the commands topic. Raises ValueError if the letter is none of a firing.
+    `last_event` is the history event with which the firing became a dead letter. It has the version, sequence and
+    attempt; without it, each is 1. `dialect` is that of the commands topic. Raises ValueError if the letter is not for
+    a firing.
     """
     value, headers = dialect.delivered(_entry(letter, last_event), now, source_topic.encode())
     marked: Headers = [
@@ -75,9 +76,9 @@ def redriven_firing(
 def redriven_event(
     letter: DeadLetter, place: str, partition: int, last_event: HistoryEvent | None, requester: Requester, now: int
 ) -> HistoryEvent:
-    """Return the event `fired` of a firing that was set aside; `place` is its dead letter's, `partition` the letter's.
+    """Return the `fired` event of a redriven firing.
 
-    `last_event` as in `redriven_firing`.
+    `place` is the place of its dead letter, `partition` that of the letter. `last_event` is as in `redriven_firing`.
     """
     return HistoryEvent(
         EventType.FIRED,

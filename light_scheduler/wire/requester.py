@@ -2,9 +2,9 @@
 
     schedule-requested-by   {"by": "shop", "address": "192.0.2.7", "signature": "..."}
 
-The signature is the HMAC-SHA256 of the name, the address and the record's value, with the secret that workers share.
-Lanes ignore a header with a wrong signature, so a sender of commands cannot make the history name somebody else. The
-value names the schedule and the command, so somebody who can also read commands can only repeat the same command.
+The signature is the HMAC-SHA256 of the name, the address and the record's value, with the secret of the workers. Lanes
+ignore a header with a wrong signature, so that senders of commands cannot forge the requester in the history. The value
+contains the schedule and the command, so someone who can also read commands can only repeat the same command.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _DECODER = msgspec.json.Decoder(_Signed)
 
 
 def requester_header(requester: Requester, value: bytes, secret: bytes) -> tuple[str, bytes]:
-    """Return the header of a record with this value."""
+    """Return the header for a record with this value."""
     signed = _Signed(requester.by, requester.address, _signature(requester, value, secret))
     return REQUESTED_BY, msgspec.json.encode(signed)
 
 
 def requester_of(record: CommandRecord, secret: bytes | None) -> Requester | None:
-    """Return who asked for a command, if a worker says so."""
+    """Return the requester of a command; None if there is no header with a valid signature."""
     told = next((value for name, value in record.headers if name == REQUESTED_BY), None)
     if told is None or secret is None:
         return None

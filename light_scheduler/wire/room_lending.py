@@ -1,11 +1,11 @@
-"""Room for pending schedules that partitions ask each other for, as records of their commands topic.
+"""Records in commands topics with which partitions lend each other room for pending schedules.
 
     schedule-room-asked    tenant:partition:number:since:most:partitions:spare:wanted:signature
     schedule-room-given    tenant:partition:number:since:most:partitions:amount:more:signature
 
-`partition` is the sender, and `number` that of the ask; then comes the version of the quota; `more` is 0 or 1 (see
-`model.room_lending`). Key and value are null. The signature (see `signatures`) is of the topic and the partition that
-the record is for, so a copy elsewhere does not count. Each answer counts once: it has the number of its ask.
+`partition` is the sender, and `number` that of the ask; the version of the quota follows; `more` is 0 or 1 (see
+`model.room_lending`). Key and value are null. The signature (see `signatures`) covers the topic and the receiving
+partition, so a copy elsewhere does not count. Each answer counts once, since it has the number of its ask.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FORMS = {
 
 
 def room_headers(said: RoomAsk | RoomGrant, topic: str, to: int, secret: bytes) -> Headers:
-    """Return the headers of an ask or its answer, which is for one partition of a topic; key and value are null."""
+    """Return the headers of an ask or an answer for one partition of a topic. Key and value are null."""
     tenant, partition, number, version, *rest = said
     name = ROOM_ASKED if isinstance(said, RoomAsk) else ROOM_GIVEN
     text = ":".join(map(str, (tenant, partition, number, *version, *map(int, rest))))
@@ -38,7 +38,7 @@ def room_headers(said: RoomAsk | RoomGrant, topic: str, to: int, secret: bytes) 
 
 
 def room_in(name: str, value: bytes | None) -> RoomAsk | RoomGrant:
-    """Read what a header says; it may be forged. Raises InvalidCommand."""
+    """Parse a header, which may be forged. Raises InvalidCommand."""
     tenant, *numbers = parsed(_FORMS[name], name, value)
     partition, number, since, most, partitions, first, second = map(int, numbers)
     version = QuotaVersion(since, most, partitions)

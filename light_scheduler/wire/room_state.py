@@ -1,10 +1,10 @@
-"""State records of lending: what a partition has lent and borrowed of a tenant's room for pending schedules.
+"""State records of lending: a tenant's room for pending schedules that a partition has lent and borrowed.
 
 Changelog key     kind u8 | rest
     0x09  the room of a tenant      rest: tenant   (UTF-8)
 
 Changelog value   version u8 | body
-    room       version 5: MessagePack of an array of the fields of `model.room_lending.Lending`, in their order
+    room       version 5: MessagePack of an array of the fields of `model.room_lending.Lending`, in order
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def room_key(tenant: str) -> bytes:
 
 
 def room_of(room_key: bytes) -> str:
-    """Return whose room a changelog key names."""
+    """Return the tenant in the changelog key of a room."""
     return room_key[len(ROOM_KIND) :].decode()
 
 

@@ -1,10 +1,10 @@
-"""Avro schemas that name types of other schemas, as a schema registry has them: in one piece.
+"""Merges Avro schemas that refer to types of other schemas in a registry into one schema.
 
-A schema in one piece has each type's definition where the type is named first, and its full name elsewhere. So whoever
-reads it needs no other schema.
+The merged schema has the definition of each type at its first use, and its full name elsewhere. So no other schema is
+needed to read it.
 
-Within a namespace, parsers take a name without one for a name of that namespace: a type without a namespace could not
-be named there again. So types without one are in `OUTSIDE` here. Data do not show the names of types.
+Within a namespace, parsers resolve a name without a namespace in that namespace, so a type without a namespace could
+not be referred to there. Therefore, such types get the namespace `OUTSIDE`. Data does not contain names of types.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ _NAMED = frozenset({"record", "error", "enum", "fixed"})
 _PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 OUTSIDE = "light_scheduler.without_namespace"
-"""The namespace of types that have none, in a schema in one piece."""
+"""The namespace in a merged schema for types without a namespace."""
 
 
 def in_one_piece(schema: Any, referenced: Iterable[Any]) -> Any:
-    """Return a schema together with the types that it names of others. Raises ValueError if two of them define one name
-    in two ways, or one is no Avro schema.
+    """Merge a schema with the types of other schemas that it refers to.
+
+    Raises ValueError if two schemas define a name differently, or one is not an Avro schema.
     """
     types: dict[str, Any] = {}
     try:
@@ -35,19 +36,19 @@ def in_one_piece(schema: Any, referenced: Iterable[Any]) -> Any:
 
 
 def own_name(full: str) -> str:
-    """Return the full name that a type has in its own schema, of that in a schema in one piece."""
+    """Return the full name of a type in its own schema, from its name in the merged schema."""
     return full.removeprefix(f"{OUTSIDE}.")
 
 
 class _Piece:
-    """Puts definitions of `types`, by full name, where they are named first."""
+    """Inserts definitions of `types` (by full name) at their first use."""
 
     def __init__(self, types: dict[str, Any]) -> None:
         self._types = types
         self._placed: set[str] = set()
 
     def of(self, schema: Any, space: str) -> Any:
-        """Return a part of the schema; `space` is the namespace around it."""
+        """Return a merged part of the schema. `space` is the enclosing namespace."""
         if isinstance(schema, list):
             return [self.of(branch, space) for branch in schema]
         if isinstance(schema, str):
@@ -66,7 +67,7 @@ class _Piece:
     def _named(self, name: str, space: str) -> Any:
         if name in _PRIMITIVE:
             return name
-        # Java's parser looks outside of all namespaces too.
+        # Java's parser also looks for names without a namespace.
         for full in (_full(name, space), name):
             if full in self._placed:
                 return _shown(full)
@@ -86,7 +87,7 @@ class _Piece:
 
 
 def _defined(schema: Any, space: str) -> Iterator[tuple[str, Any]]:
-    """Yield the types that a schema defines, each with its full name, which its definition has too."""
+    """Yield (full name, definition) of the types that a schema defines. The definition also has the full name."""
     if isinstance(schema, list):
         for branch in schema:
             yield from _defined(branch, space)
@@ -103,14 +104,14 @@ def _defined(schema: Any, space: str) -> Iterator[tuple[str, Any]]:
 
 
 def _names(schema: Any, space: str) -> tuple[str, str]:
-    """Return the full name of a type that is defined in a namespace, and the namespace of what it contains."""
+    """Return the full name of a type that is defined in a namespace, and the namespace for its content."""
     name = schema["name"]
     full = _full(name, schema.get("namespace") or ("" if "namespace" in schema else space))
     return full, full.rpartition(".")[0]
 
 
 def _shown(full: str) -> str:
-    """Return how a full name stands in a schema in one piece."""
+    """Return the name of a type in the merged schema, from its full name."""
     return full if "." in full else f"{OUTSIDE}.{full}"
 
 

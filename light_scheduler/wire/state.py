@@ -1,10 +1,10 @@
-"""State records: how schedules are kept in the changelog and in RocksDB.
+"""State records: the format of schedules in the changelog and in RocksDB.
 
 Changelog key     kind u8 | rest
     0x00  input position of the lane           rest: empty
-    0x01  a pending schedule                   rest: tenant | 0x00 | id   (UTF-8; neither holds 0x00)
-    0x02  how far a large schedule has come    rest: tenant | 0x00 | id
-    0x03  a bulk command at work here          rest: offset u64 big-endian, of its record in this partition
+    0x01  a pending schedule                   rest: tenant | 0x00 | id   (UTF-8; neither contains 0x00)
+    0x02  the progress of a large schedule     rest: tenant | 0x00 | id
+    0x03  a running bulk command               rest: offset u64 big-endian, of its record in this partition
     0x04  the total of one that was sent here  rest: offset u64 big-endian, of its record
     0x05  a partition that has handed over     rest: number of partitions u32 big-endian | partition u32 big-endian
     0x06  commands that are not back yet       rest: tenant | 0x00 | id
@@ -16,24 +16,25 @@ Changelog value   version u8 | body
     position   version 1 to 5: offset u64 | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
                a record of an older version may end after the offset)
     schedule   version 1 to 5: MessagePack of [schedule, progress], each an array of its fields in the model's order
-               (4: a schedule has its `home_key`)
+               (4: with `home_key`)
     progress   version 1 to 5: MessagePack of an array of its fields in the model's order
     part       version 1 to 5: MessagePack of an array of its fields in the model's order; its command is a map
-               (2: `reply_to` may have a partition; 3: who asked for it)
+               (2: `reply_to` may have a partition; 3: the requester)
     total      version 1: the same
                (both also with version 128, and more fields, while a topic grows: `ScopedPart`, `SubTotal`;
-               a total with version 129 that misses partitions: `LackingTotal`)
+               a total with missing partitions has version 129: `LackingTotal`)
     emptied    version 4 and 5: nothing else
-    lent       version 4 and 5: how many u32 big-endian
+    lent       version 4 and 5: number u32 big-endian
     delayed    version 5: see `delayed_state`
     room       version 5: see `room_state`
 
-RocksDB holds the same values under its own keys (see `tables.layout`). All kinds have one version,
-`state_format.FORMAT_VERSION`. A new field, kind or meaning takes a new one, and `tables.table.CHECKPOINT_VERSION` with
-it: an older worker refuses what it does not know, for it would drop it when it writes the record again. Fields are only
-appended, with defaults, so records of any age decode.
-A null changelog value removes what the key names. Progress counts for the schedule record before it in the log; without
-one, as compaction may leave it, it means nothing.
+RocksDB has the same values under its own keys (see `tables.layout`). All kinds have one version,
+`state_format.FORMAT_VERSION`. A new field, kind or meaning needs a new version, and also a new
+`tables.table.CHECKPOINT_VERSION`: an older worker must refuse what it does not know, since it would lose it when it
+writes the record again. Fields are only appended, with defaults, so that records of any age can be decoded.
+
+A null changelog value removes the key. A progress record applies to the schedule record before it in the log. Without
+one, which can happen after compaction, it has no effect.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class _Aim(msgspec.Struct, array_like=True, gc=False):
 
 
 class _Order(msgspec.Struct, array_like=True, gc=False):
-    """The fields that `Schedule` begins with, up to its priority. Numbers and texts are sooner decoded than skipped."""
+    """The first fields of `Schedule`, up to its priority. Decoding numbers and texts is faster than skipping them."""
 
     tenant: str
     id: str
@@ -95,7 +96,7 @@ class _Order(msgspec.Struct, array_like=True, gc=False):
 
 
 class _Waking(msgspec.Struct, array_like=True, gc=False):
-    """The fields that `Progress` begins with, up to the last one that decides when it wakes and in which state."""
+    """The first fields of `Progress`, up to the last one that is needed for wake time and state."""
 
     due: int
     arrival: int
@@ -116,17 +117,17 @@ _decode_standing = msgspec.msgpack.Decoder(tuple[_Order, _Waking]).decode
 
 
 def identity(tenant: str, id: str) -> bytes:
-    """Return the bytes that name a schedule within its partition."""
+    """Return the identity of a schedule, which is unique within its partition."""
     return f"{tenant}\0{id}".encode()
 
 
 def id_in(identity: bytes) -> str:
-    """Return the id that a schedule's identity ends in."""
+    """Return the schedule's id in an identity."""
     return identity.partition(b"\0")[2].decode()
 
 
 def identity_of(entry: Entry) -> bytes:
-    """Return the bytes that name a pending schedule within its partition."""
+    """Return the identity of a pending schedule."""
     return identity(entry.schedule.tenant, entry.schedule.id)
 
 
@@ -140,18 +141,19 @@ def decode_entry(value: bytes) -> Entry:
     if value[:1] not in READABLE:
         raise wrong_version(value)
     try:
-        return _decode(value[1:])  # a copy costs less than a view, up to some 10 KB
+        return _decode(value[1:])  # a copy is cheaper than a view, up to about 10 KB
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"a schedule record cannot be read: {error}") from error
 
 
 Standing = tuple[int, int, int, str, State]
-"""When a schedule wakes (UTC epoch ms), its priority and arrival, which say where it stands in that order; and its
-target topic and state, by which it is counted besides its tenant."""
+"""A schedule's wake time (UTC epoch ms), priority and arrival, which define its place in the due order, and its target
+topic and state, which are needed to count it.
+"""
 
 
 def decode_standing(value: bytes) -> Standing:
-    """Decode no more of a pending schedule than how it stands. Raises FormatTooNew or FormatError."""
+    """Decode only the `Standing` of a pending schedule. Raises FormatTooNew or FormatError."""
     if value[:1] not in READABLE:
         raise wrong_version(value)
     try:
@@ -164,27 +166,27 @@ def decode_standing(value: bytes) -> Standing:
 
 
 def encode_progress(progress: Progress) -> bytes:
-    """Encode how far a schedule has come."""
+    """Encode a schedule's progress."""
     return VERSION + _encode(progress)
 
 
 def decode_progress(value: bytes) -> Progress:
-    """Decode how far a schedule has come. Raises FormatTooNew or FormatError."""
+    """Decode a schedule's progress. Raises FormatTooNew or FormatError."""
     return decoded(_decode_progress, value, "a progress record")
 
 
 def bulk_part_key(offset: int) -> bytes:
-    """Return the changelog key of a bulk command at work, by its offset in the partition."""
+    """Return the changelog key of a running bulk command, by its offset in the partition."""
     return BULK_PART_KIND + _OFFSET.pack(offset)
 
 
 def encode_bulk_part(part: BulkPart) -> bytes:
-    """Encode a bulk command at work."""
+    """Encode a running bulk command."""
     return (GROWING if isinstance(part, ScopedPart) else VERSION) + _encode(part)
 
 
 def decode_bulk_part(value: bytes) -> BulkPart:
-    """Decode a bulk command at work. Raises FormatTooNew or FormatError."""
+    """Decode a running bulk command. Raises FormatTooNew or FormatError."""
     if value[:1] == GROWING:
         return decoded(_decode_scoped_part, VERSION + value[1:], "a record of a bulk command")
     return decoded(_decode_bulk_part, value, "a record of a bulk command")
@@ -196,7 +198,7 @@ def bulk_total_key(offset: int) -> bytes:
 
 
 def bulk_offset_of(key: bytes) -> int:
-    """Return the offset in the changelog key of a bulk command at work, or of a total."""
+    """Return the offset in the changelog key of a running bulk command or a total."""
     offset: int = _OFFSET.unpack_from(key, 1)[0]
     return offset
 
@@ -218,12 +220,12 @@ def decode_bulk_total(value: bytes) -> BulkTotal:
 
 
 def emptied_key(partitions: int, partition: int) -> bytes:
-    """Return the changelog key for a partition that has handed over all that belongs elsewhere among `partitions`."""
+    """Return the changelog key for a partition that has handed over everything, in a topic of `partitions`."""
     return EMPTIED_KIND + _EMPTIED.pack(partitions, partition)
 
 
 def encode_emptied() -> bytes:
-    """Encode that a partition has handed over everything: the key says it all."""
+    """Return the value for an `emptied_key`, which has no content."""
     return VERSION
 
 
@@ -234,17 +236,17 @@ def decode_emptied(value: bytes) -> None:
 
 
 def lent_key(identity: bytes) -> bytes:
-    """Return the changelog key of how many commands for a schedule are with another partition."""
+    """Return the changelog key of the number of a schedule's commands that are at another partition."""
     return LENT_KIND + identity
 
 
 def encode_lent(count: int) -> bytes:
-    """Encode how many commands have been passed to another partition and are not back."""
+    """Encode the number of commands that were passed to another partition and are not back."""
     return VERSION + _LENT.pack(count)
 
 
 def decode_lent(value: bytes) -> int:
-    """Decode how many commands are not back. Raises FormatTooNew or FormatError."""
+    """Decode the number of commands that are not back. Raises FormatTooNew or FormatError."""
     if value[:1] not in READABLE:
         raise wrong_version(value)
     if len(value) != 1 + _LENT.size:
@@ -254,9 +256,9 @@ def decode_lent(value: bytes) -> int:
 
 
 class CommandsLog(NamedTuple):
-    """The log of commands that a changelog belongs to: the application, its commands topic, and the topic's id.
+    """The log of commands to which a changelog belongs: the application, its commands topic, and the topic's id.
 
-    The id is empty if it is not known.
+    The id is empty if unknown.
     """
 
     topic_id: str
@@ -265,7 +267,7 @@ class CommandsLog(NamedTuple):
 
 
 def encode_position(offset: int, log: CommandsLog | None = None) -> bytes:
-    """Encode the offset of the next command to read, and in which log that is."""
+    """Encode the offset of the next command to read, and its log."""
     position = _POSITION.pack(FORMAT_VERSION, offset)
     return position if log is None else position + "\0".join(log).encode()
 
@@ -282,7 +284,7 @@ def decode_position(value: bytes) -> int:
 
 
 def decode_commands_log(value: bytes) -> CommandsLog | None:
-    """Decode in which log a position is; None: the record does not say. Raises FormatError."""
+    """Decode the log of a position; None if the record does not have it. Raises FormatError."""
     if not (rest := value[_POSITION.size :]):
         return None
     try:

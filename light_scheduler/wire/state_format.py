@@ -1,4 +1,4 @@
-"""The version that every state record begins with (see `state`)."""
+"""The version at the beginning of every state record (see `state`)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ FORMAT_VERSION = 5
 
 VERSION = bytes([FORMAT_VERSION])
 GROWING = b"\x80"
-"""Version of records that exist only while bulk commands are at work in a topic that grows: older workers refuse them,
-and read all others."""
+"""Version of records that only exist while bulk commands run in a growing topic. Older workers refuse only these
+records.
+"""
 LACKING = b"\x81"
-"""The same of a total that misses partitions, until it is answered."""
+"""Version of totals with missing partitions, which exist until they are answered."""
 READABLE = frozenset(bytes([version]) for version in range(1, FORMAT_VERSION + 1))
 
 T = TypeVar("T")
 
 
 def decoded(decode: Callable[[memoryview], T], value: bytes, what: str) -> T:
-    """Decode what follows the version. Raises FormatTooNew or FormatError, which says `what` cannot be read."""
+    """Decode the bytes after the version. Raises FormatTooNew or FormatError, which says that `what` cannot be read."""
     if value[:1] not in READABLE:
         raise wrong_version(value)
     try:
@@ -33,7 +34,7 @@ def decoded(decode: Callable[[memoryview], T], value: bytes, what: str) -> T:
 
 
 def wrong_version(value: bytes) -> FormatError:
-    """Return the error of a record of another version."""
+    """Return the error for a record with another version."""
     if value and value[0] > FORMAT_VERSION:
         return FormatTooNew(
             f"state was written in format {value[0]}, and this version reads formats up to {FORMAT_VERSION}: run the "

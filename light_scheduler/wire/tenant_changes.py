@@ -1,4 +1,4 @@
-"""The history's text about a change of a tenant's state: `tenant shop: active -> paused`."""
+"""Texts in the history about changes of a tenant's state: `tenant shop: active -> paused`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class StateChange(NamedTuple):
 
 
 def state_change(name: str, before: TenantState, after: TenantState) -> str:
-    """Say how the state changes."""
+    """Describe the change of a tenant's state."""
     return f"{_begin(name)}{before}{_ARROW}{after}"
 
 
 def read_state_change(name: str, reason: str) -> StateChange | None:
-    """Return the change of a tenant's state that a reason tells; None if it tells something else."""
+    """Parse the change of a tenant's state from the reason of an event; None if it is about something else."""
     begin = _begin(name)
     if not name or not reason.startswith(begin):
         return None

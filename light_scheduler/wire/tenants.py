@@ -1,10 +1,10 @@
-"""Rules of tenants as records of the tenants topic, which has tokens too.
+"""Rules of tenants as records of the tenants topic, which also has tokens.
 
     tenant/{name}         {"rules": {"targets": ["orders-*"], ...}, "at": 1800000000000, "by": "..."}
     tenant/{name}/state   {"state": "paused", "at": 1800000000000, "by": "..."}
 
-The state has its own key, so rules that are written at the same time do not resume a tenant. `at` is UTC epoch ms,
-and so is `pending_since`, which rules have too that were set since it is known: when `max_pending` changed last.
+The state has its own key, so that writing rules at the same time does not resume a tenant. `at` is UTC epoch ms. Rules
+from newer versions also have `pending_since` (UTC epoch ms), the time of the last change of `max_pending`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ log = logging.getLogger(__name__)
 
 
 class StoredRules(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rules of a tenant, and who set them when.
+    """The rules of a tenant, and when and by whom they were set.
 
-    `pending_since` is when its `max_pending` was changed last; None: as the version that set them does not say, `at`.
+    `pending_since` is the time of the last change of `max_pending`. None if an older version set the rules; then `at`
+    counts.
     """
 
     rules: TenantRules
@@ -47,7 +48,7 @@ class StoredRules(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StoredState(msgspec.Struct, frozen=True):
-    """The state of a tenant, and who set it when."""
+    """The state of a tenant, and when and by whom it was set."""
 
     state: TenantState
     at: int
@@ -68,7 +69,7 @@ def state_record(name: str, stored: StoredState) -> Record:
 
 
 def decode_tenant_record(key: bytes, value: bytes) -> tuple[str, StoredRules | StoredState] | None:
-    """Return a tenant's name and what a record says of it; None for a record of others. Raises FormatError."""
+    """Return a tenant's name and its rules or state; None if a record is not about tenants. Raises FormatError."""
     if (place := _place_of(key)) is None:
         return None
     name, part = place
@@ -85,7 +86,7 @@ def decode_tenant_record(key: bytes, value: bytes) -> tuple[str, StoredRules | S
 
 
 def tenant_book(entries: Mapping[bytes, bytes]) -> TenantBook:
-    """Return what a compacted topic says of tenants. One with a record that cannot be read is taken as paused."""
+    """Return the tenants in the entries of a compacted topic. A tenant with an unreadable record counts as paused."""
     tenants: dict[str, Tenant] = {}
     pending_since: dict[str, int] = {}
     for key, value in entries.items():

@@ -1,4 +1,4 @@
-"""The fields of a command that say when: its trigger, and what bounds, spreads and repeats its firings."""
+"""The time rule of a command: its trigger, and the fields that limit, spread and repeat its firings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import NOW, Acknowledgement, After, Bounds, Cron, FixedDelay, FixedRate, Once, Timing
 
 NameOf = Callable[[str], str]
-"""Returns the sender's name of a field: that of a header, or of a member of a JSON object."""
+"""Returns the sender's name of a field: a header, or a member of a JSON object."""
 
 TRIGGERS = frozenset({"at", "after", "every", "cron", "backoff"})
 _ONE_SHOT = frozenset({"at", "after"})
@@ -23,13 +23,13 @@ TIME_RULE_FIELDS = TRIGGERS | _BOUNDS | _NEEDS.keys()
 """The fields of a time rule."""
 
 OF_SERIES = (TIME_RULE_FIELDS | _COMPLETION) - _ONE_SHOT
-"""The fields that a plain one-shot has none of."""
+"""The fields that a plain one-shot does not have."""
 
 DEFAULT_MAX_ATTEMPTS = 10
 
 
 def timing(given: dict[str, Any], name_of: NameOf) -> Timing:
-    """Return the time rule that a command asks for: now, if it names none."""
+    """Return the time rule of a command; now if it has none."""
     get = given.get
     at, after = get("at"), get("after")
     if not _BEYOND_ONE_SHOT.isdisjoint(given):
@@ -42,7 +42,7 @@ def timing(given: dict[str, Any], name_of: NameOf) -> Timing:
 
 
 def bounds(given: dict[str, Any], name_of: NameOf) -> Bounds | None:
-    """Return what bounds and spreads the firings, or None if nothing does."""
+    """Return the limits and the spread of the firings; None if there are none."""
     if _BEYOND_ONE_SHOT.isdisjoint(given):
         for field in _OF_SERIES_ONLY:
             if field in given:
@@ -61,7 +61,7 @@ def bounds(given: dict[str, Any], name_of: NameOf) -> Bounds | None:
 
 
 def acknowledgement(given: dict[str, Any], name_of: NameOf) -> Acknowledgement | None:
-    """Return how firings are to be completed, or None if they are not."""
+    """Return how firings must be completed; None if they need not be."""
     if _COMPLETION.isdisjoint(given):
         return None
     if "backoff" in given:

@@ -1,4 +1,4 @@
-"""From a trigger to the fields that ask for it: the way back from `time_rule` and `backoff`."""
+"""Converts a trigger to the fields of a command; the reverse of `time_rule` and `backoff`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from light_scheduler.model import After, Backoff, Cron, FixedDelay, FixedRate, O
 
 
 def trigger_fields(trigger: Timing) -> dict[str, str]:
-    """Return the fields of a command, as text, that mean a trigger; what is a default is left out.
+    """Return the fields of a command for a trigger, as text, without defaults.
 
-    Raises ValueError for a fixed rate that is anchored: what it counts from is a field of its own, `start`.
+    Raises ValueError for a fixed rate with an anchor, since that is a separate field, `start`.
     """
     if isinstance(trigger, Once):
         return {"at": str(trigger.at)}
@@ -41,5 +41,5 @@ def _backoff(trigger: Backoff) -> str:
 
 
 def _decimal(number: float) -> str:
-    """Write a number without an exponent, which the codec does not read."""
+    """Format a number without an exponent, which the codec does not read."""
     return f"{number:.9f}".rstrip("0").rstrip(".")

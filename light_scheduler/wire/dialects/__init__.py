@@ -1,4 +1,5 @@
-"""The dialects of other schedulers: their producers' records in, and the messages that their consumers expect out.
+"""The dialects of other schedulers: read records of their producers, and write messages for their consumers.
 
-One module a dialect. Each also takes commands in the JSON form, so that HTTP can control what is pending in its topics.
+There is one module for each dialect. All of them also accept commands in the JSON form, so that schedules in their
+topics can be controlled over HTTP.
 """

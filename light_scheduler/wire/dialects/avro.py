@@ -1,4 +1,4 @@
-"""Avro values: framed as a schema registry has them, or plain in one of the schemas that their project publishes."""
+"""Avro values: framed for a schema registry, or plain in one of the schemas that their project publishes."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ except ImportError as error:
 
 
 _FIRST_OF_THREE_BYTES = 0xFFFFFF
-"""The last id whose frame begins with two zeros. A plain record may begin with one, such as one whose time is 0."""
+"""The last id whose frame begins with two zero bytes. A plain record can begin with one, such as if its time is 0."""
 
 
 _FRAME_SIZE = FRAME.size
 _FRAMED = b"\0"
-"""What all frames begin with."""
+"""The first byte of all frames."""
 
 _SMALL_ID = b"\0\0"
-"""What a frame of such an id begins with, and no plain record that is right."""
+"""The first bytes of a frame with an id up to `_FIRST_OF_THREE_BYTES`. No valid plain record begins with them."""
 
 
 Place = tuple[int, int | None]
-"""Where data begins, after its frame if it has one, and by which of the published schemas it can be read byte by byte;
-None: by any of them, whichever it fits. A plain tuple, for one is looked up for nearly every command.
+"""The start of the data after its frame, if any, and the number of the published schema for reading it byte by byte.
+
+None stands for any published schema that fits. This is a plain tuple for speed, since one is looked up for nearly every
+command.
 """
 
 _WHOLE: Place = 0, None
@@ -42,19 +44,19 @@ _BEHIND_FRAME: Place = _FRAME_SIZE, None
 
 
 class _Parsed(NamedTuple):
-    """A schema of the registry's, parsed; `place` is that of all its data, None if a decoder has to read it."""
+    """A parsed schema of the registry. `place` is the place of all its data; None if a decoder must read it."""
 
     schema: Any
     place: Place | None
 
 
 class AvroForm:
-    """Reads one kind of record, which errors call `field`.
+    """Reads one kind of record, which is called `field` in errors.
 
-    `published` are the schemas that its senders use, newest first. They are tried on what is plain, and on what is
-    framed if there is no registry; else a frame's own schema, from `schemas`, counts. `variants` are tried after the
-    published ones: data that is a record of exactly one of them is that. `layouts` is how many of the published ones
-    can be read byte by byte.
+    `published` are the schemas that senders use, newest first. They are tried for plain data, and for framed data if
+    there is no registry. With a registry, framed data is read with its own schema from `schemas`. `variants` are tried
+    after the published schemas, and used if data fits exactly one of them. The first `layouts` published schemas can be
+    read byte by byte.
     """
 
     def __init__(
@@ -71,34 +73,32 @@ class AvroForm:
         self._schemas = schemas
         self._layouts = [_layout(schema) for schema in self._published[:layouts]]
         self._parsed: Needed[bytes, _Parsed] = Needed() if schemas is None else Needed(schemas.monotonic)
-        """By frame. What is here need not be among the registry's schemas any more."""
+        """By frame. These schemas need not be in `schemas` any more."""
         self._usual: tuple[bytes, Place] | None = None
-        """The frame that was met last of those whose schema has a layout."""
+        """The last frame whose schema can be read byte by byte."""
 
     def may_need(self, data: Iterable[bytes | None]) -> bool:
-        """Return whether `schema_ids` may name any for some data. It takes a fraction of the time if it does not."""
+        """Return whether `schema_ids` may return any id for these data. Much faster than calling it for each."""
         if self._schemas is None:
             return False
         given = list(filter(None, data))
         if not given:
             return False
         first, last = min(given)[:_FRAME_SIZE], max(given)[:_FRAME_SIZE]
-        # What sorts between two that begin alike begins so, too. Nearly always, there is one frame.
+        # Values that sort between two with the same prefix have that prefix too. Nearly always, there is one frame.
         frames = {first} if first == last else {each[:_FRAME_SIZE] for each in given}
         unknown = [frame for frame in frames if frame[:1] == _FRAMED and not self._parsed.has(frame)]
         return unknown != []
 
     def schema_ids(self, data: bytes | None) -> tuple[int, ...]:
-        """Return the id of the schema without which data cannot be read, if it needs one of the registry's that has not
-        been read with yet.
-        """
+        """Return the id of the registry's schema that data needs, if that schema was not used yet."""
         if self._schemas is None or data is None or data[:1] != _FRAMED or self._parsed.has(data[:_FRAME_SIZE]):
             return ()
         id = self._schema_id(data)
         return () if id is None else (id,)
 
     def read(self, data: bytes) -> dict[str, Any]:
-        """Return a record by its fields' names. Raises InvalidCommand."""
+        """Decode a record to a dictionary by field name. Raises InvalidCommand."""
         id = self._schema_id(data)
         body = data if id is None else data[FRAME.size :]
         if id is None or self._schemas is None:
@@ -106,11 +106,11 @@ class AvroForm:
         schema = self._writers(data[:_FRAME_SIZE]).schema
         try:
             return _read(body, schema)
-        except Exception as error:  # noqa: BLE001 - a decoder's errors are as many as there are ways to be no Avro
+        except Exception as error:  # noqa: BLE001 - the decoder raises many kinds of errors for invalid Avro
             raise self._no_avro(schema, _reason(error)) from None
 
     def _by_any(self, body: bytes) -> dict[str, Any]:
-        """Return the record that data is by the first published schema that it fits, or else by the only variant."""
+        """Decode data with the first published schema that fits, otherwise with the only variant that fits."""
         first, *others = self._published
         try:
             return _read(body, first)
@@ -131,10 +131,9 @@ class AvroForm:
         return InvalidCommand(self._field, f"is not Avro of the schema {_name(schema)} ({reason})")
 
     def body_at(self, data: bytes) -> Place | None:
-        """Return where data begins that can be read byte by byte.
+        """Return the place of data that can be read byte by byte.
 
-        None: it names a schema that has another layout, or is not known. What does not begin like a frame is taken as
-        it is, and may be anything.
+        None if its schema has another layout or is unknown. Data without a frame is not checked, and may be anything.
         """
         usual = self._usual
         if usual is not None and data.startswith(usual[0]):
@@ -154,18 +153,18 @@ class AvroForm:
     def _found(self, frame: bytes) -> Place | None:
         try:
             return self._writers(frame).place
-        except InvalidCommand:  # it may be known later
+        except InvalidCommand:  # the schema may be known later
             return None
 
     def _schema_id(self, data: bytes | None) -> int | None:
-        """Return the id that a frame names; None for what is plain, whatever it begins with."""
+        """Return the id in a frame; None for plain data, even if it begins like a frame."""
         id = schema_id(data)
         if id is None or data is None or id <= _FIRST_OF_THREE_BYTES:
             return id
         return None if any(_read_or_none(data, schema) is not None for schema in self._published) else id
 
     def _of_variants(self, reading: _Reading) -> list[dict[str, Any]]:
-        """Return the different records that data may be; an empty map means as much as none."""
+        """Return the different records that data can be decoded to. An empty map counts as null."""
         found: list[dict[str, Any]] = []
         for schema in self._variants:
             record = reading.record(schema)
@@ -176,14 +175,15 @@ class AvroForm:
         return found
 
     def with_field(self, data: bytes, name: str, value_of: Callable[[dict[str, Any], Any], Any]) -> bytes:
-        """Return data with another value in a field, made from the record and from what a published schema has in the
-        field; as it is if it is of no published schema, or its sender writes that field otherwise.
+        """Return data with a new value in a field: `value_of(record, value)`, with the value in the published schema.
+
+        Returns data unchanged if it fits no published schema, or its sender writes that field in another way.
         """
         id = self._schema_id(data)
         frame = b"" if id is None else data[: FRAME.size]
         body = data[len(frame) :]
         for schema in self._writing_alike(frame, name):
-            with suppress(Exception):  # as many as above; else its sender's own bytes are what can be delivered
+            with suppress(Exception):  # many kinds of errors, as above; data is then returned unchanged
                 record = _read(body, schema)
                 if _written(record, schema) == body:
                     known = record if id is None or self._schemas is None else self._known(data, record)
@@ -191,11 +191,11 @@ class AvroForm:
         return data
 
     def is_of_registry(self, data: bytes) -> bool:
-        """Return whether a schema of the registry's says how data was written."""
+        """Return whether data was written with a schema of the registry."""
         return self._schemas is not None and self._schema_id(data) is not None
 
     def is_known(self, data: bytes) -> bool:
-        """Return whether it is known how data was written: it is not `is_of_registry`, or its schema is known."""
+        """Return whether the schema of data is known, or data is not `is_of_registry`."""
         if not self.is_of_registry(data):
             return True
         try:
@@ -205,7 +205,7 @@ class AvroForm:
         return True
 
     def _writing_alike(self, frame: bytes, name: str) -> Sequence[Any]:
-        """Return the published schemas that write a field as the schema of a frame does; all, while that is unknown."""
+        """Return the published schemas that write a field like the schema of a frame; all if that is unknown."""
         published = self._published[: len(self._layouts)]
         if self._schemas is None or not frame:
             return published
@@ -216,24 +216,25 @@ class AvroForm:
         return [schema for schema in published if _form_of(name, schema) == _form_of(name, writers)]
 
     def written(self, record: Mapping[str, Any], id: int | None) -> bytes:
-        """Return a record in the newest published schema, framed with the id of that, unless it is None. Raises
-        InvalidCommand for what the schema does not allow.
+        """Encode a record with the newest published schema, framed with its id unless that is None.
+
+        Raises InvalidCommand if the record does not fit the schema.
         """
         try:
             body = _written(record, self._published[0])
-        except Exception as error:  # noqa: BLE001 - an encoder's errors are as many as there are ways to be no record
+        except Exception as error:  # noqa: BLE001 - the encoder raises many kinds of errors for invalid records
             raise InvalidCommand(self._field, f"is not a record of {_name(self._published[0])} ({error})") from None
         return body if id is None else FRAME.pack(MAGIC, id) + body
 
     def _known(self, data: bytes, record: dict[str, Any]) -> dict[str, Any]:
-        """Return the record that data is in the schema of its sender, or, while that is not known, as given."""
+        """Decode data with its sender's schema. Returns `record` if that schema is unknown."""
         try:
             return self.read(data)
         except InvalidCommand:
             return record
 
     def _writers(self, frame: bytes) -> _Parsed:
-        """Return the schema that a frame names. Raises InvalidCommand."""
+        """Return the schema of a frame. Raises InvalidCommand."""
         parsed = self._parsed.kept.get(frame)
         if parsed is None:
             assert self._schemas is not None
@@ -241,7 +242,7 @@ class AvroForm:
             try:
                 schema = fastavro.parse_schema(self._schemas.get(id))
                 _require_bounded(schema, {}, ())
-            except Exception as error:  # noqa: BLE001 - the registry takes what is no Avro schema too
+            except Exception as error:  # noqa: BLE001 - the registry also accepts invalid Avro schemas
                 raise InvalidCommand(self._field, f"has the schema of id {id}: {error}") from None
             if not isinstance(schema, dict) or schema.get("type") != "record":
                 raise InvalidCommand(self._field, f"has the schema of id {id}, which is not the schema of a record")
@@ -253,7 +254,7 @@ class AvroForm:
 
 
 def nullabilities(schema: Mapping[str, Any], names: Collection[str]) -> list[dict[str, Any]]:
-    """Return a record's schema in all other ways in which some of its fields may or may not be null."""
+    """Return all variants of a record's schema in which the fields in `names` are nullable or required."""
     choices = []
     for field in schema["fields"]:
         given = field["type"]
@@ -269,8 +270,10 @@ def nullabilities(schema: Mapping[str, Any], names: Collection[str]) -> list[dic
 
 
 def _require_bounded(schema: Any, sizes: dict[str, bool], inside: tuple[str, ...]) -> bool:
-    """Return whether a value takes bytes. Raises ValueError for schemas by which few bytes are much: fastavro has no
-    bound for records in records, nor for items without bytes. `sizes` has the named types that were met.
+    """Return whether a value takes any bytes. `sizes` has the named types found so far.
+
+    Raises ValueError for schemas in which few bytes can decode to large values, since fastavro limits neither recursive
+    records nor items without bytes.
     """
     if isinstance(schema, list):
         for branch in schema:
@@ -299,7 +302,7 @@ def _require_bounded(schema: Any, sizes: dict[str, bool], inside: tuple[str, ...
 
 
 def _layout(schema: Any) -> Any:
-    """Return what decides how data of a parsed schema is read: neither names of types nor notes, but fields' names."""
+    """Return the layout of a parsed schema, which decides how to read data: names of fields, but not of types."""
     if isinstance(schema, list):
         return tuple(_layout(branch) for branch in schema)
     if not isinstance(schema, dict):
@@ -317,7 +320,7 @@ def _layout(schema: Any) -> Any:
 
 
 def _form_of(name: str, schema: Any) -> Any:
-    """Return how a field of a record is written, None if there is none. An instant in ms is written as its number."""
+    """Return the layout of a record's field; None if it does not exist. An instant in ms counts as a long."""
     type = next((field["type"] for field in schema["fields"] if field["name"] == name), None)
     branches = type if isinstance(type, list) else [type]
     forms = [
@@ -347,19 +350,19 @@ def _read(body: bytes, schema: Any) -> dict[str, Any]:
 def _read_or_none(body: bytes, schema: Any) -> dict[str, Any] | None:
     try:
         return _read(body, schema)
-    except Exception:  # noqa: BLE001 - as many as there are ways to be no Avro
+    except Exception:  # noqa: BLE001 - the decoder raises many kinds of errors for invalid Avro
         return None
 
 
 class _Reading:
-    """Reads data by many schemas of a record whose fields are alike: by a type, each place is read once for all."""
+    """Reads data with many similar schemas of a record. For each type, each place is read only once."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        self._known: dict[tuple[int, Any], tuple[Any, int] | None] = {}  # place and type -> value and where it ends
+        self._known: dict[tuple[int, Any], tuple[Any, int] | None] = {}  # (start, type) -> (value, end)
 
     def record(self, schema: Any) -> dict[str, Any] | None:
-        """Return the record that all of the data is by a parsed schema; None: it is none."""
+        """Decode all data with a parsed schema; None if it does not fit."""
         record, at = {}, 0
         for field in schema["fields"]:
             wanted = at, _layout(field["type"])
@@ -375,7 +378,7 @@ class _Reading:
         stream.seek(at)
         try:
             return fastavro.schemaless_reader(stream, type, None), stream.tell()
-        except Exception:  # noqa: BLE001 - as many as there are ways to be no Avro
+        except Exception:  # noqa: BLE001 - the decoder raises many kinds of errors for invalid Avro
             return None
 
 

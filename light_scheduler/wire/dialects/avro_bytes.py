@@ -1,10 +1,10 @@
-"""Avro's numbers and texts, read byte by byte where a decoder takes much longer.
+"""Reads Avro's numbers and texts byte by byte, which is much faster than a decoder.
 
     number    zigzag: twice the number, in groups of 7 bits, the lowest first, with 0x80 set in all but the last
-    text      its length as a number, UTF-8; bytes are the same
+    text      its length as a number, then UTF-8; bytes are the same
     map       0: empty; or the number of entries, key and value of each, 0
 
-Whatever is unusual is left to the decoder: a negative number, several blocks of entries, a byte more than needed.
+Unusual data is left to the decoder: negative numbers, several blocks of entries, numbers with more bytes than needed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ UNION_SECOND = 2
 _MOST_BITS = 56
 _six = Struct("<6B").unpack_from
 _SET_IN_FIVE = sum(LONG << 7 * place for place in range(5))
-"""What the bits add that say that a number goes on, in one of six bytes."""
+"""The sum of the continuation bits in a number of six bytes."""
 
 UNREADABLE = (IndexError, ValueError, TooShort)
-"""What reading raises: it ends too soon, or a decoder has to read it, or to say what is wrong with it."""
+"""Errors of these readers: data ends too early, or a decoder must read it or report what is wrong."""
 
 
 def instant(body: bytes, at: int) -> tuple[int, int]:
-    """Return what `natural` does, soonest for an instant (UTC epoch ms) from 1987 to 2039. Raises UNREADABLE."""
+    """Like `natural`, but fastest for an instant (UTC epoch ms) from 1987 to 2039. Raises UNREADABLE."""
     first, second, third, fourth, fifth, sixth = _six(body, at)
     if first & second & third & fourth & fifth & LONG and not first & 1 and 0 < sixth < LONG:
         low = first + second * 0x80 + third * 0x4000 + fourth * 0x200000
@@ -36,7 +36,7 @@ def instant(body: bytes, at: int) -> tuple[int, int]:
 
 
 def natural(body: bytes, at: int) -> tuple[int, int]:
-    """Return a number that is not negative, and where it ends. Raises UNREADABLE."""
+    """Return a non-negative number and its end. Raises UNREADABLE."""
     byte = body[at]
     if not byte & ODD_OR_LONG:
         return byte >> 1, at + 1
@@ -57,7 +57,7 @@ def natural(body: bytes, at: int) -> tuple[int, int]:
 
 
 def text(body: bytes, at: int) -> tuple[int, int]:
-    """Return where a text begins and ends. Raises UNREADABLE."""
+    """Return the start and the end of a text. Raises UNREADABLE."""
     size = body[at]
     if not size & ODD_OR_LONG:
         at += 1

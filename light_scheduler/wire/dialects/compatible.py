@@ -17,7 +17,7 @@ from .reading import Given, first_headers, id_of
 
 KEY = "key"
 VALUE = "value"
-"""How errors name the parts of a record that are no header."""
+"""Names of the parts of a record in errors, other than headers."""
 
 
 class Traced(NamedTuple):
@@ -30,7 +30,7 @@ class Traced(NamedTuple):
 
 
 class CompatibleDialect(ABC):
-    """A dialect of another scheduler; a record whose content type says so is read in the JSON form."""
+    """A dialect of another scheduler. Records with the content type of JSON commands are read in the JSON form."""
 
     name: ClassVar[str]
     has_tenants: ClassVar[bool] = False
@@ -38,15 +38,15 @@ class CompatibleDialect(ABC):
     leaves_traces: ClassVar[bool] = True
     """Whether its messages name their schedules."""
     names: ClassVar[Mapping[str, str]]
-    """How its senders write the fields that an error may name: of `at`, `id`, `target-topic`, and so on."""
+    """The senders' names of fields for errors, by `at`, `id`, `target-topic`, and so on."""
 
     forwards = False
-    """A record with a key stays in the partition that its sender chose, with whatever partitioner."""
+    """A record with a key stays in the partition that its sender's partitioner chose."""
 
     has_schemas = False
     has_tasks = False
 
-    def plain(self, record: CommandRecord) -> Plain | None:  # noqa: ARG002 - for dialects that have a short way
+    def plain(self, record: CommandRecord) -> Plain | None:  # noqa: ARG002 - for dialects with a fast path
         return None
 
     def task(self, record: CommandRecord) -> PlainTask | None:  # noqa: ARG002 - as above
@@ -59,9 +59,9 @@ class CompatibleDialect(ABC):
 
     @abstractmethod
     def read(self, record: CommandRecord, headers: Given) -> Command:
-        """Read a record of the other scheduler's, with its headers by their names.
+        """Read a record of the other scheduler, with its headers by name.
 
-        Raises InvalidCommand, naming the field as its sender wrote it.
+        Raises InvalidCommand with the sender's name of the field.
         """
 
     def field_name(self, record: CommandRecord, field: str) -> str:
@@ -78,22 +78,22 @@ class CompatibleDialect(ABC):
         return Envelope("cancel" if self.cancels(record) else "schedule", tenant, id, None, is_tenant_known=is_known)
 
     def whose(self, record: CommandRecord) -> tuple[str, str | None]:
-        """Return tenant and id, as far as a record tells them. Never raises."""
+        """Return the tenant and the id of a record, if readable. Never raises."""
         return DEFAULT_TENANT, id_of(record.key)
 
     def cancels(self, record: CommandRecord) -> bool:
-        """Return whether a record is plainly no schedule. Never raises."""
+        """Return whether a record is clearly a cancellation. Never raises."""
         return record.value is None
 
     def delivered(
         self,
         entry: Entry,
-        fired_at: int,  # noqa: ARG002 - for dialects that tell it
+        fired_at: int,  # noqa: ARG002 - for dialects that write it
         source_topic: bytes,
     ) -> tuple[bytes | None, Headers]:
         return entry.schedule.payload, [*entry.schedule.headers, *self.trace(entry, source_topic)]
 
-    def fired_headers(self, fired_at: int, source_topic: bytes) -> None:  # noqa: ARG002 - none of them has a short way
+    def fired_headers(self, fired_at: int, source_topic: bytes) -> None:  # noqa: ARG002 - none of them has a fast path
         return None
 
     def trace(self, entry: Entry, source_topic: bytes) -> Headers:  # noqa: ARG002 - for dialects that have any

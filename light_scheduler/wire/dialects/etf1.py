@@ -3,15 +3,15 @@
     record                                         message
     key                     id of the schedule     scheduler-target-key, or null
     value                   payload; null: delete  payload
-    scheduler-epoch         due, in seconds        as given, as all headers are
-    scheduler-target-topic  where it goes          as given
+    scheduler-epoch         due, in seconds        as given, like all headers
+    scheduler-target-topic  target topic           as given
     scheduler-target-key    the message's key      as given
                                                    scheduler-timestamp  of the record, in seconds
                                                    scheduler-key        id of the schedule
                                                    scheduler-topic      topic of the record
 
-As there, a schedule whose second had passed when it was recorded is refused, unless its record waited in the topic for
-more than a second; and one that became due while no worker ran is delivered.
+As in that scheduler, a schedule whose second had passed when it was recorded is refused, unless its record waited in
+the topic for more than a second. A schedule that became due while no worker was running is delivered.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SOURCE_TOPIC = "scheduler-topic"
 
 
 class Etf1Dialect(CompatibleDialect):
-    """Schedules in headers that begin with `scheduler-`."""
+    """Reads schedules from headers that begin with `scheduler-`."""
 
     name = "etf1"
     names: ClassVar = {"id": KEY, "payload": VALUE, "at": EPOCH, "target-topic": TARGET_TOPIC}

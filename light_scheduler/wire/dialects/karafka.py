@@ -3,18 +3,18 @@
     record                                              message
     key                            id, in its partition schedule_target_key, or null
     value                          payload              payload
-    schedule_schema_version        1.0.0                as given, as all headers are
+    schedule_schema_version        1.0.0                as given, like all headers
     schedule_source_type           schedule, cancel or tombstone
     schedule_target_epoch          due, in seconds
-    schedule_target_topic          where it goes
+    schedule_target_topic          target topic
     schedule_target_key            the message's key
     schedule_target_partition      its partition
-    schedule_target_partition_key  what chooses its partition in place of its key
+    schedule_target_partition_key  key that chooses the partition instead of the message's key
                                                         schedule_source_topic, schedule_source_partition,
                                                         schedule_source_offset, schedule_source_key
 
-`cancel` and `tombstone` (already dispatched) both end a schedule, and need no more than version and type. A target more
-than 10 s in the past or more than 100 years ahead is refused, and so is a version that is newer than the known one.
+`cancel` and `tombstone` (already dispatched) both end a schedule, and only need version and type. A target epoch more
+than 10 s in the past or more than 100 years ahead is refused. So is a version that is newer than the known one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ SOURCE_KEY = "schedule_source_key"
 KNOWN_VERSION = (1, 0, 0)
 GRACE_MS = 10_000
 FURTHEST_MS = 36_525 * 86_400_000
-"""How far a target may lie behind when its record is written, and ahead: a hundred years, leap days included."""
+"""How far a target epoch may be in the past when its record is written, and in the future: 100 years with leap days."""
 
 _SCHEDULE = b"schedule"
 _TYPES = ("schedule", "cancel", "tombstone")
@@ -72,7 +72,7 @@ _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
 class KarafkaDialect(CompatibleDialect):
-    """Schedules in headers that begin with `schedule_`; `known` is the newest schema version that it reads."""
+    """Reads schedules from headers that begin with `schedule_`. `known` is the newest supported schema version."""
 
     name = "karafka"
     names: ClassVar = {"id": KEY, "payload": VALUE, "at": TARGET_EPOCH, "target-topic": TARGET_TOPIC}

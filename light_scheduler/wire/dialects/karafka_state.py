@@ -1,4 +1,4 @@
-"""The records of Karafka's states topic, by which its Web UI shows how far the scheduler of a partition is.
+"""The records of Karafka's states topic, with which its Web UI shows the state of a partition's scheduler.
 
 topic      {commands topic}_states, partition by partition
 key        state, so that compaction keeps the last record of each partition
@@ -30,7 +30,7 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 class PartitionState(NamedTuple):
     """The published state of a partition. Instants are UTC epoch ms; offsets are the first and last one read, or -1.
 
-    `daily` maps days, as numbers since 1970 in UTC, to the number of messages due.
+    `daily` maps days (UTC, counted since 1970) to the number of due messages.
     """
 
     state: State
@@ -43,7 +43,7 @@ class PartitionState(NamedTuple):
 
 
 def encode_state(state: PartitionState) -> bytes:
-    """Return the value of a state's record; today is always among the days."""
+    """Return the value of a state's record. The days always include today."""
     daily = {state.at // DAY_MS: 0, **state.daily}
     document = {
         "schema_version": STATES_SCHEMA_VERSION,

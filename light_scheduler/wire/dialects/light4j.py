@@ -3,10 +3,10 @@
     key     TaskDefinitionKey {host, name}: the tenant, and the id of the schedule
     value   TaskDefinition {host, name, action, frequency {timeUnit, time}, topic, start, data}; null: delete
 
-INSERT and UPDATE both store the task, in place of one of the same name. It is due `time` units after its start, counted
-from the beginning of the start's unit, and from then on until it is deleted: of a start that has passed, from the
-record's own millisecond on. Without a start, the next unit after the record was written counts. The message has the
-record's key and value, with a `start` that tells when it was due: the end of that unit, as there.
+INSERT and UPDATE both store the task, and replace one with the same name. It is first due `time` units after its start,
+counted from the beginning of the start's unit, and then repeatedly until it is deleted. If the start has passed, it is
+due from the record's timestamp on. Without a start, the next unit after the record's timestamp is the start. The
+message has the record's key and value, with a `start` that says when it was due: the end of that unit, as in light-4j.
 """
 
 from __future__ import annotations
@@ -77,36 +77,36 @@ def _value_schema(start: dict[str, Any]) -> dict[str, Any]:
 
 
 VALUE_SCHEMA = _value_schema({"type": "long"})
-"""As light-4j's classes have it."""
+"""The schema of light-4j's classes."""
 
 NULLABLE_START_SCHEMA = _value_schema({"type": ["null", "long"], "default": None})
-"""For senders that give no start. Plain data is tried with this one first: a start of few bytes is taken for none."""
+"""For senders without a start. Plain data is tried with this schema first: a start with few bytes is read as null."""
 
 PUBLISHED = [NULLABLE_START_SCHEMA, VALUE_SCHEMA]
-"""In the order of `light4j_bytes`."""
+"""In the same order as in `light4j_bytes`."""
 
 _VARIANTS = nullabilities(NULLABLE_START_SCHEMA, ("frequency", "start", "data"))
 
 
 _STORING = (_ACTIONS.index("INSERT"), _ACTIONS.index("UPDATE"))
 _MOST_UNITS = 2**31 - 1
-"""In an Avro int."""
+"""The maximum of an Avro int."""
 
 _KEY_OF, _VALUE_OF = attrgetter("key"), attrgetter("value")
 
 _SHORT = 63
-"""Bytes of a text whose length Avro writes as one byte, twice the length."""
+"""Maximum size (bytes) of a text whose length Avro writes as one byte, which is twice the length."""
 
 
 class _Frequency(NamedTuple):
-    """`unit` is in ms, and so is the interval."""
+    """The time unit and the interval of a task, both in ms."""
 
     unit: int
     interval: int
 
 
 class Light4jDialect(CompatibleDialect):
-    """Tasks in keys and values."""
+    """Reads tasks from keys and values."""
 
     name = "light4j"
     has_schemas = True
@@ -142,7 +142,7 @@ class Light4jDialect(CompatibleDialect):
         return PlainTask(tenant, id, FixedRate(interval, anchor), first, Target(topic, key), value, list(headers))
 
     def _task(self, record: CommandRecord) -> PlainTask | None:
-        """Read a task that is not like any before it, and remember it if others may be like it."""
+        """Read a task that is not similar to an earlier one, and remember its shape for similar tasks."""
         key, value = record.key, record.value
         assert key is not None
         assert value is not None
@@ -168,7 +168,7 @@ class Light4jDialect(CompatibleDialect):
         except (ValueError, InvalidCommand):
             return None
         if start is None:
-            if schema is not None:  # as `_with_start` has it
+            if schema is not None:  # as in `_with_start`
                 value = with_start(value, task, anchor)
         else:
             self._alike.keep(key, whose[0], value, at, task, (tenant, topic, unit, interval))
@@ -176,7 +176,7 @@ class Light4jDialect(CompatibleDialect):
         first = _first(anchor, interval, record.timestamp)
         return PlainTask(tenant, id, trigger, first, target, value, list(record.headers))
 
-    def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
+    def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - everything is in the value
         given = None if record.value is None else self._values.read(record.value)
         tenant, id = self._named(record, given)
         action = "DELETE" if given is None else given.get("action")
@@ -246,16 +246,16 @@ class Light4jDialect(CompatibleDialect):
             return None
 
     def _with_start(self, value: bytes, start: int) -> bytes:
-        """Return the value of a task without a start as it is stored: with one, if a registry has its schema.
+        """Return the value to store for a task without a start. If its schema is in a registry, add the start.
 
-        Whether a start is written in ms may not be known any more when a message is made of it.
+        When the message is created later, it may be unknown whether a start is in ms.
         """
         if not self._values.is_of_registry(value):
             return value
         return self._values.with_field(value, "start", lambda _task, _start: start)
 
     def _named(self, record: CommandRecord, given: dict[str, Any] | None) -> tuple[str, str]:
-        """Return tenant and id: of the key, or, if that is of another form, of the value."""
+        """Return tenant and id from the key, or from the value if the key has another format."""
         try:
             if record.key is None:
                 raise InvalidCommand(RECORD_KEY, "is required: the task's host and name")
@@ -276,15 +276,16 @@ class Light4jDialect(CompatibleDialect):
 
 
 def task_record(task: Mapping[str, Any], key_id: int | None, value_id: int | None) -> tuple[bytes, bytes]:
-    """Return key and value of a task by the published schemas, with the ids of those in a schema registry, if there is
-    one. Raises InvalidCommand for what no Avro can say, such as a number of units of more than 31 bits.
+    """Encode key and value of a task with the published schemas, framed with their ids in a schema registry, if any.
+
+    Raises InvalidCommand for values that Avro cannot represent, such as a `time` of more than 31 bits.
     """
     key = {"host": task["host"], "name": task["name"]}
     return _KEYS.written(key, key_id), _SENT.written(task, value_id)
 
 
 def published_task(value: bytes | None) -> dict[str, Any]:
-    """Return what a record's value says, by the schemas that light-4j publishes; nothing if it is of another one."""
+    """Decode a record's value with the schemas that light-4j publishes. Empty if it has another schema."""
     try:
         return {} if value is None else _PUBLISHED.read(value)
     except InvalidCommand:
@@ -297,13 +298,13 @@ _PUBLISHED = AvroForm(RECORD_VALUE, PUBLISHED, None, _VARIANTS)
 
 
 def _sent(record: CommandRecord) -> Headers:
-    """Return a record's headers without the one that is a worker's own."""
+    """Return a record's headers without the one that workers add."""
     headers = record.headers
     return [header for header in headers if header[0] != REQUESTED_BY] if headers else []
 
 
 def _is_key_of(key: bytes, task: dict[str, Any]) -> bool:
-    """Return whether a key is that of a task, plain and of short names, without reading it: nearly every key is."""
+    """Return whether a key is the plain key of a task with short names, without decoding it. Nearly every key is."""
     host, name = task.get("host"), task.get("name")
     if not isinstance(host, str) or not isinstance(name, str):
         return False
@@ -315,7 +316,7 @@ def _is_key_of(key: bytes, task: dict[str, Any]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _known_frequency(body: bytes) -> dict[str, Any] | None:
-    """Return the frequency of tasks of a kind; None if it has to be read by a decoder."""
+    """Return the frequency of tasks of a kind; None if a decoder must read it."""
     kind = kind_of(body)
     if kind is None or kind.unit >= len(_UNIT_NAMES) or kind.action >= len(_ACTIONS):
         return None
@@ -324,8 +325,9 @@ def _known_frequency(body: bytes) -> dict[str, Any] | None:
 
 @lru_cache(maxsize=4096)
 def _stored(body: bytes) -> tuple[str, int, int] | None:
-    """Return topic, unit and interval (ms) of tasks of a kind that are stored; None: they are not, or a decoder has to
-    say what is wrong.
+    """Return topic, unit and interval (ms) of a kind of tasks to store.
+
+    None if they are not stored, or if a decoder must report what is wrong.
     """
     kind, known = kind_of(body), _known_frequency(body)
     if kind is None or known is None or kind.action not in _STORING or kind.time > _MOST_UNITS:
@@ -352,9 +354,9 @@ def _frequency(given: Any) -> _Frequency:
 
 
 def _start_told(task: Mapping[str, Any], start: int | None, due: int, *, is_known: bool) -> int | None:
-    """Return the start in a task's message; `start` is the one that is stored, which stays if it is not in ms.
+    """Return the `start` for a task's message. A stored start that is not in ms is kept.
 
-    None may stand for a start in whatever unit, as long as its schema is not known.
+    If the schema is unknown, a missing start is kept too, since its unit is unknown.
     """
     if start is None and not is_known:
         return None
@@ -362,8 +364,7 @@ def _start_told(task: Mapping[str, Any], start: int | None, due: int, *, is_know
 
 
 def _is_in_ms(start: int | None) -> bool:
-    """Return whether the number of a start can be one of ms. Those of now are not, in microseconds, if a schema that is
-    not known says so."""
+    """Return whether a start can be in ms. Current times in microseconds, which an unknown schema may have, cannot."""
     return start is None or start <= LATEST_INSTANT
 
 
@@ -376,9 +377,9 @@ def _end_of_unit(frequency: Any, due: int) -> int:
 
 
 def _first(anchor: int, interval: int, recorded_at: int) -> int:
-    """Return from when on a task fires: one interval after its start, or in the very ms of its record.
+    """Return the start of a task's firings: one interval after its start, or the timestamp of its record.
 
-    A series whose start has passed begins after its record, whatever is due at it.
+    The latter is for a firing due exactly then, since a series whose start has passed begins after its record.
     """
     passed = recorded_at - anchor
     return recorded_at if passed > 0 and passed % interval == 0 else anchor + interval
@@ -389,7 +390,7 @@ def _anchor(start: Any, recorded_at: int, frequency: _Frequency) -> int:
     unit = frequency.unit
     if start is None:
         start = max(recorded_at, 0) + (0 if unit == 1 else unit)
-    elif isinstance(start, datetime):  # its schema says that it is one
+    elif isinstance(start, datetime):  # because of its schema
         try:
             start = instant_of(start)
         except ValueError as error:

@@ -1,14 +1,14 @@
-"""Tasks of light-4j that are like one before them, read in fewer steps.
+"""A fast path for tasks of light-4j that are similar to an earlier one.
 
-Many of a host's have the same action, frequency and topic, and data with one entry of the same key. Then only name,
-start and that entry's text are read.
+Many tasks of a host have the same action, frequency and topic, and data with one entry of the same key. Then only the
+name, the start and the text of that entry are read.
 
     key      frame  host                    | size of the name, name
     value    frame  host                    | size of the name, name | action, frequency, topic, [2] | start
              data: 2, one entry's key       | size of the text, text | 0
 
-The layout is that of `light4j_bytes`. What is to the left of a bar is compared as a whole. None says no more than that
-the task has to be read by itself.
+The layout is as in `light4j_bytes`. The parts to the left of a bar are compared as a whole. A result of None only means
+that the task must be read completely.
 """
 
 from __future__ import annotations
@@ -19,37 +19,38 @@ from .avro_bytes import LONG, ODD_OR_LONG, UNION_SECOND, UNREADABLE, instant
 from .light4j_bytes import TaskBytes, end_of_data
 
 Meaning = tuple[str, str, int, int]
-"""Tenant, topic, unit and interval (ms) of tasks that are alike."""
+"""Tenant, topic, unit and interval (ms) of similar tasks."""
 
 _Shape = tuple[int, bytes, bytes, bytes, int, Meaning]
-"""Length of the key up to the name, start of the value, what is between name and start, start of the data up to the
-text, and its length: 0 if data is not of that form. A plain tuple, for it is taken apart for nearly every command.
+"""Length of the key before the name, beginning of the value, bytes between name and start, beginning of the data before
+the text, and its length, which is 0 if data has another form. This is a plain tuple for speed, since it is unpacked for
+nearly every command.
 """
 
 _MOST = 4_096
-"""Shapes that are remembered."""
+"""Maximum number of remembered shapes."""
 
 _TOLD_APART = 4
-"""Bytes after the name by which shapes of a host are looked up: its action, and the beginning of its frequency."""
+"""Number of bytes after the name for the look-up of shapes: the action, and the beginning of the frequency."""
 
 _FRAME_SIZE = FRAME.size
 _ONE_ENTRY = bytes((UNION_SECOND, 2))
 _LONGEST_NAME = 64
-"""Bytes of a name with its size, as long as that takes one byte."""
+"""Maximum size (bytes) of a name, including its length in one byte."""
 
 
 class AlikeTasks:
-    """The shapes of tasks that were read, by how their keys begin and what follows the name in their values."""
+    """The shapes of earlier tasks, by the beginning of their keys and the bytes after the name in their values."""
 
     def __init__(self) -> None:
         self._shapes: dict[bytes, _Shape] = {}
 
     def forget(self) -> None:
-        """Have every task be read by itself."""
+        """Forget all shapes, so that every task is read completely."""
         self._shapes.clear()
 
     def keep(self, key: bytes, key_at: int, value: bytes, value_at: int, task: TaskBytes, meaning: Meaning) -> None:
-        """Remember the shape of a task that has a start; `key_at` and `value_at` are where it begins after frames."""
+        """Remember the shape of a task with a start. It begins after the frames, at `key_at` and `value_at`."""
         _, _, name_end, kind, _, start_at, start_end = task
         host_size = 1 + (value[value_at] >> 1)
         union = b"" if value[start_at] >= LONG else value[start_at : start_at + 1]
@@ -61,7 +62,7 @@ class AlikeTasks:
         self._shapes[key[:key_size] + value[name_end : name_end + _TOLD_APART]] = shape
 
     def read(self, key: bytes, value: bytes) -> tuple[str, int, Meaning] | None:
-        """Return name, start and meaning of a task of a shape that is remembered."""
+        """Return name, start and meaning of a task with a remembered shape."""
         try:
             key_at = 0 if key[0] else _FRAME_SIZE
             kind_at = len(key) - key_at + (0 if value[0] else _FRAME_SIZE)
@@ -88,14 +89,14 @@ class AlikeTasks:
 
 
 def _start_of_data(value: bytes, at: int) -> bytes:
-    """Return how the data begin, up to the text of their one entry; nothing if they are not of that form."""
+    """Return the beginning of the data before the text of the only entry; empty if data has another form."""
     if value[at : at + 2] != _ONE_ENTRY or value[at + 2] & ODD_OR_LONG:
         return b""
     return value[at : at + 3 + (value[at + 2] >> 1)]
 
 
 def _is_last_text(value: bytes, at: int) -> bool:
-    """Return whether a text and the end of a map are all that is left. Raises UNREADABLE if it is no text."""
+    """Return whether only a text and the end of a map are left. Raises UNREADABLE if it is not a text."""
     size = value[at]
     at += 1
     if size >= LONG:

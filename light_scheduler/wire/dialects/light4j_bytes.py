@@ -1,14 +1,14 @@
-"""Tasks of light-4j in their published schemas, changed byte by byte: a decoder and encoder take four times as long.
+"""Reads and changes tasks of light-4j in the published schemas byte by byte: decoding and encoding takes 4x as long.
 
     host  name    text
     action        index in the enum, as a number
     frequency     0: null; or 2, index of the unit and time, as numbers
     topic         text
-    start         a number, or, where it may be null, 0: null; or 2, and a number
+    start         a number; in the nullable schema, 0: null; or 2, and a number
     data          0: null; or 2, and a map of texts
 
-Numbers, texts and maps are those of `avro_bytes`. What is unusual is left to the decoder, a long name too, and a start
-of so few bytes that it could be either.
+Numbers, texts and maps are as in `avro_bytes`. Unusual data is left to the decoder, including long names, and starts
+with so few bytes that both schemas could fit.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import NamedTuple
 from .avro_bytes import LONG, ODD_OR_LONG, UNION_SECOND, UNREADABLE, instant, natural
 
 UNITS = {"MILLISECONDS": 1, "SECONDS": 1_000, "MINUTES": 60_000, "HOURS": 3_600_000, "DAYS": 86_400_000}
-"""Time units in the order of their enum, in ms."""
+"""Time units in ms, in the order of the enum."""
 
 
 LONGEST_KIND = 80
-"""Bytes of a kind: all that is usual takes fewer, and kinds are remembered."""
+"""Maximum size (bytes) of a kind, since kinds are cached. Usual ones are smaller."""
 
 NULLABLE_START, START = 0, 1
-"""The published schemas, as `task_bytes` knows them."""
+"""Numbers of the published schemas, for `task_bytes`."""
 
 TaskBytes = tuple[str, str, int, bytes, int | None, int, int]
-"""Host and name of a task, where the name ends, its kind, its start, and where that begins and ends. A plain tuple, for
-one is made for nearly every command.
+"""Host and name of a task, the end of the name, its kind, its start, and where the start begins and ends. This is a
+plain tuple for speed, since one is created for nearly every command.
 """
 
 
 class Kind(NamedTuple):
-    """The fields between name and start of a task. `action` and `unit` are indexes in their enums."""
+    """The fields of a task between name and start. `action` and `unit` are indexes in their enums."""
 
     action: int
     unit: int
@@ -43,10 +43,9 @@ class Kind(NamedTuple):
 
 
 def task_bytes(data: bytes, at: int = 0, schema: int | None = None) -> TaskBytes | None:
-    """Read a task that has a frequency, which begins at a place; None if a decoder has to read it, or to say what is
-    wrong with it.
+    """Read a task with a frequency that begins at `at`. None if a decoder must read it, or report what is wrong.
 
-    `schema` is the published one that it is of, if that is known. The kind has not been looked at: it may be none.
+    `schema` is the number of its published schema, if known. The kind is not checked, and may be invalid.
     """
     try:
         size = data[at]
@@ -82,7 +81,7 @@ def task_bytes(data: bytes, at: int = 0, schema: int | None = None) -> TaskBytes
 
 
 def kind_of(body: bytes) -> Kind | None:
-    """Read a task's kind; None if a decoder has to read the task."""
+    """Read a task's kind; None if a decoder must read the task."""
     try:
         action, unit = body[0], body[2]
         time, at = natural(body, 3)
@@ -95,7 +94,7 @@ def kind_of(body: bytes) -> Kind | None:
 
 
 def with_start(data: bytes, task: TaskBytes, start: int) -> bytes:
-    """Return data with another start in the task that was read from it, at least 0."""
+    """Return data with another start, at least 0. `task` was read from data."""
     *_, start_at, start_end = task
     rest = start << 1
     written = bytearray(() if data[start_at] >= LONG else (UNION_SECOND,))
@@ -107,7 +106,7 @@ def with_start(data: bytes, task: TaskBytes, start: int) -> bytes:
 
 
 def end_of_data(data: bytes, at: int) -> int:
-    """Return where a map, or null, ends. Raises ValueError for one that a decoder has to read, or to refuse."""
+    """Return the end of a map or null. Raises ValueError if a decoder must read or refuse it."""
     if not data[at]:
         return at + 1
     count = data[at + 1]
@@ -115,8 +114,8 @@ def end_of_data(data: bytes, at: int) -> int:
         raise ValueError
     at += 2
     keys: list[bytes] = []
-    for _ in range(count):  # of each entry the key, and the value
-        # As `text` reads it: a call takes longer than all of this.
+    for _ in range(count):  # key and value of each entry
+        # This is `text` inlined, since a call takes longer.
         size, begin = data[at], at + 1
         if size & ODD_OR_LONG:
             second = data[begin]

@@ -1,4 +1,4 @@
-"""Dialects by name. A dialect is imported on first use: some need packages that others do not need."""
+"""Dialects by name. A dialect is imported when it is first used, since some need additional packages."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from light_scheduler.wire.schemas import Schemas
 
 
 def dialect_named(name: str, schemas: Schemas | None = None) -> Dialect:
-    """Return the dialect of a name; `schemas` are what the schema registry is known to hold, None: there is none.
+    """Return the dialect with a name. `schemas` are the known schemas of the registry; None if there is no registry.
 
-    Raises ConfigurationError naming `commands_topics` if there is no such dialect, or if what it needs is missing.
+    Raises ConfigurationError for `commands_topics` if the dialect is unknown, or a package for it is missing.
     """
     make = _DIALECTS.get(name)
     if make is None:

@@ -1,4 +1,4 @@
-"""Reading the parts of other schedulers' records: ids, times and topics, each refused by its sender's name for it."""
+"""Reads parts of other schedulers' records: ids, times and topics. Errors have the sender's names of fields."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from light_scheduler.wire.record import CommandRecord
 SECOND_MS = 1_000
 _SECONDS = re.compile(r"\+?\d{1,20}", re.ASCII)
 _DIGITS = 10
-"""Digits of an instant in seconds from the years 2001 to 2286: every number with this many digits is legal."""
+"""Digits of an instant in seconds from the years 2001 to 2286. Every number with this many digits is valid."""
 _BASE64 = "base64:"
 _BASE64_BYTES = _BASE64.encode()
 
 
 Given = dict[str, bytes | None]
-"""Headers by name: of those that share one the first, which is what the other schedulers read."""
+"""Headers by name. If several have the same name, the first counts, as in the other schedulers."""
 
 
 def first_headers(record: CommandRecord) -> Given:
-    """Return the headers of a record by their names."""
+    """Return the headers of a record by name."""
     return dict(record.headers[::-1])
 
 
 def plain_headers(record: CommandRecord) -> Given | None:
-    """Return the headers of a record by their names; None if two share one, or if they tell of the JSON form."""
+    """Return the headers of a record by name; None if two have the same name, or the record is in the JSON form."""
     headers = dict(record.headers)
     if len(headers) != len(record.headers) or (CONTENT_TYPE in headers and is_json_command(headers[CONTENT_TYPE])):
         return None
@@ -40,7 +40,7 @@ def plain_headers(record: CommandRecord) -> Given | None:
 
 
 def has_plain_headers(record: CommandRecord) -> bool:
-    """Return whether `plain_headers` has any, without making them."""
+    """Return whether `plain_headers` would return headers."""
     headers = record.headers
     if len(headers) == 1:
         ((name, value),) = headers
@@ -49,17 +49,17 @@ def has_plain_headers(record: CommandRecord) -> bool:
 
 
 def is_plain_key(key: bytes | None) -> bool:
-    """Return whether a key, if it is legal text, is an id as it is."""
+    """Return whether a key, if it is valid text, is an id without encoding."""
     return key is not None and key[:1] > b" " and not key.startswith(_BASE64_BYTES)
 
 
 def plain_seconds(value: bytes | None) -> int | None:
-    """Return the instant (UTC epoch ms) of ten digits, which is how seconds since 1970 are nearly always written."""
+    """Parse an instant of ten digits, as seconds since 1970 nearly always are. Return UTC epoch ms."""
     return int(value) * SECOND_MS if value is not None and len(value) == _DIGITS and value.isdigit() else None
 
 
 def plain_topic(value: bytes | None) -> str | None:
-    """Return the topic that bytes name, if it is a legal one."""
+    """Return a topic name; None if it is invalid."""
     if value is None:
         return None
     try:
@@ -69,7 +69,7 @@ def plain_topic(value: bytes | None) -> str | None:
 
 
 def text_header(headers: Given, name: str, meaning: str) -> str:
-    """Return a header's text. Raises InvalidCommand if there is none; `meaning` says what it is for."""
+    """Return a header's text. Raises InvalidCommand if it is missing; `meaning` describes the header."""
     value = headers.get(name)
     if not value:
         raise InvalidCommand(name, f"is required: {meaning}")
@@ -80,12 +80,12 @@ def text_header(headers: Given, name: str, meaning: str) -> str:
 
 
 def topic_header(headers: Given, name: str) -> str:
-    """Return the topic that a header names. Raises InvalidCommand."""
+    """Return the topic in a header. Raises InvalidCommand."""
     return topic_named(text_header(headers, name, "the topic that the message goes to"), name)
 
 
 def topic_named(text: str, field: str) -> str:
-    """Return a legal topic name. Raises InvalidCommand."""
+    """Return a valid topic name. Raises InvalidCommand."""
     try:
         return parse_topic(text)
     except ValueError as error:
@@ -93,7 +93,7 @@ def topic_named(text: str, field: str) -> str:
 
 
 def seconds_header(headers: Given, name: str) -> int:
-    """Return the instant (UTC epoch ms) of a header that holds whole seconds since 1970. Raises InvalidCommand."""
+    """Return the instant (UTC epoch ms) in a header with whole seconds since 1970. Raises InvalidCommand."""
     plain = plain_seconds(headers.get(name))
     if plain is not None:
         return plain
@@ -107,7 +107,7 @@ def seconds_header(headers: Given, name: str) -> int:
 
 
 def key_id(record: CommandRecord, field: str = "key") -> str:
-    """Return the id that a record's key is. Raises InvalidCommand if the key is empty."""
+    """Return the id for a record's key. Raises InvalidCommand if the key is empty."""
     id = id_of(record.key)
     if id is None:
         raise InvalidCommand(field, "must not be empty: it is the id of the schedule")
@@ -115,7 +115,7 @@ def key_id(record: CommandRecord, field: str = "key") -> str:
 
 
 def id_of(key: bytes | None) -> str | None:
-    """Return the id that a key is, or None if it is empty; what is no legal text is `base64:` and its base64."""
+    """Return the id for a key; None if it is empty. A key that is not valid text becomes `base64:` and its base64."""
     if key is None or not key.strip():
         return None
     if not key.startswith(_BASE64_BYTES):
@@ -127,7 +127,7 @@ def id_of(key: bytes | None) -> str | None:
 
 
 def key_of(id: str) -> bytes:
-    """Return the key that `id_of` made an id of; another id is its own key."""
+    """Return the key for an id; the reverse of `id_of`."""
     key = id.encode()
     with suppress(ValueError):
         decoded = b64decode(key.removeprefix(_BASE64_BYTES), validate=True)

@@ -2,16 +2,16 @@
 
     record                                                   message
     key             id of the schedule
-    value           null: cancel; else JSON or Avro of
+    value           null: cancel; otherwise JSON or Avro of
       time          due: UTC epoch ms, or RFC 3339
-      topic         where it goes
-      key           bytes; in JSON base64                    key: null stays null, where a registry's schema has it
+      topic         target topic
+      key           bytes; in JSON base64                    key: null stays null, if a registry's schema allows it
       value         bytes or null; in JSON base64 or null    value: null is a tombstone for the target
       headers       names to bytes; in JSON base64           headers
 
-A time that has passed is due at once, however long ago it was. Nothing is added to the message. A value that begins
-with `{` is JSON, one that begins with 0x00 is framed Avro (see `wire.schemas`) or a plain record whose time is 0, and
-another one is plain Avro.
+A time that has passed is due immediately, however long ago it was. Nothing is added to the message. A value that begins
+with `{` is JSON. A value that begins with 0x00 is framed Avro (see `wire.schemas`), or a plain record whose time is 0.
+Any other value is plain Avro.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _schema(name: str, time: str, *, headers: bool) -> dict[str, Any]:
 PUBLISHED = [
     _schema("AvroSchedule", "long", headers=True),
     _schema("AvroScheduleWithoutHeaders", "long", headers=False),
-    _schema("AvroScheduleOfText", "string", headers=True),  # the first releases wrote times as text
+    _schema("AvroScheduleOfText", "string", headers=True),  # the first releases had times as text
     _schema("AvroScheduleOfTextWithoutHeaders", "string", headers=False),
 ]
 
@@ -76,7 +76,7 @@ VARIANTS = [variant for schema in PUBLISHED for variant in nullabilities(schema,
 
 
 class SkyUkDialect(CompatibleDialect):
-    """Schedules in values."""
+    """Reads schedules from values."""
 
     name = "skyuk"
     has_schemas = True
@@ -99,7 +99,7 @@ class SkyUkDialect(CompatibleDialect):
         plain = (None if place is None else plain_schedule(record.value[place[0] :])) or self._scheduled(record.value)
         return plain if 0 < record.timestamp <= plain[0] else None
 
-    def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
+    def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - everything is in the value
         id = key_id(record, RECORD_KEY)
         if record.value is None:
             return cancel(record, id)
@@ -119,7 +119,7 @@ class SkyUkDialect(CompatibleDialect):
         )
 
     def _scheduled(self, record_value: bytes) -> Plain:
-        """Return what a value schedules. Raises InvalidCommand."""
+        """Read the schedule in a value. Raises InvalidCommand."""
         is_json = record_value.lstrip()[:1] == b"{"
         given = _json(record_value) if is_json else self._avro.read(record_value)
         data = _from_base64 if is_json else _bytes
@@ -127,14 +127,14 @@ class SkyUkDialect(CompatibleDialect):
         if not isinstance(topic, str):
             raise InvalidCommand("topic", "must be text: the topic that the message goes to")
         at = _instant(given.get("time"))
-        is_null = key is None and "key" in given and not is_json  # only the schema of its sender has such a key
+        is_null = key is None and "key" in given and not is_json  # only a sender's own schema has nullable keys
         target = Target(topic_named(topic, "topic"), None if is_null else data(key, "key"))
         return at, target, None if value is None else data(value, "value"), _headers(given.get("headers"), data)
 
 
 _TIMES = "a whole number of ms since 1970 (1767225600000), or RFC 3339 text (2026-01-01T00:00:00Z)"
 _WHOLE_MINUTE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(Z|[+-]\d\d:\d\d)", re.ASCII)
-"""How Java writes an instant without seconds."""
+"""Java's format of an instant without seconds."""
 
 
 def _json(value: bytes) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _of_text(time: str) -> int:
     try:
         return parse_instant(_WHOLE_MINUTE.sub(r"\1:00\2", time))
     except BeforeEpochError:
-        return 0  # as past as any instant: it is due at once
+        return 0  # in the past, so it is due immediately
 
 
 def _headers(given: Any, data: Any) -> Headers:

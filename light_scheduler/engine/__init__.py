@@ -1,6 +1,6 @@
-"""The pure decisions: `(state, command or tick, now) -> what follows`. No I/O, no clock, no asyncio.
+"""Pure decision functions: `(state, command or tick, now) -> decision`. No I/O, no clock, no asyncio.
 
-The same functions run in the worker, in test doubles, in dry runs and in audits.
+The same functions are used by the worker, test doubles, dry runs and audits.
 """
 
 from .bulk import check_bulk, concerns, decide_bulk, event_of, result_of

@@ -1,8 +1,8 @@
 """The effect of a bulk command on each schedule that it selects.
 
-It takes effect at its arrival, however long it takes to go through all schedules: it does not touch schedules that
-arrive later, and anything that happens to an earlier one happens after it. So a schedule that is about to change is
-handled out of turn, and `Progress.bulk_offset` records that.
+It takes effect at its arrival, however long it takes to visit all schedules: schedules that arrive later are not
+affected, and later changes of earlier schedules come after it. So it is applied early to a schedule that is about to
+change, and `Progress.bulk_offset` records that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TOLD_AS = {
 
 
 def check_bulk(command: BulkCommand, now: int, limits: Limits) -> None:
-    """Raise InvalidCommand, naming the field, for a command that could be carried out on no schedule."""
+    """Raise InvalidCommand, with the field, if a command is invalid for every schedule."""
     limits.check_id(command.id)
     limits.check(command)
     if isinstance(command, RescheduleCommand):
@@ -48,7 +48,7 @@ def check_bulk(command: BulkCommand, now: int, limits: Limits) -> None:
 
 
 def concerns(part: BulkPart, entry: Entry) -> bool:
-    """Return whether a part has still to deal with a pending schedule."""
+    """Return whether a part must still be applied to a pending schedule."""
     schedule, progress, command = entry.schedule, entry.progress, part.command
     if schedule.tenant != command.tenant or schedule.id <= part.after:
         return False
@@ -56,7 +56,7 @@ def concerns(part: BulkPart, entry: Entry) -> bool:
 
 
 def is_selected(entry: Entry, selection: Selection) -> bool:
-    """Return whether a schedule is one of those that a selection selects."""
+    """Return whether a selection matches a schedule."""
     labels, wanted = entry.schedule.labels or {}, selection.labels or {}
     return entry.schedule.id.startswith(selection.id_prefix) and all(
         labels.get(name) == value for name, value in wanted.items()
@@ -66,12 +66,12 @@ def is_selected(entry: Entry, selection: Selection) -> bool:
 def decide_bulk(command: BulkCommand, current: Entry, now: int, limits: Limits) -> Decision:
     """Decide a bulk command on one schedule that it concerns.
 
-    A schedule that refuses it stays as it is. Afterwards none is concerned any more, changed or not.
+    If that is a conflict, the schedule does not change. In any case, the command no longer concerns it afterwards.
     """
     single = replace(command, id=current.schedule.id, selection=None, reply_to=None)
     try:
         decision = decide(single, current, now, limits)
-    except InvalidCommand as error:  # a rule that this one's jitter leaves no time for
+    except InvalidCommand as error:  # a time rule for which this schedule's jitter leaves no time
         decision = Decision(Outcome.CONFLICT, current, subject=current, reason=str(error))
     if decision.entry is None:
         return decision
@@ -80,7 +80,7 @@ def decide_bulk(command: BulkCommand, current: Entry, now: int, limits: Limits) 
 
 
 def result_of(total: BulkTotal) -> Result:
-    """Return the answer to a bulk command that is done."""
+    """Return the result of a finished bulk command."""
     command = total.command
     outcome, _ = _TOLD_AS[command.name]
     return Result(
@@ -96,7 +96,7 @@ def result_of(total: BulkTotal) -> Result:
 
 
 def event_of(total: BulkTotal, now: int) -> HistoryEvent:
-    """Return what history has of a bulk command that is done at an instant (UTC epoch ms), beside its schedules."""
+    """Return the history event of a finished bulk command. `now` is UTC epoch ms. Each schedule has its own event."""
     command = total.command
     _, event = _TOLD_AS[command.name]
     labels = (command.selection and command.selection.labels) or {}
@@ -119,7 +119,7 @@ def event_of(total: BulkTotal, now: int) -> HistoryEvent:
 
 
 def _without(total: BulkTotal) -> str | None:
-    """Say of which partitions it is not known that they have carried a command out."""
+    """Return a text about partitions that have not confirmed a command; None if there are none."""
     partitions = ", ".join(map(str, total.without))
     if not partitions:
         return None

@@ -1,7 +1,7 @@
-"""The rates of commands: a token bucket for each tenant with a quota of `commands_per_second`.
+"""Rates of commands: a token bucket for each tenant with a quota of `commands_per_second`.
 
-Commands count at the time when they were recorded, so a backlog is not held against its senders. Time goes back with
-the lane's clock only, and is never ahead of it, so forged timestamps gain nothing. Instants are UTC epoch ms.
+Commands count at the time when they were recorded, so senders are not penalised for a backlog. This time only goes back
+with the lane's clock, and is never ahead of it, so forged timestamps have no advantage. Instants are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from light_scheduler.model.rate_lending import RatePart
 from .token_bucket import TokenBucket
 
 COMMANDS_SAVED_S = 1.0
-"""Commands that a tenant may send at once after a pause, in seconds of its rate."""
+"""Burst of commands that a tenant may send after a pause, in seconds of its rate."""
 
 
 class CommandRates:
-    """Limits the rate of commands of each tenant in a lane, which earns a part of it."""
+    """Limits the rate of each tenant's commands in a lane. The lane earns a part of the rate."""
 
     def __init__(self) -> None:
-        self._committed: dict[str, tuple[TokenBucket, int]] = {}  # a tenant's bucket, and when it was looked at
+        self._committed: dict[str, tuple[TokenBucket, int]] = {}  # tenant -> (bucket, time of its last use)
         self._begun: dict[str, tuple[TokenBucket, int]] = {}
         self._part: RatePart | None = None
         self._since: int | None = None
 
     def begin(self) -> None:
-        """Begin a transaction; commands that an earlier one took and did not commit do not count."""
+        """Begin a transaction. Commands of an earlier uncommitted transaction do not count."""
         self._begun.clear()
 
     @property
     def is_new(self) -> bool:
-        """Whether the lane may not have its whole part of rates yet, since its partition was added."""
+        """Whether the lane may not have its full part of rates yet, since its partition is new."""
         return self._part is not None and self._part.is_new
 
     def earn(self, part: RatePart, now: int) -> None:
-        """Earn another part of each rate from now on; what buckets hold stays. To be called between transactions."""
+        """Change the part of each rate that is earned from now on. Saved tokens stay. Only between transactions."""
         if part == self._part:
             return
         self._since = now if part.is_new else None
@@ -46,23 +46,23 @@ class CommandRates:
             self._committed[tenant] = bucket, at
 
     def allows(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:
-        """Return whether one more command of a tenant may be taken; `rate` is that of its rule."""
+        """Return whether one more command of a tenant may be taken. `rate` is the rate in its rule."""
         bucket, at = self._bucket(tenant, rate, min(recorded_at, now), now)
         self._begun[tenant] = bucket, at
         return bucket.available(at) >= 1
 
     def take(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:
-        """Take one command of a tenant, unless that is too many."""
+        """Take one command of a tenant. Return False if that exceeds the rate."""
         if not self.allows(tenant, rate, recorded_at, now):
             return False
         self._begun[tenant][0].spend(1)
         return True
 
     def catch_up(self, tenant: str, rate: float, now: int) -> bool:
-        """Go on to when one more command of a tenant could have been taken; return whether that was not after `now`.
+        """Move the bucket to the time when one more command of a tenant was possible. Return whether that is by `now`.
 
-        So commands that waited while nobody looked at the bucket have all that it could have given out meanwhile, not
-        only what it holds at once. Of a tenant that is not known here, nobody knows since when that was.
+        So waiting commands get all tokens that the bucket earned since its last use, and not only its capacity. Returns
+        False for an unknown tenant, since the time of its last use is unknown.
         """
         known = self._begun.get(tenant) or self._committed.get(tenant)
         if known is None or known[0].rate != rate or self.is_new:
@@ -75,22 +75,23 @@ class CommandRates:
         return False
 
     def ready_at(self, tenant: str) -> int:
-        """Return when commands of a tenant may be taken, of which one was just not allowed."""
+        """Return when the next command of a tenant is allowed, after one was not."""
         return self._begun[tenant][0].ready_at()
 
     def left(self, tenant: str) -> int:
-        """Return how many more may be taken of a tenant of which one was just taken."""
+        """Return how many more commands of a tenant may be taken, after one was taken."""
         bucket, at = self._begun[tenant]
         return bucket.available(at)
 
     def lend(self, tenant: str, rate: float, most: float, kept: float, recorded_at: int, now: int) -> float:
-        """Take at most so many tokens of a tenant for another lane, which asked then; see `TokenBucket.lend`.
+        """Take at most `most` tokens of a tenant for another lane's ask at `recorded_at`; see `TokenBucket.lend`.
 
-        They are gone even if the transaction fails: the other lane may have them, if only the answer was lost.
+        They are gone even if the transaction fails: it may have been committed with only the answer lost, and then the
+        other lane has them.
         """
         bucket, at = self._begun[tenant] = self._bucket(tenant, rate, min(recorded_at, now), now)
         lent = bucket.lend(most, kept, at)
-        if lent:  # what was earned until now has to count as earned, or it would be once more
+        if lent:  # record the tokens earned so far, or they would be earned again
             kept_anyway, _ = self._committed[tenant]
             kept_anyway.available(at)
             kept_anyway.spend(lent)
@@ -98,7 +99,7 @@ class CommandRates:
         return lent
 
     def borrow(self, tenant: str, tokens: float, until: int) -> None:
-        """Add tokens of another lane for a tenant, if any command of it was taken or denied here."""
+        """Add tokens from another lane for a tenant, if any of its commands was taken or denied here."""
         known = self._begun.get(tenant) or self._committed.get(tenant)
         if known is not None:
             bucket = copy(known[0])
@@ -106,13 +107,13 @@ class CommandRates:
             self._begun[tenant] = bucket, known[1]
 
     def receive(self, tenant: str, tokens: float, until: int) -> None:
-        """Do so outside of transactions: the tokens stay even if the one that has begun fails."""
+        """Like `borrow`, but outside of transactions: the tokens stay even if the current one fails."""
         for buckets in (self._committed, self._begun):
             if tenant in buckets:
                 buckets[tenant][0].borrow(tokens, until)
 
     def commit(self) -> None:
-        """Count what the transaction has taken."""
+        """Count the commands taken in the transaction."""
         self._committed |= self._begun
         self._begun.clear()
 
@@ -124,7 +125,7 @@ class CommandRates:
         return known[0], max(min(known[1], now), at)
 
     def _before(self, tenant: str, rate: float, at: int) -> tuple[TokenBucket, int]:
-        """Return the bucket as this transaction finds it. A new one stays if that fails: it may have lent by then."""
+        """Return the bucket from before this transaction. A new bucket stays if that fails, since it may have lent."""
         known = self._committed.get(tenant)
         if known is None or known[0].rate != rate:
             share = 1.0 if self._part is None else self._part.share

@@ -1,4 +1,4 @@
-"""The effect of a command on the schedule that it names."""
+"""The effect of a command on its schedule."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ replace = msgspec.structs.replace
 
 
 def decide(command: Command, current: Entry | None, now: int, limits: Limits) -> Decision:
-    """Decide a command against the schedule of its id, at an instant (UTC epoch ms).
+    """Decide a command on the current schedule with its id, at `now` (UTC epoch ms).
 
-    Raises InvalidCommand for what must be rejected.
+    Raises InvalidCommand if the command must be rejected.
     """
     if current is None:
         limits.check_id(command.id)
@@ -79,7 +79,7 @@ def decide(command: Command, current: Entry | None, now: int, limits: Limits) ->
 
 
 def _what_was_delivered(progress: Progress) -> str | None:
-    """Say which firings a cancel came too late for; None: none that waits for its completion."""
+    """Return a text about awaited firings, for which a cancel comes too late; None if there are none."""
     if not progress.awaited:
         return None
     dues = _dues(progress.awaited)
@@ -139,7 +139,7 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
 
 
 def _replaced(progress: Progress) -> str | None:
-    """Say which firings of the old definition are given up; None: none that waits for its completion."""
+    """Return a text about awaited firings of the old definition, which are given up; None if there are none."""
     if not progress.awaited:
         return None
     return f"replaced: {_given_up(progress.awaited)}"
@@ -150,28 +150,28 @@ def _given_up(awaited: Iterable[Awaited]) -> str:
 
 
 def _begins_before_the_last_firing(trigger: Trigger, planned: int, current: Entry) -> TypeGuard[FixedRate | Cron]:
-    """Return whether a new series begins at a time of the clock up to which the old one has fired.
+    """Return whether a new series at clock times begins no later than the last firing of the old one.
 
-    One that fires once, or counts from its command, asks for another firing.
+    Other triggers, which fire once or count from their command, request another firing.
     """
     return isinstance(trigger, FixedRate | Cron) and planned <= _latest_delivered(current)
 
 
 def _is_owed(trigger: FixedRate | Cron, planned: int, current: Entry) -> bool:
-    """Return whether a new series has one time only up to what was delivered, which the old one did not have."""
+    """Return whether a new series has only one time up to the last delivery, and the old series did not have it."""
     following = next_of(trigger, planned)
     return _is_another(planned, current) and (following is None or following > _latest_delivered(current))
 
 
 def _is_to_come(current: Entry) -> bool:
-    """Return whether the firing of what fires once was not delivered yet."""
+    """Return whether a one-shot was not delivered yet."""
     return isinstance(current.schedule.trigger, Once) and current.progress.due != NEVER
 
 
 def _is_another(planned: int, current: Entry) -> bool:
-    """Return whether a series has not delivered an instant up to its last firing; what fires once has that only.
+    """Return whether a series has no firing at an instant up to its last one. False for one-shots and backoff series.
 
-    An instant before it was replaced or rescheduled may have been a time of what it was before.
+    An instant before it was replaced or rescheduled may have been a time of its earlier definition.
     """
     schedule = current.schedule
     if isinstance(schedule.trigger, Once | Backoff) or planned == _latest_delivered(current):
@@ -188,7 +188,7 @@ def _paused(current: Entry, now: int, outcome: Outcome, event: EventType, *, pau
 
 
 def _triggered(current: Entry, now: int) -> Decision:
-    """Fire now: a one-shot in place of its time, a series besides its times, even one that is paused."""
+    """Fire now, even if paused: a one-shot instead of at its time, a series in addition to its times."""
     schedule, progress = current.schedule, current.progress
     if isinstance(schedule.trigger, Once) and progress.due == NEVER:
         return _triggered_again(current, now)
@@ -199,14 +199,14 @@ def _triggered(current: Entry, now: int) -> Decision:
     if isinstance(schedule.trigger, Once):
         asked = replace(asked, due=NEVER, planned=None, refusals=0, retry_at=None)
     asked = replace(asked, triggered=tuple(sorted((*asked.triggered, _free_instant(schedule, asked, now)))))
-    if is_exhausted(schedule, asked):  # it takes the place of the last planned one
+    if is_exhausted(schedule, asked):  # it replaces the last planned firing
         asked = replace(asked, due=NEVER, planned=None, refusals=0, retry_at=None)
     entry = standing(schedule, asked)
     return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, TRIGGERED)
 
 
 def _why_no_more(schedule: Schedule, progress: Progress) -> str | None:
-    """Say why no further firing may be asked for; None if one may."""
+    """Return why no further firing may be triggered; None if one may."""
     if len(progress.awaited) + len(progress.triggered) >= MOST_AWAITED:
         return f"{MOST_AWAITED} firings wait already to be delivered or completed"
     if is_exhausted(schedule, progress):
@@ -215,14 +215,14 @@ def _why_no_more(schedule: Schedule, progress: Progress) -> str | None:
 
 
 def _tried_at_once(progress: Progress, now: int) -> Progress:
-    """Have what was refused tried at once, besides the retries that it has left."""
+    """Retry a refused firing now, without using up one of its retries."""
     if progress.retry_at is None or progress.retry_at <= now:
         return progress
     return replace(progress, retry_at=now, refusals=max(0, progress.refusals - 1))
 
 
 def _triggered_again(current: Entry, now: int) -> Decision:
-    """A one-shot fires once, however often it is asked to, and however many of these commands one cycle takes."""
+    """Trigger a one-shot that was triggered or delivered before. It fires only once, however often it is triggered."""
     progress = current.progress
     if not progress.triggered:
         return Decision(Outcome.NOT_FOUND, current, reason="it was delivered, and is waiting for completion")
@@ -233,7 +233,7 @@ def _triggered_again(current: Entry, now: int) -> Decision:
 
 
 def _free_instant(schedule: Schedule, progress: Progress, now: int) -> int:
-    """Return the first instant from now on that no firing is due at: two that share it would share their name."""
+    """Return the first instant from now on without a firing, since the due time identifies a firing."""
     taken = {progress.due, progress.queued, *progress.triggered, *(each.due for each in progress.awaited)}
     instant = now
     while instant in taken or is_planned(schedule.trigger, instant):
@@ -257,7 +257,7 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
     begun = Progress(planned, command.offset, paused=current.progress.paused, delivered=delivered)
     progress = _carried_over(current, schedule, begun, has_times=following is not None)
     if isinstance(trigger, FixedDelay) and progress.awaited:
-        progress = replace(progress, due=NEVER)  # the run that is on is followed by the new delay
+        progress = replace(progress, due=NEVER)  # the new delay begins after the current run
     else:
         progress = planned_for(schedule, progress, following, taken + 1)
     entry = standing(schedule, progress)
@@ -270,9 +270,9 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
 
 
 def _latest_delivered(current: Entry) -> int:
-    """Return when the last planned firing was due that was delivered; what was triggered is none.
+    """Return the due time of the last delivered planned firing, ignoring triggered ones.
 
-    Progress of earlier versions names it only as long as it waits for its completion.
+    Progress from earlier versions only has it while that firing waits for completion.
     """
     schedule, progress = current.schedule, current.progress
     if progress.delivered:
@@ -283,30 +283,30 @@ def _latest_delivered(current: Entry) -> int:
 
 
 def _queued_beside(trigger: Trigger, current: Entry) -> int:
-    """Return when the firing was due that stays queued beside a new series at times of the clock; 0: there is none."""
+    """Return the due time of a queued firing that stays next to a new series at clock times; 0 if there is none."""
     was_one = isinstance(current.schedule.trigger, Once | Backoff)
     return 0 if was_one or not isinstance(trigger, FixedRate | Cron) else current.progress.queued or 0
 
 
 def _first_after(taken: int, trigger: Trigger, planned: int, bounds: Bounds | None) -> int | None:
-    """Return when a new time rule fires first, after what the old one delivered or queued; None if it never does.
+    """Return the first time of a new time rule after `taken`; None if there is none.
 
-    A command counts from when it was recorded. What became due before it was carried out, and was delivered or queued,
-    would have a time in the new plan too, and be delivered again.
+    A command counts from when it was recorded. A firing that became due before it was applied, and was delivered or
+    queued (`taken`), could also have a time in the new plan, and would be delivered again.
     """
     if planned > taken:
         return planned
-    if isinstance(trigger, FixedDelay | Backoff):  # they count from their command, and are moved behind it
+    if isinstance(trigger, FixedDelay | Backoff):  # they count from their command, and are moved after `taken`
         return None if within(bounds, taken + 1) is None else planned
     return None if isinstance(trigger, Once) else within(bounds, next_of(trigger, taken))
 
 
 def _carried_over(current: Entry, schedule: Schedule, progress: Progress, *, has_times: bool) -> Progress:
-    """Keep what a schedule owes besides its new times: what was asked for, and what was delivered and not completed.
+    """Keep the firings that a schedule still owes besides its new times: triggered, queued and awaited ones.
 
-    What fires once has one firing, and that is the one that gets another time; a backoff series has one piece of work.
-    What becomes one of them has nothing to deliver but that, for the first time. Each firing keeps its own time-out. A
-    backoff series keeps none from before, since the completion of any attempt is that of the series.
+    A one-shot has one firing, which gets another time; a backoff series has one piece of work. A schedule that becomes
+    one of these only delivers that, for the first time. Each awaited firing keeps its timeout. A backoff series keeps
+    no earlier ones, since completing any attempt completes the series.
     """
     waits = not isinstance(schedule.trigger, Backoff)
     if waits:
@@ -319,9 +319,9 @@ def _carried_over(current: Entry, schedule: Schedule, progress: Progress, *, has
 
 
 def _delivered_again(current: Entry) -> tuple[Awaited, ...]:
-    """Return the deliveries of what fires once: it is delivered again at its new time, and completed only then.
+    """Return the awaited deliveries of a one-shot or backoff series, which is delivered again at its new time.
 
-    What it has delivered as another series before, and is not completed, is none of them.
+    Excludes awaited deliveries from when the schedule was another series.
     """
     trigger, progress = current.schedule.trigger, current.progress
     if isinstance(trigger, Backoff):
@@ -333,7 +333,7 @@ def _delivered_again(current: Entry) -> tuple[Awaited, ...]:
 
 
 def _rescheduled(current: Entry, progress: Progress, following: int | None, trigger: Trigger) -> str:
-    """Say what a reschedule does besides changing the times; `progress` is what it leaves."""
+    """Describe the effects of a reschedule besides the new times. `progress` is the new progress."""
     told = []
     if following is None:
         told.append(_ALL_DELIVERED if progress.queued is None else f"{_ALL_DELIVERED}, or are queued")

@@ -1,6 +1,6 @@
 """The effect of a consumer's report on a schedule: a firing is completed, has failed, or takes longer.
 
-A report that comes too late changes nothing.
+A report that arrives too late changes nothing.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from .decision import Decision
 from .progress import release_of, run_ended, standing, why_finished
 
 DEFAULT_TIMEOUT_MS = 300_000
-"""How long a fixed-delay series that says nothing else waits for a completion before it goes on."""
+"""How long a fixed-delay series waits for a completion by default."""
 
 replace = msgspec.structs.replace
 
 
 def acknowledgement_of(schedule: Schedule) -> Acknowledgement | None:
-    """Return how a schedule's firings are to be completed before they are delivered again, if they are."""
+    """Return how a schedule's firings must be completed; None if they are not delivered again without completion."""
     if isinstance(schedule.trigger, FixedDelay) and schedule.acknowledgement is None:
         return Acknowledgement(DEFAULT_TIMEOUT_MS, max_attempts=1)
     return None if isinstance(schedule.trigger, Backoff) else schedule.acknowledgement
 
 
 def timeout_end(now: int, timeout: int) -> int:
-    """Return when a time-out (ms) that begins at an instant is over: never after the last instant there is."""
+    """Return the end of a timeout (ms) that begins now, at most the last possible instant."""
     return min(now + timeout, LATEST_INSTANT)
 
 
@@ -56,9 +56,9 @@ def next_again(schedule: Schedule, progress: Progress, now: int) -> Awaited | No
 
 
 def complete(command: CompleteCommand, current: Entry, now: int) -> Decision:
-    """Decide a completion at an instant (UTC epoch ms).
+    """Decide a completion at `now` (UTC epoch ms).
 
-    It is fenced by firing and attempt: one that comes late, after the firing was delivered again, changes nothing.
+    It must match the firing and the attempt: a completion that arrives after a redelivery changes nothing.
     """
     firing = _named(command, current)
     if isinstance(firing, Decision):
@@ -76,10 +76,10 @@ def complete(command: CompleteCommand, current: Entry, now: int) -> Decision:
 
 
 def extend(command: ExtendCommand, current: Entry, now: int) -> Decision:
-    """Decide at an instant (UTC epoch ms) on a report that a firing is still being processed: its time-out restarts.
+    """Decide a report at `now` (UTC epoch ms) that a firing is still being processed: its timeout restarts.
 
-    It is fenced like a completion, and never ends the time-out sooner. A report that was recorded in time counts,
-    however late a worker reads it, unless the firing has been delivered again.
+    It must match firing and attempt like a completion, and never shortens the timeout. A report that was recorded in
+    time counts, however late a worker reads it, unless the firing was delivered again.
     """
     firing = _named(command, current)
     if isinstance(firing, Decision):
@@ -92,7 +92,7 @@ def extend(command: ExtendCommand, current: Entry, now: int) -> Decision:
     if sent_at >= firing.until:
         reason = f"the time-out of attempt {firing.attempt} was over {sent_at - firing.until} ms before"
         return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
-    waits = acknowledgement_of(schedule)  # None: it waits since the schedule was a fixed delay
+    waits = acknowledgement_of(schedule)  # None if it waits because the schedule was a fixed delay before
     timeout = DEFAULT_TIMEOUT_MS if waits is None else waits.timeout
     until = max(firing.until, timeout_end(now, timeout if command.timeout is None else command.timeout))
     if _may_be_refused(schedule, progress, firing, now):
@@ -103,7 +103,7 @@ def extend(command: ExtendCommand, current: Entry, now: int) -> Decision:
 
 
 def _named(command: CompleteCommand | ExtendCommand, current: Entry) -> Awaited | Decision:
-    """Return the firing that a command names by its due time and attempt, or the answer if it does not wait."""
+    """Return the awaited firing with a command's due time and attempt; otherwise, the decision on the command."""
     awaited = current.progress.awaited
     firing = next((each for each in awaited if each.due == command.firing_due), None)
     latest = max((each.attempt for each in awaited), default=0)
@@ -117,7 +117,7 @@ def _named(command: CompleteCommand | ExtendCommand, current: Entry) -> Awaited 
 
 
 def _subject(current: Entry, firing: Awaited) -> Entry:
-    """Return a schedule as history sees it where it speaks of a firing."""
+    """Return the entry for history events about an awaited firing."""
     named = replace(current.progress, due=firing.due, planned=None, sequence=firing.sequence, attempt=firing.attempt)
     return Entry(current.schedule, named)
 
@@ -130,11 +130,11 @@ def _overtaken(command: CompleteCommand | ExtendCommand, current: Entry, latest:
 
 def _failed(schedule: Schedule, progress: Progress, firing: Awaited, command: CompleteCommand, now: int) -> Progress:
     if isinstance(schedule.trigger, Backoff):
-        return progress  # the next attempt has its time
+        return progress  # the next attempt is already planned
     waits = acknowledgement_of(schedule)
     if waits is None or (isinstance(schedule.trigger, FixedDelay) and waits.max_attempts == 1):
         return _ended(schedule, progress, firing, command, now)
-    until = min(firing.until, now)  # what is overdue keeps its place
+    until = min(firing.until, now)  # an overdue firing keeps its place
     awaited = tuple(replace(each, until=until) if each is firing else each for each in progress.awaited)
     return replace(progress, awaited=awaited)
 

@@ -1,4 +1,4 @@
-"""The decision on a command, and firings that are skipped."""
+"""The decision on a command, and skipped firings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from light_scheduler.model import Entry, EventType, Outcome, Progress
 
 
 class Skipped(msgspec.Struct, frozen=True, gc=False):
-    """Firings of a schedule that are not delivered: how many, and the first one as its progress names it."""
+    """Firings of a schedule that are not delivered: their number, and the progress of the first one."""
 
     progress: Progress
     count: int
@@ -18,10 +18,10 @@ class Skipped(msgspec.Struct, frozen=True, gc=False):
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """The decision on a command.
 
-    `entry` is the pending schedule afterwards (None: there is none). `event` is the history event; without one, nothing
-    has changed. `subject` is the schedule that the answer is about, as it was at the event. `finished` says why the
-    series has ended, which the history also records (None: it has not). Before the event, it records the firings of the
-    schedule as it was that are `skipped` (None: there are none).
+    `entry` is the pending schedule afterwards; None if there is none. `event` is the history event; None if nothing has
+    changed. `subject` is the schedule for the answer and the event. `finished` is the reason why the series has ended,
+    if it has, which the history records after the event. `skipped` are firings of the earlier definition that are not
+    delivered, if any, which the history records before the event.
     """
 
     outcome: Outcome

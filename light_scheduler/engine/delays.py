@@ -1,4 +1,4 @@
-"""How a delay rule handles the records of its source: when each is due, and where it goes."""
+"""Decides for delay rules when each record of the source is due, and to which partition it goes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from light_scheduler.wire import partition_for
 
 
 class TimedRecord(Protocol):
-    """A record of a source; `timestamp` is UTC epoch ms, negative if it has none."""
+    """A record of a source. `timestamp` is UTC epoch ms, negative if it has none."""
 
     @property
     def timestamp(self) -> int: ...
@@ -23,22 +23,22 @@ class TimedRecord(Protocol):
 
 
 def due_of(timestamp: int, delay: int) -> int:
-    """Return when a record is due (UTC epoch ms); one without a timestamp is due at once."""
+    """Return when a record is due (UTC epoch ms). Without a timestamp, it is due immediately."""
     return timestamp + delay if timestamp >= 0 else 0
 
 
 def timestamp_of(timestamp: int, delay: int, now: int) -> int:
-    """Return the timestamp of the forwarded record: the instant it was due.
+    """Return the timestamp for the forwarded record, which is its due time.
 
-    So the delays of a chain add up to the millisecond, however late each hop is.
+    So the delays of a chain add up exactly, however late each hop is.
     """
     return timestamp + delay if timestamp >= 0 else now
 
 
 def due_head(records: Iterable[TimedRecord], delay: int, now: int, most: int, most_bytes: int) -> int:
-    """Count the records at the head that are due, at least one of them whatever its size.
+    """Count the due records at the head. The first one counts whatever its size.
 
-    A record that is due behind one that is not waits for it: order is kept.
+    To keep the order, a due record waits for earlier records that are not due.
     """
     count = size = 0
     for record in records:
@@ -50,9 +50,9 @@ def due_head(records: Iterable[TimedRecord], delay: int, now: int, most: int, mo
 
 
 def target_partition(key: bytes | None, partition: int, source_partitions: int, target_partitions: int) -> int:
-    """Return where a record of a partition goes: the same number, if the target has as many partitions; else by key.
+    """Return the target partition of a record: the same number if the target has enough partitions, otherwise by key.
 
-    Without a key all records of a partition go to one, so that their order is kept.
+    Records without a key from one partition go to the same partition, to keep their order.
     """
     if target_partitions >= source_partitions:
         return partition
@@ -60,7 +60,7 @@ def target_partition(key: bytes | None, partition: int, source_partitions: int, 
 
 
 def retention_problem(rule: DelayRule, config: TopicConfiguration) -> str | None:
-    """Say what in the configuration of a rule's source topic lets waiting records go before they are due, if any."""
+    """Return why waiting records of a rule may be deleted from the source topic too early; None if they may not."""
     if config.expires_records and 0 <= config.retention_ms <= rule.delay:
         return (
             f"topic {rule.source} keeps records for {format_duration(config.retention_ms)}, and rule {rule.name} needs "

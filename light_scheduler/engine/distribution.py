@@ -1,4 +1,4 @@
-"""Which partition of its target a message goes to, by the rules of its tenant."""
+"""Chooses the target partition of a message by the rules of its tenant."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from light_scheduler.model.tenant_rules import Tenant, parse_distribution
 
 
 def distributed(command: Command | BulkCommand, tenant: Tenant, in_turn: Callable[[ScheduleCommand], bytes]) -> Command:
-    """Return a command with the partition that its tenant's rules choose, unless it chooses one itself.
+    """Return a command with the partition chosen by its tenant's rules, unless it has one itself.
 
-    A series keeps its partition, and so its order. `in_turn` returns the partition key of the message that is
-    next in its tenant and topic.
+    A series keeps its partition, and so its order. For round-robin, `in_turn` returns the next partition key of the
+    tenant and topic.
     """
     if not isinstance(command, ScheduleCommand) or tenant.rules.distribution is None:
         return command

@@ -1,4 +1,4 @@
-"""The time to live: a firing that is later than the `ttl` of its schedule is not delivered, and expires."""
+"""The time to live: a firing that is later than the `ttl` of its schedule expires instead of being delivered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from light_scheduler.model import Schedule
 
 
 def why_expired(schedule: Schedule, due: int, now: int) -> str | None:
-    """Say why a firing is past its time to live; None: it is not. Instants are UTC epoch ms."""
+    """Return why a firing has expired; None if it has not. Instants are UTC epoch ms."""
     ttl = schedule.ttl
     if ttl is None or now <= due + ttl:
         return None

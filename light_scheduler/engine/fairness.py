@@ -1,9 +1,9 @@
-"""Fair sharing: which tenant is served next when several have more work than can be done at once.
+"""Fair sharing: decides which tenant is served next when several have more work than can be done at once.
 
-Start-time fair queuing (Goyal, Vin, Cheng: SIGCOMM 1996). A tenant's virtual time is what has been done for it, divided
-by its weight; the tenant with the least is served next. One that comes back after a pause starts at the virtual time of
-the one that is being served: it has its share from then on, and none for the time in which it asked for nothing. Unlike
-in deficit round robin, nobody waits for a round of all others, and one large piece of work needs no rounds of saving.
+Start-time fair queuing (Goyal, Vin, Cheng: SIGCOMM 1996). A tenant's virtual time is the work done for it, divided by
+its weight. The tenant with the smallest virtual time is served next. A tenant that returns after a pause starts at the
+virtual time of the tenant being served: it gets its share from then on, but none for the pause. Unlike in deficit round
+robin, no tenant waits for a round of all others, and a large piece of work needs no rounds of saving.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ import heapq
 from collections.abc import Callable, Mapping
 
 Serve = Callable[[float], float]
-"""Do a tenant's next work until it costs an allowance; return what it cost: less only if there is no more."""
+"""Does a tenant's next work up to an allowance. Returns the cost, which is less only if there is no more work."""
 
 QUANTUM = 32.0
-"""Allowance of a tenant's turn. A larger one switches tenants less often, a smaller one shares more evenly."""
+"""Allowance of a tenant's turn. A larger value switches tenants less often, a smaller one shares more evenly."""
 
 NO_WEIGHTS: Mapping[str, int] = {}
 
 
 class FairQueue:
-    """Shares between tenants by weight (1 if not given), over any number of calls."""
+    """Shares work between tenants by weight (default 1), across calls."""
 
     def __init__(self, weights: Mapping[str, int] = NO_WEIGHTS) -> None:
         self.weights = weights
-        self._served: dict[str, float] = {}  # tenant -> its virtual time, if that is not behind the virtual time
+        self._served: dict[str, float] = {}  # tenant -> its virtual time, unless it is behind `_virtual_time`
         self._virtual_time = 0.0
         self._committed = self._served, self._virtual_time
 
     def begin(self) -> None:
-        """Begin a transaction: what was done since the last `commit` has come to nothing, and is charged to nobody."""
+        """Begin a transaction. Work since the last `commit` was lost, and is not charged."""
         self._served, self._virtual_time = self._committed
 
     def commit(self) -> None:
-        """Charge what was done."""
+        """Charge the work done in the transaction."""
         self._committed = self._served, self._virtual_time
 
     def share(self, waiting: Mapping[str, Serve], budget: float) -> None:
-        """Serve those who wait until a budget is spent or nobody waits; the last piece of work may pass the budget.
+        """Serve waiting tenants until the budget is spent or none waits. The last piece of work may exceed the budget.
 
-        Among equals, who waits since a call before comes first, then the order of `waiting`.
+        Among equals, tenants from earlier calls come first, then the order of `waiting` counts.
         """
         served = dict(self._served)
         for tenant in waiting:

@@ -1,8 +1,9 @@
-"""A schedule that wakes takes turns; each turn delivers at most one message.
+"""A schedule that wakes takes turns. Each turn delivers at most one message.
 
-A schedule wakes because a firing is due or was triggered, because a delivered firing has not been completed in time, or
-to retry a firing that its target refused. In each case `take_turn` returns what to deliver, the history event, and the
-schedule's next state. If that state wakes at once, another turn follows. Instants are UTC epoch ms, durations ms.
+A schedule wakes because a firing is due or was triggered, because a delivered firing was not completed in time, or to
+retry a firing that its target refused. In each case, `take_turn` returns the message to deliver, the history event, and
+the schedule's next state. If that state wakes immediately, another turn follows. Instants are UTC epoch ms, durations
+are ms.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Conditions(NamedTuple):
-    """Conditions of a delivery besides its schedule; `refusal` says why its target refuses it (None: it does not)."""
+    """Conditions of a delivery besides its schedule. `refusal` is the reason why its target refuses it, if it does."""
 
     now: int
     rules: FiringRules
@@ -79,10 +80,10 @@ class _Conditions(NamedTuple):
 
 
 def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = None) -> Turn:
-    """Decide on a schedule that wakes at an instant; `refusal` says why its target refuses the message.
+    """Decide on a schedule that wakes at `now`. `refusal` is the reason why its target refuses the message, if it does.
 
-    Firings are taken in the order in which they may be delivered, so a refused firing stays the next one. A firing that
-    would still be delivered expires once its time to live is over, whatever else holds.
+    Firings are taken in the order in which they may be delivered, so a refused firing stays the next one. A firing
+    always expires once its time to live is over.
     """
     schedule, progress = entry.schedule, entry.progress
     if refusal is None and is_plain_turn(schedule, progress, now, rules):
@@ -101,7 +102,7 @@ def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = 
 
 
 def is_plain_turn(schedule: Schedule, progress: Progress, now: int, rules: FiringRules) -> bool:
-    """Return whether there is nothing to a firing but to deliver it and forget its schedule, as with most of them."""
+    """Return whether a firing only needs to be delivered and its schedule removed, like most firings."""
     return (
         type(schedule.trigger) is Once
         and progress.due <= now
@@ -142,7 +143,7 @@ def _deliver_queued(entry: Entry, due: int, conditions: _Conditions) -> Turn:
     schedule, progress = entry.schedule, entry.progress
     waiting = replace(progress, due=due, planned=None)
     done = counted(schedule, replace(progress, queued=None))
-    # It waited for another run and not for the scheduler, so no lookback leaves it behind.
+    # It waited for another run and not for the scheduler, so the lookback does not apply.
     return _deliver(entry, waiting, done, conditions.now, conditions)
 
 
@@ -155,9 +156,9 @@ def _deliver_triggered(entry: Entry, conditions: _Conditions) -> Turn:
 
 
 def _deliver(entry: Entry, firing: Progress, done: Progress, waits_since: int, conditions: _Conditions) -> Turn:
-    """Deliver a firing for the first time; `done` is the schedule's progress once that has been dealt with.
+    """Deliver a firing for the first time. `done` is the schedule's progress afterwards.
 
-    `waits_since` is since when nothing but the scheduler held it up. If that is before the lookback, it is missed.
+    `waits_since` is the time since when it only waits for the scheduler. If that is before the lookback, it is missed.
     """
     schedule, due, (now, rules, refusal) = entry.schedule, firing.due, conditions
     if firing.first_due is None and isinstance(schedule.trigger, Backoff):
@@ -175,7 +176,7 @@ def _deliver(entry: Entry, firing: Progress, done: Progress, waits_since: int, c
         return _turn(subject, done, EventType.DEAD_LETTERED, refusal, DeadLetterCause.REFUSED)
     awaited = done.awaited
     if isinstance(schedule.trigger, Backoff):
-        # An attempt takes the place of the one before it; what was triggered comes besides.
+        # An attempt replaces the previous one; triggered firings are added.
         others = awaited if done.attempt == entry.progress.attempt else ()
         awaited = (*others, Awaited(due, firing.sequence, firing.attempt, NEVER, now))
     elif (waits := acknowledgement_of(schedule)) is not None:
@@ -186,7 +187,7 @@ def _deliver(entry: Entry, firing: Progress, done: Progress, waits_since: int, c
 
 
 def _deliver_again(entry: Entry, overdue: Awaited, conditions: _Conditions) -> Turn:
-    """Deliver a firing once more that was not completed in time, or give it up."""
+    """Redeliver a firing that was not completed in time, or give it up."""
     schedule, progress, (now, rules, refusal) = entry.schedule, entry.progress, conditions
     attempt = overdue.attempt + 1
     named = replace(progress, due=overdue.due, planned=None, sequence=overdue.sequence)

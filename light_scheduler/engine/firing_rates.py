@@ -1,7 +1,7 @@
-"""Rate caps of firings: a token bucket for all firings of a lane, and one for those of each tenant.
+"""Rate caps of firings: a token bucket for all firings of a lane, and one for each tenant.
 
-The caps are the settings `firing_rate` and `tenant_firing_rates`, and `firings_per_second` of a tenant's rules. A
-firing that finds no token waits; it is late then, and never lost. Instants are UTC epoch ms.
+The caps are the settings `firing_rate` and `tenant_firing_rates`, and `firings_per_second` in a tenant's rules. A
+firing without a token waits, so it is late, but never lost. Instants are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .token_bucket import TokenBucket
 class FiringRates:
     """Applies the rate caps to a lane's firings.
 
-    A cap counts for all commands topics together. Topics have equal parts of it, and so have the used partitions of
-    each. Lanes lend tokens to each other. What is delivered counts as `demand`.
+    A cap applies to all commands topics together. Topics have equal parts of it, and so have the used partitions of
+    each. Lanes lend tokens to each other. Delivered firings are counted in `demand`.
     """
 
     def __init__(self, shares: Shares, demand: RateDemand | None = None) -> None:
@@ -30,23 +30,23 @@ class FiringRates:
         self._since: int | None = None
         self._total: TokenBucket | None = None
         self._buckets: dict[str, TokenBucket] = {}
-        self._held_at: dict[str, int] = {}  # tenant, or ALL -> when something due was last kept waiting
-        self._crowd = 1_000  # buckets there may be before those that are full are given up
+        self._held_at: dict[str, int] = {}  # tenant, or ALL -> when due firings were last held back
+        self._crowd = 1_000  # number of buckets from which full ones are dropped
 
     @property
     def has_caps(self) -> bool:
-        """Whether anything is capped."""
+        """Whether there is any cap."""
         return self._shares.has_caps
 
     def change(self, shares: Shares) -> None:
-        """Have other caps hold; buckets whose rate stays are as they were."""
+        """Change the caps. Buckets with an unchanged rate are kept."""
         kept = {
             name: bucket for name, bucket in self._buckets.items() if self._shares.rate_of(name) == shares.rate_of(name)
         }
         self._shares, self._buckets = shares, kept
 
     def earn(self, part: RatePart, now: int) -> None:
-        """Earn another part of each cap from now on; what buckets hold stays."""
+        """Change the part of each cap that is earned from now on. Saved tokens stay."""
         if part == self._part:
             return
         self._since = now if part.is_new else None
@@ -59,17 +59,17 @@ class FiringRates:
         return self._shares.rate if tenant == ALL else self._shares.rate_of(tenant)
 
     def total(self, now: int) -> int | None:
-        """Return how many firings may be delivered now; None: any number."""
+        """Return how many firings may be delivered now; None if not limited."""
         bucket = self._bucket(ALL, now)
         return None if bucket is None else bucket.available(now)
 
     def allowed(self, tenant: str, now: int) -> int | None:
-        """Return how many firings of a tenant may be delivered now; None: any number."""
+        """Return how many firings of a tenant may be delivered now; None if not limited."""
         bucket = self._bucket(tenant, now)
         return None if bucket is None else bucket.available(now)
 
     def charge(self, delivered: Iterable[Entry], now: int) -> int:
-        """Count what was delivered; return how much of it a cap had kept waiting."""
+        """Count delivered firings. Return how many of them were held back by a cap."""
         if self._shares.rate is None and not self._shares.rates:
             return 0
         counts: Counter[str] = Counter()
@@ -86,20 +86,20 @@ class FiringRates:
         return waited
 
     def lend(self, tenant: str, most: float, kept: float, now: int) -> float:
-        """Take at most so many tokens of a tenant, or of ALL, for another lane; see `TokenBucket.lend`."""
+        """Take at most `most` tokens of a tenant, or of ALL, for another lane; see `TokenBucket.lend`."""
         bucket = self._bucket(tenant, now)
         return 0.0 if bucket is None else bucket.lend(most, kept, now)
 
     def borrow(self, tenant: str, tokens: float, until: int) -> None:
-        """Add tokens of another lane for a tenant, or for ALL, as long as there is a cap."""
+        """Add tokens from another lane for a tenant, or for ALL, if there is a cap."""
         bucket = self._total if tenant == ALL else self._buckets.get(tenant)
         if bucket is not None:
             bucket.borrow(tokens, until)
 
     def hold(self, tenants: Iterable[str], now: int) -> int | None:
-        """Note which tenants, or ALL, have more due than they may; return when the first of them goes on.
+        """Record that tenants, or ALL, have more due than is allowed. Return when the first of them may continue.
 
-        None: nobody is held.
+        None if none is held back.
         """
         resumes = []
         for tenant in tenants:

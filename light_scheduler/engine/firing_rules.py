@@ -1,4 +1,4 @@
-"""Settings that apply to every firing: the lookback, and how often a refused one is retried."""
+"""Settings that apply to every firing: the lookback, and the retries of refused firings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MINUTE_MS = 60_000
 class FiringRules:
     """Settings that apply to every firing.
 
-    A firing is on time for the lookback if it was due in the current minute or the `lookback_minutes` before it (None:
-    without limit); `beyond` says what happens to an older one. A firing that its target refuses is retried `retries`
-    times, each time in the next minute.
+    A firing is within the lookback if it was due in the current minute or the `lookback_minutes` before it (None: no
+    limit). `beyond` says what happens to an older one. A firing that its target refuses is retried `retries` times,
+    each time in the next minute.
     """
 
     lookback_minutes: int | None = None
@@ -22,5 +22,5 @@ class FiringRules:
     retries: int = 1
 
     def reaches(self, due: int, now: int) -> bool:
-        """Return whether an instant lies in the current minute or in the minutes of the lookback before it."""
+        """Return whether an instant is within the lookback."""
         return self.lookback_minutes is None or now // MINUTE_MS - due // MINUTE_MS <= self.lookback_minutes

@@ -1,4 +1,4 @@
-"""Limits of a schedule."""
+"""Limits of commands."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from light_scheduler.model.tenant_rules import QUOTA
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a command. `internal_topics` are written by workers only: no schedule may aim at them.
+    """Limits of commands. Only workers write to `internal_topics`, which cannot be targets of schedules.
 
-    `answers_only` are topics that take results of commands, and no firings. `max_pending_per_partition` is for new
-    schedules alone; 0: there is no such limit.
+    `answers_only` are topics for results of commands, but not for firings. `max_pending_per_partition` only applies to
+    new schedules; 0 means no limit.
     """
 
     max_payload_bytes: int
@@ -30,16 +30,16 @@ class Limits:
 
     @cached_property
     def refused(self) -> frozenset[str]:
-        """The topics that no firing may go to."""
+        """The topics to which no firing may go."""
         return self.internal_topics | self.answers_only
 
     def check_id(self, id: str) -> None:
-        """Raise InvalidCommand if an id is too long. That of a pending schedule may be, if the limit was lowered."""
+        """Raise InvalidCommand if an id is too long. Ids of pending schedules may be, if the limit was lowered."""
         if len(id) * 4 > self.max_id_bytes and len(id.encode()) > self.max_id_bytes:
             raise InvalidCommand("schedule-id", f"is longer than {self.max_id_bytes} bytes")
 
     def check(self, command: Command) -> None:
-        """Raise InvalidCommand, naming the field, if a command passes a limit, whatever its id."""
+        """Raise InvalidCommand, with the field, if a command exceeds a limit. Does not check the id."""
         if command.reply_to is not None and command.reply_to.topic in self.internal_topics:
             raise InvalidCommand(
                 "schedule-reply-topic",
@@ -57,7 +57,7 @@ class Limits:
                 )
 
     def check_room(self, pending: int) -> None:
-        """Raise InvalidCommand if a partition with so many pending schedules takes no new one."""
+        """Raise InvalidCommand if a partition with `pending` schedules accepts no new one."""
         most = self.max_pending_per_partition
         if most and pending >= most:
             raise InvalidCommand(
@@ -68,4 +68,4 @@ class Limits:
 
 
 NO_LIMITS = Limits(max_payload_bytes=1 << 62, max_id_bytes=1 << 62)
-"""For questions that no command will follow from."""
+"""For calculations that do not store a schedule."""

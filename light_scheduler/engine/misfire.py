@@ -1,4 +1,4 @@
-"""The misfire policy: which of the firings that a series has missed are delivered. Instants are UTC epoch ms."""
+"""The misfire policy: decides which missed firings of a series are delivered. Instants are UTC epoch ms."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .progress import is_misfire, planned_at, planned_for
 from .recurrence import next_of, next_planned, times_between
 
 MOST_STEPS = 5_000
-"""Firings that jitter may have moved that are looked at one by one, at up to 0.1 ms each.
+"""Maximum number of firings with jitter that are checked one by one, at up to 0.1 ms each.
 
-Of a series with n firings within its jitter, about the square root of 2 n are looked at before one is not missed.
+In a series with n firings within its jitter, about sqrt(2 n) are checked before one that is not missed is found.
 """
 
 _FEW = 50
-"""Missed times of a cron expression that are passed over one by one: counting them costs as much."""
+"""Missed times of a cron expression that are visited one by one, since counting them is not faster."""
 
 
 class CaughtUp(NamedTuple):
-    """Where a series goes on after an outage: its progress with the firing that is next, and how many before that are
-    not delivered. `steps` is what finding out took.
+    """The continuation of a series after an outage: its progress with the next firing, and the number of firings before
+    it that are not delivered. `steps` is the cost of the search.
     """
 
     progress: Progress
@@ -30,7 +30,7 @@ class CaughtUp(NamedTuple):
 
 
 class _Passed(NamedTuple):
-    """The last firing, as planned, that was passed over to; how many were before it, and in how many steps."""
+    """The planned time of the firing found by a search, the number of firings before it, and the cost in steps."""
 
     planned: int
     skipped: int = 0
@@ -38,19 +38,19 @@ class _Passed(NamedTuple):
 
 
 def catch_up(schedule: Schedule, progress: Progress, now: int) -> CaughtUp:
-    """Apply a schedule's misfire policy to its next planned firing, which is looked at only now.
+    """Apply a schedule's misfire policy to its next planned firing, which may be late.
 
-    A firing within its window and grace is none of its business, nor is one that was in time and refused by its target.
-    `all` fires every one. `skip` goes on with the first that is not a misfire itself, and so does `coalesce` if that
-    one is due: it stands for all that were missed. If none is, `coalesce` fires the latest misfire.
+    It does not apply to a firing within its window and grace, nor to one that was on time and refused by its target.
+    `all` fires every missed firing. `skip` continues with the first firing that is not a misfire. So does `coalesce` if
+    that one is due, which then stands for all missed firings. Otherwise, `coalesce` fires the latest misfire.
     """
     bounds = schedule.bounds or NO_BOUNDS
-    was_refused = progress.refusals > 0 or progress.retry_at is not None  # a trigger has the latter alone
+    was_refused = progress.refusals > 0 or progress.retry_at is not None  # after a trigger, only the latter is set
     if not is_misfire(schedule, progress, now) or was_refused or bounds.misfire == "all":
         return CaughtUp(progress)
     if isinstance(schedule.trigger, Once | FixedDelay | Backoff):
-        return CaughtUp(progress)  # neither has more than one firing waiting
-    # What was planned until then is a misfire, wherever its jitter has put it; after it, each is looked at.
+        return CaughtUp(progress)  # these never have more than one waiting firing
+    # Firings planned until then are misfires with any jitter. Later ones are checked individually.
     surely = now - bounds.jitter - (bounds.window + bounds.misfire_grace + 1)
     passed = _last_until(schedule, planned_at(progress), surely)
     if passed.skipped:
@@ -61,7 +61,7 @@ def catch_up(schedule: Schedule, progress: Progress, now: int) -> CaughtUp:
 
 
 def times_until(schedule: Schedule, planned: int, until: int) -> int:
-    """Return how many firings of a fixed rate or a cron are planned from one of them until an instant."""
+    """Return the number of firings of a fixed rate or cron from the one at `planned` until an instant."""
     return 0 if planned > until else 1 + _last_until(schedule, planned, until).skipped
 
 
@@ -92,7 +92,7 @@ def _after(schedule: Schedule, progress: Progress, planned: int) -> Progress:
 
 
 def _last_until(schedule: Schedule, planned: int, until: int) -> _Passed:
-    """Find the last firing at or before an instant, and how many lie between `planned` and it."""
+    """Find the last firing at or before an instant, and the number of firings from `planned` before it."""
     trigger = schedule.trigger
     end = (schedule.bounds or NO_BOUNDS).end
     until = until if end is None else min(until, end)
@@ -111,7 +111,7 @@ def _last_until(schedule: Schedule, planned: int, until: int) -> _Passed:
 
 
 def _last_of_many(trigger: Cron, planned: int, until: int) -> _Passed:
-    """Find the last time of an expression by halving the distance to it, and count those before it by days."""
+    """Find the last time of an expression by bisection, and count the times before it by days."""
     low, high, steps = planned, until, 0
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""The overlap policy: whether a firing is delivered while those before it wait for their completion."""
+"""The overlap policy: decides whether a firing is delivered while earlier ones wait for completion."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from light_scheduler.model import Progress, Schedule
 from .completion import acknowledgement_of
 
 MOST_AWAITED = 1_000
-"""Firings of a schedule that were asked for or wait for their completion: its progress, which is kept with each, holds
-them.
-"""
+"""Maximum number of triggered and awaited firings of a schedule. Its progress, which is stored each time, has them."""
 
 QUEUED = "waits for the firing before it to be completed"
 
 
 def may_not_overlap(schedule: Schedule, progress: Progress) -> str | None:
-    """Say why the next planned firing is not delivered while others wait for their completion; None if it is."""
+    """Return why the next planned firing is not delivered while others wait for completion; None if it is."""
     waits = acknowledgement_of(schedule)
     if waits is None or not progress.awaited:
         return None

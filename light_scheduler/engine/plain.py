@@ -1,5 +1,5 @@
-"""The most frequent commands by far, checked in one step: a new schedule of one instant, with nothing but its target,
-and a new task, which repeats at a fixed rate.
+"""Fast paths for the most frequent commands: a new one-shot without other rules, and a new task, which repeats at a
+fixed rate.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from .limits import Limits
 from .recurrence import next_of
 
 _LAST_OF_ANY = ord(ANY)
-"""What an id of many schedules ends in, as it is in UTF-8: no other character has this byte."""
+"""The last byte of an id that selects several schedules. In UTF-8, no other character contains this byte."""
 
 
 def plain_id(record: CommandRecord, plain: Plain, limits: Limits) -> str | None:
     """Return the id of a plain command that `decide` accepts as a new schedule of the default tenant.
 
-    Nothing of this id is pending, which is for the caller to see. None says no more than that the command has to go the
-    general way, which takes twice as long for the values that it makes in between.
+    The caller must check that no schedule with this id is pending. None only means that the command must be decided by
+    `decide`, which takes twice as long because of the values it creates.
     """
     _, target, payload, _ = plain
     key = record.key
@@ -36,9 +36,9 @@ def plain_id(record: CommandRecord, plain: Plain, limits: Limits) -> str | None:
 
 
 def task_due(record: CommandRecord, task: PlainTask, now: int, limits: Limits) -> int | None:
-    """Return when a task that `decide` accepts as a new schedule is first due (UTC epoch ms).
+    """Return the first due time (UTC epoch ms) of a task that `decide` accepts as a new schedule.
 
-    Nothing of this id is pending, which is for the caller to see. None: the command has to go the general way.
+    The caller must check that no schedule with this id is pending. None means that `decide` must decide the command.
     """
     if not limits.may_aim_at(task.target.topic) or len(task.id) * 4 > limits.max_id_bytes:
         return None

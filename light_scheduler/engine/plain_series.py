@@ -1,4 +1,4 @@
-"""The most frequent firings of series, decided in one step: those of cron and of fixed rates that are on time."""
+"""A fast path for the most frequent firings of series: those of cron and fixed rates that are on time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _GRACE = Bounds().misfire_grace
 
 
 def plain_step(schedule: Schedule, progress: Progress, now: int, rules: FiringRules) -> Progress | None:
-    """Return how a series stands once its next planned firing is delivered, if that is all that `take_turn` decides.
+    """Return the progress of a series after its next planned firing, if `take_turn` would only deliver that.
 
-    None says no more than that the firing has to go the general way.
+    None only means that `take_turn` must decide the firing.
     """
     trigger, bounds, due = schedule.trigger, schedule.bounds, progress.due
     if type(trigger) is not Cron and type(trigger) is not FixedRate:
@@ -45,7 +45,7 @@ def plain_step(schedule: Schedule, progress: Progress, now: int, rules: FiringRu
 
 
 def _is_plain(progress: Progress) -> bool:
-    """Return whether a series waits for its next planned firing, as it was planned, and for nothing else."""
+    """Return whether a series only waits for its next firing, at the planned time."""
     return (
         progress.wake is None
         and progress.planned is None

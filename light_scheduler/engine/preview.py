@@ -1,4 +1,4 @@
-"""When a schedule would fire."""
+"""Computes when a schedule would fire."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from .progress import after_planned, release_of, run_ended
 
 
 def preview(command: ScheduleCommand, count: int) -> list[int]:
-    """Return the due times (UTC epoch ms) of the next firings of a schedule, at most `count`, were it accepted when
-    `command.recorded_at` says.
+    """Return the next due times (UTC epoch ms), at most `count`, of a schedule accepted at `command.recorded_at`.
 
-    Every run of a fixed-delay series is taken to be completed when it is delivered. Raises InvalidCommand.
+    Assumes that every run of a fixed-delay series is completed when it is delivered. Raises InvalidCommand.
     """
     return list(islice(first_due_times(command), count))
 
 
 def first_due_times(command: ScheduleCommand) -> Iterator[int]:
-    """Yield the due times of `preview`, without an end if the schedule has none. Raises InvalidCommand at the first.
+    """Yield the due times of `preview`, possibly without end. Raises InvalidCommand at the first one.
 
-    The command is taken to be accepted, whichever version it expects.
+    Ignores the command's `expected_version`.
     """
     entry = decide(replace(command, expected_version=None), None, command.recorded_at, NO_LIMITS).entry
     if entry is not None:
@@ -35,10 +34,10 @@ def first_due_times(command: ScheduleCommand) -> Iterator[int]:
 
 
 def deliveries(entry: Entry, since: int) -> Iterator[tuple[int, int]]:
-    """Yield when a pending schedule's planned firings are due, and when each is delivered, from an instant on.
+    """Yield the due time and delivery time of a pending schedule's planned firings, from an instant on.
 
-    That is in its window, and not before an earlier firing. Every run of a fixed-delay series is taken to be completed
-    when it is delivered.
+    Each is delivered within its window, and not before an earlier firing. Assumes that every run of a fixed-delay
+    series is completed when it is delivered.
     """
     schedule, progress, at = entry.schedule, entry.progress, since
     while progress.due != NEVER:

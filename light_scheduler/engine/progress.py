@@ -1,4 +1,4 @@
-"""How a schedule moves on from one firing to the next. Instants are UTC epoch ms."""
+"""Advances a schedule from one firing to the next. Instants are UTC epoch ms."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ replace = msgspec.structs.replace
 
 
 def planned_at(progress: Progress) -> int:
-    """Return when the next firing was planned, before jitter moved it."""
+    """Return the planned time of the next firing, before jitter."""
     return progress.due if progress.planned is None else progress.planned
 
 
 def release_of(schedule: Schedule, progress: Progress) -> int:
-    """Return when the next planned firing may be delivered: when it is due, or within its window after that.
+    """Return when the next planned firing may be delivered: at its due time, or within its window after that.
 
-    A window ends with the time to live, and with time itself.
+    A window ends no later than the time to live, and than the last possible instant.
     """
     bounds = schedule.bounds
     if bounds is None or bounds.window == 0 or progress.due == NEVER:
@@ -42,12 +42,12 @@ def release_of(schedule: Schedule, progress: Progress) -> int:
 
 
 def window_end(schedule: Schedule, progress: Progress) -> int:
-    """Return until when the next planned firing is on time."""
+    """Return the time until which the next planned firing is on time."""
     return progress.due + (schedule.bounds or NO_BOUNDS).window
 
 
 def is_wanted_late(schedule: Schedule) -> bool:
-    """Return whether a schedule's firing is delivered however late it is: its sender said so."""
+    """Return whether a schedule's firing is delivered however late it is, because its sender requested that."""
     return isinstance(schedule.trigger, Once) and schedule.trigger.late
 
 
@@ -57,10 +57,10 @@ def is_misfire(schedule: Schedule, progress: Progress, now: int) -> bool:
 
 
 def planned_for(schedule: Schedule, progress: Progress, planned: int | None, earliest: int = 0) -> Progress:
-    """Return a schedule's progress with its next firing planned for an instant (None: no firing is left).
+    """Return a schedule's progress with its next firing planned for an instant; None if no firing is left.
 
-    Jitter moves it to later, but not past the schedule's end or the last instant there is; nothing is due before
-    `earliest`, so that firings of one schedule keep their order. One that this moves past the end is none.
+    Jitter moves it later, but not past the schedule's end or the last possible instant. It is not due before
+    `earliest`, so that firings of a schedule keep their order. If that moves it past the end, no firing is left.
     """
     bounds = schedule.bounds or NO_BOUNDS
     planned = within(bounds, planned)
@@ -70,22 +70,22 @@ def planned_for(schedule: Schedule, progress: Progress, planned: int | None, ear
     jitter = min(bounds.jitter, end - planned)
     due = max(planned + offset_of("jitter", schedule.tenant, schedule.id, planned, jitter), earliest)
     while due in progress.triggered or due == progress.queued or any(each.due == due for each in progress.awaited):
-        due += 1  # two firings never share an instant: it is what names them
+        due += 1  # two firings never have the same due time, since it identifies them
     if due > end:
         return replace(progress, due=NEVER, planned=None)
     return replace(progress, due=due, planned=None if due == planned else planned)
 
 
 def after_planned(schedule: Schedule, progress: Progress, now: int, *, counts: bool = True) -> Progress:
-    """Return the progress after the next planned firing has been dealt with at an instant, be it delivered or not.
+    """Return the progress after the next planned firing was handled at `now`, whether or not it was delivered.
 
-    `counts` tells whether it takes up a sequence number.
+    `counts` says whether it uses a sequence number.
     """
     done = counted(schedule, progress) if counts else replace(progress, refusals=0, retry_at=None)
     planned = planned_at(progress)
     if not isinstance(schedule.trigger, Backoff):
         return planned_for(schedule, done, next_planned(schedule, planned, attempt=1), progress.due + 1)
-    # Intervals that have passed while nothing was delivered would end in a burst of attempts.
+    # Count from now after an outage. Otherwise, intervals that have passed would cause a burst of attempts.
     begins = now if is_misfire(schedule, progress, now) else planned
     following = next_planned(schedule, begins, progress.attempt)
     first_due = progress.due if progress.first_due is None else progress.first_due
@@ -94,13 +94,13 @@ def after_planned(schedule: Schedule, progress: Progress, now: int, *, counts: b
 
 
 def counted(schedule: Schedule, progress: Progress) -> Progress:
-    """Return the progress after one more firing has taken up its sequence number."""
+    """Return the progress after one more firing has used its sequence number."""
     done = replace(progress, sequence=progress.sequence + 1, refusals=0, retry_at=None)
     return replace(done, due=NEVER, planned=None) if is_exhausted(schedule, done) else done
 
 
 def run_ended(schedule: Schedule, progress: Progress, ended_at: int) -> Progress:
-    """Return the progress after a run has ended: if it is one of a fixed-delay series, its delay begins."""
+    """Return the progress after a run has ended. In a fixed-delay series, the delay begins."""
     is_over = not progress.awaited and progress.queued is None
     if isinstance(schedule.trigger, FixedDelay) and progress.due == NEVER and is_over:
         start = (schedule.bounds or NO_BOUNDS).start or 0
@@ -109,7 +109,7 @@ def run_ended(schedule: Schedule, progress: Progress, ended_at: int) -> Progress
 
 
 def standing(schedule: Schedule, progress: Progress) -> Entry | None:
-    """Return a schedule as it is kept, with the time at which it wakes next; None if nothing is left to do."""
+    """Return the pending entry of a schedule, with its next wake time; None if nothing is left to do."""
     if progress.due == NEVER and not progress.triggered and progress.queued is None and not _is_awaiting(progress):
         return None
     wake: int | None = _wakes_at(schedule, progress)
@@ -119,7 +119,7 @@ def standing(schedule: Schedule, progress: Progress) -> Entry | None:
 
 
 def is_exhausted(schedule: Schedule, progress: Progress) -> bool:
-    """Return whether a schedule has had all the firings that it may have, with those that wait already."""
+    """Return whether a schedule has reached its maximum number of firings, including waiting ones."""
     most = None if schedule.bounds is None else schedule.bounds.max_firings
     if most is None:
         return False
@@ -127,7 +127,7 @@ def is_exhausted(schedule: Schedule, progress: Progress) -> bool:
 
 
 def why_finished(schedule: Schedule, progress: Progress) -> str | None:
-    """Say why nothing follows the last firing of a series, after which its progress stands; None: it is no series."""
+    """Return why a series with this progress after its last firing is finished; None if it is not a series."""
     trigger, bounds = schedule.trigger, schedule.bounds or NO_BOUNDS
     if isinstance(trigger, Once):
         return None
@@ -152,5 +152,5 @@ def _wakes_at(schedule: Schedule, progress: Progress) -> int:
         wake = min((wake, release_of(schedule, progress), *(each.until for each in progress.awaited)))
         if progress.queued is not None and not progress.awaited:
             wake = min(wake, progress.queued)
-    # What was refused is in the way of all that the schedule does, since order within it is kept.
+    # A refused firing blocks all others of the schedule, to keep their order.
     return wake if progress.retry_at is None else max(wake, progress.retry_at)

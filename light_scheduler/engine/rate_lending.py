@@ -1,13 +1,13 @@
-"""Lending tokens of rates between partitions: what a lane needs, whom it asks, and what it lends. Pure.
+"""Lends tokens of rates between partitions: what a lane needs, which lanes it asks, and how much it lends. Pure.
 
-Each commands topic has an equal part of a rate, and each lane an equal part of that of its topic. One that has to hold
-back asks others for tokens, again and again while it has to; one that is asked lends what it does not need soon. Tokens
-only move, so all lanes together never carry out more than their buckets allow. Nothing is stored: a lane that begins
-learns what it needs, and tokens under way when it ends are lost.
+Each commands topic has an equal part of a rate, and each lane an equal part of its topic's. A lane without tokens
+repeatedly asks others. A lane that is asked lends tokens that it does not need soon. Tokens only move, so all lanes
+together never exceed the rate. Nothing is stored: a new lane learns its needs, and tokens in transit are lost when a
+lane ends.
 
-A lane asks for little at first, and for twice as much in each further round, so a moment over its part takes next to
-nothing from others. It asks those first that it has not asked for longest, and as many as it takes to have enough: what
-the others earn is fetched before their buckets run over. Instants are UTC epoch ms.
+A lane first asks for few tokens, and for twice as many in each further round, so exceeding its part for a moment takes
+almost nothing from others. It first asks the lanes that it has not asked for longest, and as many as necessary. So
+tokens are fetched before the buckets of the others overflow. Instants are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from light_scheduler.model.place import Place
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateName
 
 MEMORY_MS = 1_000
-"""Time constant of the measured use: after this time, what was carried out counts for 1/e."""
+"""Time constant of the measured use: after this time, use counts for 1/e."""
 
 ROUND_MS = 200
-"""Between two rounds in which a lane asks for tokens of one rate."""
+"""Time between two rounds in which a lane asks for tokens of one rate."""
 
 HELD_MS = 500
-"""A need that was not felt for so long is over."""
+"""A need ends if it was not recorded for this long."""
 
 MOST_WANTED_S = 0.4
-"""Most tokens to ask for in a round, in seconds of the whole rate: two rounds' worth, more if they are slow."""
+"""Maximum tokens to ask for in a round, in seconds of the whole rate: enough for two rounds, more if they are slow."""
 
 FIRST_WANTED_S = 0.1
-"""Tokens that it asks for at first, in seconds of its part of the rate; and one token more."""
+"""Tokens to ask for in the first round, in seconds of the lane's part of the rate, plus one token."""
 
 EARNED_S = 1.0
-"""Capacity of the buckets of lanes that are not asked, in seconds of their rate: more overflows."""
+"""Capacity of the buckets of lanes that are not asked, in seconds of their rate. More tokens overflow."""
 
 LOW_S = 0.25
-"""A lane whose commands cannot wait asks ahead when fewer tokens are left than it uses in this time (s)."""
+"""A lane whose commands cannot wait asks ahead when it has fewer tokens than it uses in this time (s)."""
 
 KEPT_S = 0.5
-"""Tokens that a lane keeps when it lends, in seconds of its use; all of its own if it had to hold back."""
+"""Tokens that a lane keeps when it lends, in seconds of its use. It keeps all of its own if it had to hold back."""
 
 MARGIN = 1.25
-"""It asks each lane for this times the average that each has to give, because some have less."""
+"""A lane asks each other lane for this times the average needed from each, since some have less."""
 
 FIRST_PAUSE_MS, LAST_PAUSE_MS = 500, 4_000
-"""One that has nothing to lend is left alone for so long, longer each time; one that does not answer, for longest."""
+"""Pause for a lane that had nothing to lend, growing each time. A lane that does not answer gets the longest pause."""
 
 CROWD = 1_000
-"""Rates that there may be before those at rest are forgotten."""
+"""Number of rates from which inactive ones are forgotten."""
 
 REST_MS = 10_000
 
@@ -61,7 +61,7 @@ THOUSANDTHS = 1_000
 class OwnPart(NamedTuple):
     """The `share` of each rate, 0 to 1, that a lane earns at its own `place`.
 
-    `others` are the places that may be asked, and their shares. Those come first that are to be asked first.
+    `others` has the shares of places that may be asked, in the order in which to ask them.
     """
 
     place: Place
@@ -70,7 +70,7 @@ class OwnPart(NamedTuple):
 
 
 class Other:
-    """What a lane knows of another one: when it asked that last, and may again; the ask that is not answered."""
+    """A lane's knowledge about another lane: the time of the last and of the next ask, and the unanswered ask."""
 
     __slots__ = ("ask_at", "asked_at", "open", "pause_ms")
 
@@ -82,45 +82,45 @@ class Other:
 
 
 class Demand:
-    """What a lane knows of one rate."""
+    """A lane's demand for one rate."""
 
     def __init__(self) -> None:
-        self._used = 0.0  # tokens a second, as they were `_used_at`
+        self._used = 0.0  # tokens per second at `_used_at`
         self._used_at = 0
         self._held_at = self._needed_since = self._needed_at = -HELD_MS
         self._needed_in = -HELD_MS
         self._others: defaultdict[Place, Other] = defaultdict(Other)
-        self._first: tuple[OwnPart, int, int] | None = None  # of which others, when that was known, and when it is
+        self._first: tuple[OwnPart, int, int] | None = None  # (part with the others, when computed, earliest ask)
         self._number = 0
         self.asked_at = 0
 
     def use(self, tokens: int, now: int) -> None:
-        """Count what was carried out."""
+        """Count used tokens."""
         self._used = self._use_at(now) + tokens * 1_000 / MEMORY_MS
         self._used_at = now
 
     def hold(self, now: int) -> None:
-        """Note that something has to wait, or is rejected, since no token is left."""
+        """Record that work must wait or is rejected, since there are no tokens left."""
         self._held_at = now
 
     def need(self, now: int, cycle: int) -> None:
-        """Note that tokens are needed in a cycle. A need goes on that is felt in each, however long cycles take."""
+        """Record that tokens are needed in a cycle. A need in consecutive cycles continues, even if they take long."""
         if cycle > self._needed_in + 1 and not 0 <= now - self._needed_at < HELD_MS:
             self._needed_since = now
         self._needed_at, self._needed_in = now, cycle
 
     def is_low(self, tokens: int, now: int) -> bool:
-        """Return whether the tokens of a lane may not last until others have answered."""
+        """Return whether the lane's tokens may not last until others have answered."""
         return tokens < self._use_at(now) * LOW_S
 
     def kept(self, now: int) -> float:
-        """Return how many of its tokens a lane keeps when it lends."""
+        """Return how many tokens the lane keeps when it lends."""
         return math.inf if 0 <= now - self._held_at < HELD_MS else self._use_at(now) * KEPT_S
 
     def ask(self, name: RateName, rate: float, part: OwnPart, now: int) -> dict[Place, RateAsk]:
-        """Begin a round, if it is time for one: return what to ask which others, of a whole rate.
+        """Begin a round if it is time for one. Return the asks by place. `rate` is the whole rate.
 
-        Their buckets have about what they earned since they were asked last.
+        Assumes that the others have about the tokens that they earned since they were last asked.
         """
         if 0 <= now - self.asked_at < ROUND_MS or self._first_ready_at(part, now) > now:
             return {}
@@ -144,7 +144,7 @@ class Demand:
         return {place: RateAsk(name, part.place[1], number, each) for place in to}
 
     def answered(self, sender: Place, grant: RateGrant, now: int) -> float:
-        """Return how many tokens an answer brings: none if it is not the one to the last ask, or was taken already."""
+        """Return the tokens in an answer; 0 if it does not answer the last ask, or was processed already."""
         other = self._others[sender]
         if other.open != grant.number:
             return 0.0
@@ -154,11 +154,11 @@ class Demand:
         return grant.amount / THOUSANDTHS
 
     def ask_at(self, part: OwnPart, now: int) -> int:
-        """Return when there is somebody to ask next."""
+        """Return when the next ask is possible."""
         return max(self.asked_at + ROUND_MS, self._first_ready_at(part, now))
 
     def is_at_rest(self, now: int) -> bool:
-        """Return whether nothing would be lost with it."""
+        """Return whether it can be forgotten without loss."""
         return max(self._held_at, self._used_at, self.asked_at) < now - REST_MS
 
     def _wanted(self, rate: float, share: float, now: int) -> float:
@@ -167,7 +167,7 @@ class Demand:
         return min(max(1.0, rate * most), (1 + rate * share * FIRST_WANTED_S) * (1 << doublings))
 
     def _first_ready_at(self, part: OwnPart, now: int) -> int:
-        """Return when the first of the others may be asked. Looks at all of them only if something has changed."""
+        """Return when the first of the others may be asked. Checks all of them only after a change."""
         if self._first is None or self._first[0] is not part or now < self._first[1]:
             at = (now if self._may_ask(each, now) else self._others[each].ask_at for each in part.others)
             self._first = part, now, min(at, default=0)
@@ -178,7 +178,7 @@ class Demand:
         return sorted(ready, key=lambda each: self._others[each].asked_at)
 
     def _may_ask(self, place: Place, now: int) -> bool:
-        """Return whether it is time to ask another one. A clock that was set back makes nobody wait for it."""
+        """Return whether another lane may be asked. If the clock was set back, this does not wait for it."""
         ask_at = self._others[place].ask_at
         return ask_at <= now or ask_at > now + LAST_PAUSE_MS
 
@@ -187,7 +187,7 @@ class Demand:
 
 
 class RateDemand:
-    """All rates of a lane, and the number of its `cycle`."""
+    """The demand for all rates of a lane, and the number of its `cycle`."""
 
     def __init__(self) -> None:
         self.cycle = 0
@@ -196,13 +196,13 @@ class RateDemand:
         self._crowd = CROWD
 
     def part(self, basis: object, make: Callable[[], OwnPart]) -> OwnPart:
-        """Return the lane's part of all rates: the same object until it is made of something else."""
+        """Return the lane's part of all rates. Creates it with `make` only if `basis` has changed."""
         if self._part is None or self._part[0] != basis:
             self._part = basis, make()
         return self._part[1]
 
     def of(self, name: RateName, now: int) -> Demand:
-        """Return what is known of a rate."""
+        """Return the demand for a rate."""
         demand = self._all.get(name)
         if demand is None:
             if len(self._all) >= self._crowd:

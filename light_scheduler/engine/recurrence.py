@@ -1,6 +1,6 @@
-"""When a trigger fires next. Instants are UTC epoch ms.
+"""Computes when a trigger fires next. Instants are UTC epoch ms.
 
-These are the times as planned: jitter, misfires and completions are other modules' business.
+These are planned times. Other modules handle jitter, misfires and completions.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .cron import compile_cron
 from .spread import offset_of
 
 _EXACTLY = Context(prec=60, traps=[])
-"""For powers of factors: a product that is a whole number of ms is one, where floats have one just below it."""
+"""For powers of factors: a product that is a whole number of ms is exact, while floats can be just below it."""
 
 
 def first_planned(trigger: Series, bounds: Bounds, accepted: int, tenant: str, id: str) -> int | None:
-    """Return when a series of this id that is accepted at an instant first fires, or None if it never does.
+    """Return the first firing of a series with this id that is accepted at an instant; None if it never fires.
 
-    That is at its start or after it; a series without a start, or whose start has passed, fires only after it was
-    accepted: nothing of it was missed before anybody asked for it.
+    It is at the series' start or later. A series without a start, or whose start has passed, fires only after it was
+    accepted, since firings before that were not missed.
     """
     start = bounds.start
     from_start = start is not None and start >= accepted
@@ -50,9 +50,9 @@ def first_planned(trigger: Series, bounds: Bounds, accepted: int, tenant: str, i
 
 
 def next_planned(schedule: Schedule, planned: int, attempt: int) -> int | None:
-    """Return when a schedule fires after an occurrence as planned, or None if that was the last one.
+    """Return the planned time of the firing after `planned`; None if that was the last one.
 
-    NEVER stands for a fixed delay's next firing: it is planned when this one has been completed.
+    NEVER means that the next firing is planned later, after this one is completed, as in fixed-delay series.
     """
     trigger = schedule.trigger
     if isinstance(trigger, Once):
@@ -69,17 +69,17 @@ def next_planned(schedule: Schedule, planned: int, attempt: int) -> int | None:
 
 
 def next_of(trigger: FixedRate | Cron, after: int) -> int | None:
-    """Return the first instant after another one at which a trigger alone fires, or None if there is none."""
+    """Return the first firing of a trigger after an instant, ignoring bounds; None if there is none."""
     return _at_rate(trigger, after) if isinstance(trigger, FixedRate) else _matching(trigger, after)
 
 
 def times_between(trigger: Cron, after: int, until: int) -> int:
-    """Return how many times of an expression are after an instant, and at or before another one."""
+    """Return the number of times of an expression after `after`, and up to `until`."""
     return compile_cron(trigger.expression, trigger.dialect, trigger.timezone).count_between(after, until)
 
 
 def is_planned(trigger: Trigger, instant: int) -> bool:
-    """Return whether a trigger has an occurrence at an instant, as far as it alone says; one of every ms never does."""
+    """Return whether a trigger has a time at an instant, ignoring bounds. Always False for an interval of 1 ms."""
     if isinstance(trigger, Cron):
         return _matching(trigger, instant - 1) == instant
     if not isinstance(trigger, FixedRate) or trigger.interval == 1:
@@ -88,21 +88,21 @@ def is_planned(trigger: Trigger, instant: int) -> bool:
 
 
 def within(bounds: Bounds | None, instant: int | None) -> int | None:
-    """Return an instant if it is one that a series may fire at, else None."""
+    """Return an instant if a series may fire then, otherwise None."""
     if instant is None or instant > LATEST_INSTANT:
         return None
     return None if bounds is not None and bounds.end is not None and instant > bounds.end else instant
 
 
 def anchored(trigger: Series, bounds: Bounds, accepted: int) -> Series:
-    """Return a trigger as a schedule holds it: a fixed rate counts from its start, or from when it was accepted."""
+    """Return a trigger as stored in a schedule: a fixed rate is anchored at its start, or at `accepted`."""
     if isinstance(trigger, FixedRate) and trigger.anchor is None:
         return FixedRate(trigger.interval, accepted if bounds.start is None else bounds.start)
     return trigger
 
 
 def backoff_interval(trigger: Backoff, attempt: int) -> int:
-    """Return how long before an attempt (from 1) its series waits, in ms."""
+    """Return the interval (ms) before an attempt, which is counted from 1."""
     if trigger.intervals:
         return trigger.intervals[attempt - 1]
     longest = LATEST_INSTANT if trigger.longest is None else trigger.longest
@@ -112,7 +112,7 @@ def backoff_interval(trigger: Backoff, attempt: int) -> int:
 
 
 def is_last_attempt(trigger: Backoff, attempt: int) -> bool:
-    """Return whether no attempt follows one."""
+    """Return whether an attempt is the last one."""
     attempts = len(trigger.intervals) or trigger.attempts
     return attempts is not None and attempt >= attempts
 
@@ -123,7 +123,7 @@ def _attempt(trigger: Backoff, before: int, attempt: int, tenant: str, id: str) 
 
 
 def _at_rate(trigger: FixedRate, after: int) -> int:
-    # Counted from the anchor each time: an error of one step cannot become an error of the next.
+    # Count from the anchor each time, so that errors do not accumulate.
     anchor = after if trigger.anchor is None else trigger.anchor
     return anchor + ((after - anchor) // trigger.interval + 1) * trigger.interval
 
@@ -134,5 +134,5 @@ def _matching(trigger: Cron, after: int) -> int | None:
 
 @lru_cache(maxsize=10_000)
 def _cron_after(expression: str, dialect: CronDialect, timezone: str, after: int) -> int | None:
-    """Return the first time of an expression after an instant: many schedules share both."""
+    """Return the first time of an expression after an instant. Cached, since many schedules have both in common."""
     return compile_cron(expression, dialect, timezone).next_after(after)

@@ -1,4 +1,4 @@
-"""A firing that its target refuses is set aside: it is retried in the next minute, a limited number of times.
+"""Retries of refused firings: a firing that its target refuses is retried once a minute, a limited number of times.
 
 The target may not exist, refuse the size of the record, or not allow the worker to write (`kafka.refusals`).
 `Progress.refusals` and `retry_at` are those of the next firing; of a paused schedule, those of the next one if it is
@@ -24,12 +24,12 @@ replace = msgspec.structs.replace
 
 
 def next_try(now: int) -> int:
-    """Return when a firing that is refused at an instant is retried: at the start of the next minute."""
+    """Return when a firing that is refused at `now` is retried: at the start of the next minute."""
     return (now // MINUTE_MS + 1) * MINUTE_MS
 
 
 def set_aside(entry: Entry, waits_since: int, now: int, rules: FiringRules) -> Progress | None:
-    """Return the progress of a schedule whose target refused a firing, or None if it is not to be tried again."""
+    """Return the progress of a schedule whose target refused a firing; None if it must not be retried."""
     retry_at = next_try(now)
     is_missed_by_then = rules.beyond == "dead-letter" and not rules.reaches(waits_since, retry_at)
     if entry.progress.refusals >= rules.retries or is_missed_by_then:

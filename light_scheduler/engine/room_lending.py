@@ -1,13 +1,13 @@
-"""Lending room for pending schedules between the partitions of a topic: escrow of a bounded counter. Pure.
+"""Lends room for pending schedules between the partitions of a topic: escrow of a bounded counter. Pure.
 
-Each partition may have its equal share of a tenant's `max_pending`, plus its balance. Room is given away before it is
-taken over, so all shares together are never more than the quota, whatever is under way (O'Neil, "The escrow
-transactional method", 1986; Balegas et al., "Extending eventually consistent cloud databases for enforcing numeric
-invariants", 2015).
+Each partition may use its equal share of a tenant's `max_pending`, plus its balance. Room is subtracted from the giver
+before the receiver adds it, so all shares together never exceed the quota, even with messages in transit (O'Neil, "The
+escrow transactional method", 1986; Balegas et al., "Extending eventually consistent cloud databases for enforcing
+numeric invariants", 2015).
 
-A partition without room searches: it asks some of the others, then as many again as before, and in the end once more
-those that may have got room meanwhile. A search ends when room comes, when nobody has any, or after `SEARCH_MS`. After
-one that found nothing, none begins for `CLOSED_MS`. Instants are UTC epoch ms.
+A partition without room searches: it asks some of the others, then as many again as it has asked so far, and finally
+asks those again that may have got room meanwhile. A search ends when room arrives, when no partition has any, or after
+`SEARCH_MS`. After a search without success, the next one starts after `CLOSED_MS`. Instants are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -23,43 +23,45 @@ from light_scheduler.model.room_lending import Asked, Lending, QuotaVersion, Roo
 from .tenants import share_of
 
 SEARCH_MS = 15_000
-"""How long a search lasts at most: commands wait so long for answers that do not come.
+"""Maximum duration of a search, for which commands wait if answers are missing.
 
-That is longer than it takes until others have the partitions of a worker that was killed.
+It is longer than it takes until other workers own the partitions of a killed worker.
 """
 
 ROUND_MS = 1_000
-"""How long the others are not asked because of answers that are missing."""
+"""How long a search waits for missing answers before it asks more partitions."""
 
 AGAIN_MS = 300
-"""After so long those are asked again that may have got room."""
+"""Pause before partitions that may have got room are asked again."""
 
 CLOSED_MS = 1_000
-"""How long nothing is asked after a search that found nothing; and between two asks ahead."""
+"""Pause after a search without success, and between two asks ahead."""
 
 REPEAT_MS = 60_000
 MOST_UNANSWERED = 5
 FORGET_MS = 3_600_000
-"""How long one that has not answered is left alone; and after how many asks it is until the first is so long ago."""
+"""A partition that has not answered is not asked again for `REPEAT_MS`. After `MOST_UNANSWERED` asks, it is not asked
+until the first of them is older than `FORGET_MS`.
+"""
 
 ANSWER_MS = 3_000_000
-"""How long room is given for an ask: who asked may know nothing of an older one any more."""
+"""Maximum age of an ask for which room is given. The asking partition may have forgotten older ones."""
 
 FIRST_ASKED = 3
 ASKED_AHEAD = 2
-"""How many are asked at once: in the first round of a search, and ahead of need."""
+"""Number of partitions to ask in the first round of a search, and ahead of need."""
 
 replace = msgspec.structs.replace
 
 
 class Others(NamedTuple):
-    """The partitions that one may ask: all but itself and those that are `left_alone`."""
+    """The partitions that `partition` may ask: all except itself and those that are `left_alone`."""
 
     partition: int
     left_alone: frozenset[int] = frozenset()
 
     def of(self, lending: Lending) -> list[int]:
-        """Return them; successive searches begin with different ones."""
+        """Return the partitions in order. Successive searches begin with different ones."""
         of, shift = lending.version.partitions, lending.number
         others = [(self.partition + each) % of for each in range(1, of)]
         turned = [others[(shift + place) % len(others)] for place in range(len(others))]
@@ -67,7 +69,7 @@ class Others(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Where a search stands: whom to ask now. `goes_on_at` is when to look again; None: nobody has room."""
+    """The state of a search: partitions to ask now, and when to continue it; None if no partition has room."""
 
     lending: Lending
     ask: tuple[int, ...]
@@ -75,9 +77,9 @@ class Search(NamedTuple):
 
 
 def under(lending: Lending | None, version: QuotaVersion) -> Lending:
-    """Return what is left of lending under a version of the quota: nothing, if it is new.
+    """Return the lending under a version of the quota. Under a new version, it starts without loans.
 
-    A version from before is that of a worker that has not read the rules so far yet: the quota stays what it was.
+    An older version comes from a worker that has not read the latest rules yet, so the known quota stays.
     """
     if lending is None:
         return Lending(version)
@@ -89,17 +91,17 @@ def under(lending: Lending | None, version: QuotaVersion) -> Lending:
 
 
 def is_newer(lending: Lending, since: int) -> bool:
-    """Return whether lending is under a version of the quota that is later than an instant."""
+    """Return whether the version of the quota is later than an instant."""
     return lending.version.since > since
 
 
 def share_with(lending: Lending, partition: int) -> int:
-    """Return how many schedules a partition may have."""
+    """Return the number of schedules that a partition may have."""
     return share_of(lending.version.most, partition, lending.version.partitions) + lending.balance
 
 
 def search(lending: Lending, others: Others, now: int) -> Search:
-    """Begin to search for room, or go on, and mark those that are to be asked as asked."""
+    """Begin or continue a search for room. Partitions to ask are recorded as asked."""
     if now < lending.closed_until:
         return Search(lending, (), None)
     if not lending.search_until:
@@ -128,17 +130,17 @@ def search(lending: Lending, others: Others, now: int) -> Search:
 
 
 def closed(lending: Lending, now: int) -> Lending:
-    """End a search that found nothing."""
+    """End a search without success."""
     return replace(found(lending), closed_until=now + CLOSED_MS, ahead_at=now + CLOSED_MS)
 
 
 def found(lending: Lending) -> Lending:
-    """End a search, since there is room."""
+    """End a search because there is room."""
     return replace(lending, search_until=0, without=(), promising=(), has_repeated=False, closed_until=0)
 
 
 def ahead(lending: Lending, others: Others, spare: int, now: int) -> Search:
-    """Ask ahead of need, if there is room for few more only; `goes_on_at` has no meaning."""
+    """Ask ahead of need, if there is little room left. `goes_on_at` has no meaning."""
     low = max(1, lending.version.most // lending.version.partitions // 8)
     if spare >= low or lending.search_until or now < lending.ahead_at:
         return Search(lending, (), None)
@@ -148,16 +150,16 @@ def ahead(lending: Lending, others: Others, spare: int, now: int) -> Search:
 
 
 def all_others(lending: Lending, others: Others, now: int) -> Search:
-    """Ask everybody who has not been asked: more is pending than may be."""
+    """Ask all others that were not asked yet, because more schedules are pending than allowed."""
     silent = _silent(lending, now)
     return _asking(lending, [each for each in others.of(lending) if each not in silent], now)
 
 
 def given(ask: RoomAsk, spare: int) -> int:
-    """Return how much room a partition gives that has room for `spare` more schedules.
+    """Return how much room a partition with room for `spare` schedules gives away.
 
-    That is what is wanted, and half of what is left if that is plenty. If nothing is wanted at once, the two come to
-    have the same, so asking ahead comes to an end.
+    That is the wanted room, plus half of the rest if there is plenty. If nothing is wanted now, both partitions have
+    the same room afterwards, so that asking ahead comes to an end.
     """
     if spare <= 0:
         return 0
@@ -168,19 +170,19 @@ def given(ask: RoomAsk, spare: int) -> int:
 
 
 def less(lending: Lending, amount: int) -> Lending:
-    """Return what is left when room was given away."""
+    """Return the lending after room was given away."""
     return replace(lending, balance=lending.balance - amount)
 
 
 def answered(lending: Lending, grant: RoomGrant, now: int) -> Lending | None:
-    """Take in an answer; None if nothing like it was asked, or it was answered already."""
+    """Process an answer. Returns None if there is no such open ask."""
     asked = next((each for each in lending.asked if each[:2] == (grant.partition, grant.number)), None)
     if asked is None:
         return None
     lending = replace(lending, asked=tuple(each for each in lending.asked if each != asked))
     if grant.version == lending.version and grant.amount:
         return replace(found(lending), balance=lending.balance + grant.amount)
-    if not lending.search_until or asked.is_ahead:  # it may have something for one that needs it
+    if not lending.search_until or asked.is_ahead:  # it may still have room for a partition in need
         return lending
     lending = replace(lending, answered_at=now, without=tuple(p for p in lending.without if p != grant.partition))
     if grant.may_have_more:
@@ -189,14 +191,14 @@ def answered(lending: Lending, grant: RoomGrant, now: int) -> Lending | None:
 
 
 def is_waiting(lending: Lending, now: int) -> bool:
-    """Return whether room may come to a partition soon."""
+    """Return whether a partition may get room soon."""
     return bool(lending.search_until) or any(each.at + SEARCH_MS > now for each in lending.asked)
 
 
 def _awaited(lending: Lending, now: int) -> dict[int, int]:
-    """Return who may answer soon what is wanted, and when they were asked first of what they have not answered.
+    """Return partition -> time of its first unanswered ask, for partitions that may answer soon. Ignores asks ahead.
 
-    So one that is down holds commands up for SEARCH_MS once, however often it is asked. One asked ahead is asked again.
+    So a partition that is down delays commands for SEARCH_MS only once, however often it is asked.
     """
     first: dict[int, int] = {}
     for each in lending.asked:
@@ -206,9 +208,9 @@ def _awaited(lending: Lending, now: int) -> dict[int, int]:
 
 
 def _silent(lending: Lending, now: int) -> set[int]:
-    """Return who was asked lately, or often, and has not answered: its worker may be down, or may not have understood.
+    """Return partitions that were asked recently or often without an answer. Their worker may be down or too old.
 
-    Every answer counts, even if it is late, so nobody is asked again and again whose room would come all at once.
+    Late answers count too, so asking a partition repeatedly could bring the room of all asks at once.
     """
     asks = Counter(each.partition for each in lending.asked if each.at + FORGET_MS > now)
     return {each.partition for each in lending.asked if each.at + REPEAT_MS > now} | {
@@ -217,14 +219,14 @@ def _silent(lending: Lending, now: int) -> set[int]:
 
 
 def _asking(lending: Lending, partitions: tuple[int, ...] | list[int], now: int, *, is_ahead: bool = False) -> Search:
-    number = max(lending.number + 1, now)  # one that was never used, even if what was kept of it is gone
+    number = max(lending.number + 1, now)  # never used before, even if the stored lending was lost
     asked = tuple(Asked(each, number, now, is_ahead) for each in partitions)
     lending = replace(lending, number=number, asked=(*_remembered(lending, now), *asked))
     return Search(lending, tuple(partitions), min(now + ROUND_MS, lending.search_until or now + ROUND_MS))
 
 
 def _remembered(lending: Lending, now: int) -> Iterator[Asked]:
-    """Yield what was asked lately, and the latest asks of each partition however old: an answer may wait to be read."""
+    """Yield recent asks, and the latest asks of each partition of any age, since their answers may not be read yet."""
     newer = Counter(each.partition for each in lending.asked)
     for each in lending.asked:
         newer[each.partition] -= 1

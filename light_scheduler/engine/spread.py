@@ -1,4 +1,4 @@
-"""Deterministic spreading: the same firing gets the same offset on every node and after every restart."""
+"""Deterministic spreading: a firing gets the same offset on every node and after every restart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hashlib import blake2b
 def offset_of(purpose: str, tenant: str, id: str, planned: int, bound: int) -> int:
     """Return a firing's offset, uniform over the whole ms from 0 to `bound`.
 
-    `planned` (UTC epoch ms) tells the firings of a schedule apart, `purpose` the offsets of one firing.
+    `planned` (UTC epoch ms) distinguishes the firings of a schedule, `purpose` the offsets of one firing.
     """
     if bound == 0:
         return 0

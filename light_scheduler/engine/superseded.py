@@ -1,7 +1,8 @@
-"""Which firings of a series are not delivered because a command replaces or reschedules it. Instants are UTC epoch ms.
+"""Finds firings of a series that are not delivered because a command replaces or reschedules it.
 
-A new definition begins after its command was recorded. A firing that was due until then and was not delivered, because
-no worker ran or its target refused it, belongs to the old definition, and the history counts it as skipped.
+A new definition begins after its command was recorded. A firing that was due before and was not delivered, because no
+worker was running or its target refused it, belongs to the old definition, and the history records it as skipped.
+Instants are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from .recurrence import is_planned, next_planned
 
 
 def left_undelivered(current: Entry, after: Progress, recorded_at: int, done: str) -> Skipped | None:
-    """Return the firings that a series owed until a command was recorded, and that it does not deliver any more.
+    """Return the firings that a series still owed when a command was recorded, and will not deliver.
 
-    `after` is its progress with the new definition, `done` what the command has done to it. What fires once, and a
-    backoff series, owe nothing: their firing, or their work, gets other times.
+    `after` is its progress with the new definition, `done` the effect of the command, for the reason. One-shots and
+    backoff series owe nothing, since their firing or work gets new times.
     """
     schedule, progress = current.schedule, current.progress
     if isinstance(schedule.trigger, Once | Backoff):
@@ -48,14 +49,14 @@ def left_undelivered(current: Entry, after: Progress, recorded_at: int, done: st
 
 
 def _planned_until(schedule: Schedule, progress: Progress, until: int) -> int:
-    """Return how many firings were planned from the next one until an instant, if nothing had delivered them."""
+    """Return the number of firings that were planned from the next one until an instant."""
     planned, bounds = planned_at(progress), schedule.bounds or NO_BOUNDS
     if planned > until or isinstance(schedule.trigger, FixedDelay):
         return int(planned <= until)  # a fixed delay has one firing waiting
     count = times_until(schedule, planned, until)
     if bounds.max_firings is None:
         return count
-    # Those that its misfire policy would have left out do not count for its maximum.
+    # Firings that the misfire policy would have skipped do not count towards the maximum.
     missed = 0
     if bounds.misfire != "all":
         missed = times_until(schedule, planned, until - bounds.window - bounds.misfire_grace - 1)
@@ -64,7 +65,7 @@ def _planned_until(schedule: Schedule, progress: Progress, until: int) -> int:
 
 
 def _has(schedule: Schedule, first: int, instant: int, until: int) -> bool:
-    """Return whether an instant is one of those at which a series was planned from its next firing until another."""
+    """Return whether a series had a firing planned at `instant`, from its next firing (`first`) until `until`."""
     if not first <= instant <= until:
         return False
     trigger = schedule.trigger

@@ -1,4 +1,4 @@
-"""The rules of a tenant, applied to commands, firings and shares. Pure."""
+"""Applies the rules of a tenant to commands, firings and shares. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState
 
 
 def with_default_target(command: ScheduleCommand, tenant: Tenant | None) -> ScheduleCommand | None:
-    """Return a command that names no target with that of its tenant; None if there is none."""
+    """Return a command without a target with its tenant's default target; None if there is none."""
     topic = None if tenant is None else tenant.rules.default_target
     if topic is None:
         return None
@@ -18,7 +18,7 @@ def with_default_target(command: ScheduleCommand, tenant: Tenant | None) -> Sche
 
 
 def check_tenant(command: Command | BulkCommand, tenant: Tenant) -> None:
-    """Raise InvalidCommand, naming the field, for a command that the rules of its tenant do not allow."""
+    """Raise InvalidCommand, with the field, if the rules of its tenant do not allow a command."""
     if tenant.state is TenantState.DELETED:
         raise InvalidCommand("schedule-tenant", f"tenant {tenant.name} was deleted")
     if not isinstance(command, ScheduleCommand):
@@ -33,14 +33,14 @@ def check_tenant(command: Command | BulkCommand, tenant: Tenant) -> None:
 
 
 def refusal_of(tenant: Tenant, topic: str) -> str | None:
-    """Say why no message of a tenant may go to a topic; None if it may."""
+    """Return why messages of a tenant may not go to a topic; None if they may."""
     if tenant.may_aim_at(topic):
         return None
     return f"the rules of tenant {tenant.name} do not allow the target {topic}"
 
 
 def shares_under(shares: Shares, book: TenantBook) -> Shares:
-    """Return shares with the weights and rates of tenants' rules, which come before those of the settings."""
+    """Return shares with the weights and rates in tenants' rules, which override those in the settings."""
     weights, rates = dict(shares.weights), dict(shares.rates)
     for tenant in book.tenants.values():
         if tenant.rules.weight is not None:
@@ -51,6 +51,6 @@ def shares_under(shares: Shares, book: TenantBook) -> Shares:
 
 
 def share_of(quota: int, number: int, of: int) -> int:
-    """Return the part of a quota for partition `number` of `of`: together they have exactly the quota."""
+    """Return the part of a quota for partition `number` of `of`. The sum of all parts is exactly the quota."""
     whole, rest = divmod(quota, of)
     return whole + (number < rest)

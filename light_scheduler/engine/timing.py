@@ -1,4 +1,4 @@
-"""When a command's schedule is first due, and what is done about one that is in the past when it arrives."""
+"""Decides when a command's schedule is first due, and how to handle a due time in the past."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from .cron import CronError
 from .recurrence import anchored, first_planned
 
 SECOND_MS = 1_000
-"""For `FIRE_BACKLOG`: a due time in the same second as the command was recorded is in time, and a command that is read
-later than this after it was recorded has waited in the log."""
+"""For `FIRE_BACKLOG`: a due time less than this before the command was recorded is on time. A command that is read more
+than this after it was recorded has waited in the log.
+"""
 
 MAX_CRON_CHARACTERS = 1_000
 MAX_CRON_ALTERNATIVES = 32
-"""Limit for a cron4j expression. For every firing, each alternative is searched for its next time (up to 0.1 ms)."""
+"""Limit of a cron4j expression. Each firing searches all alternatives for their next time, up to 0.1 ms for each."""
 
 
 class Begun(NamedTuple):
-    """The trigger that a schedule keeps, and when it is first planned (UTC epoch ms)."""
+    """The trigger to store, and its first planned time (UTC epoch ms)."""
 
     trigger: Trigger
     planned: int
 
 
 def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
-    """Return how a command's time rule begins at an instant (UTC epoch ms).
+    """Return the beginning of a command's time rule, at `now` (UTC epoch ms).
 
-    A delay counts from when the command was recorded, so time that it waited in the log is not added; a sender's clock
-    that is ahead of the scheduler's does not add to it either. Whether an instant is in the past is judged by when the
-    command was recorded too: one that was in time when it was sent is never refused because the workers were down.
-    Raises InvalidCommand for what the command's own `on_past` refuses, for a delay that ends after the year 9999, and
-    for a series that never fires.
+    A delay counts from when the command was recorded. So neither time in the log nor a sender's clock that is ahead of
+    the scheduler's adds to it. Whether an instant is in the past is also relative to when the command was recorded, so
+    a command that was sent in time is never refused because the workers were down. Raises InvalidCommand if the
+    command's `on_past` refuses it, a delay ends after the year 9999, or a series never fires.
     """
     recorded_at = recorded_at_of(command, now)
     timing = command.timing
@@ -79,7 +79,7 @@ def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
 
 
 def recorded_at_of(command: ScheduleCommand | RescheduleCommand, now: int) -> int:
-    """Return when a command was recorded, as far as its timestamp can be trusted: not after it is carried out."""
+    """Return when a command was recorded, by its timestamp, but not later than `now`."""
     return min(command.recorded_at, now) if command.recorded_at > 0 else now
 
 
@@ -92,7 +92,7 @@ def _never_fires(trigger: Series, bounds: Bounds) -> InvalidCommand:
 
 
 def _check_size(cron: Cron) -> None:
-    """Refuse what takes long to compile, or to find the next firing of, before either is tried."""
+    """Refuse expressions that would take long to compile or to search, before trying it."""
     if len(cron.expression) > MAX_CRON_CHARACTERS:
         reason = f"has {len(cron.expression)} characters; at most {MAX_CRON_CHARACTERS} are allowed"
         raise InvalidCommand("schedule-cron", reason)

@@ -1,7 +1,7 @@
-"""Cron expressions of four dialects, in time zones, over daylight saving.
+"""Cron expressions in four dialects, with time zones and daylight saving.
 
-Each dialect has a small parser into one form (`rule.CronRule`), and there is one search for all.
-That makes each dialect what its original is, where croniter refuses half of it, and a next time cheap.
+Each dialect has a small parser to a common form (`rule.CronRule`), and there is one search for all of them. So each
+dialect matches its original, unlike croniter, which refuses half of them, and the next time is found quickly.
 """
 
 from .errors import CronDialect, CronError

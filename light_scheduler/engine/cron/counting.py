@@ -1,7 +1,7 @@
-"""How many times rules fire between two instants, by their sets: nothing goes from one time to the next.
+"""Counts the firings of rules between two instants with sets, without visiting each time.
 
-Between two transitions of a zone its walls run evenly, so that the times in a stretch of walls are those of its days.
-What `daylight_saving` says of skipped and repeated local time is added at the transitions.
+Between two transitions of a zone, wall time runs evenly, so the number of times in a stretch is computed from its days.
+The rules for skipped and repeated local time in `daylight_saving` are applied at the transitions.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from .rule import DAY, EPOCH, LAST_DAY, CronRule
 from .zones import Transition, Zone
 
 _LONGEST_PASS = 2 * DAY
-"""Longer than a local time that is repeated: for how long a transition matters after it."""
+"""How long a transition matters afterwards. It is longer than any repeated local time."""
 
 
 def count_between(rules: Sequence[CronRule], zone: Zone, after: int, until: int) -> int:
-    """Return at how many instants after one, and at or before another, any of the rules fires (epoch s)."""
+    """Return the number of instants after `after` and up to `until` (epoch s) at which any of the rules fires."""
     if until <= after:
         return 0
     every = _Walls(rules)
@@ -30,7 +30,7 @@ def count_between(rules: Sequence[CronRule], zone: Zone, after: int, until: int)
         if first >= stop:
             continue
         low, high = first + begin.after, stop + begin.after
-        passed_again = min(high, max(low, begin.instant + begin.before))  # before it, walls come for the second time
+        passed_again = min(high, max(low, begin.instant + begin.before))  # earlier wall times are repeated ones
         number += repeated.number(low, passed_again) + every.number(passed_again, high)
         if (
             first == begin.instant
@@ -42,7 +42,7 @@ def count_between(rules: Sequence[CronRule], zone: Zone, after: int, until: int)
 
 
 def _stretches(zone: Zone, begin: int, stop: int) -> Iterator[tuple[Transition, int]]:
-    """Yield the stretches of one offset: the transition that each begins with, and the instant at which it ends."""
+    """Yield the stretches with one offset: the transition at the beginning of each, and the instant of its end."""
     offset = zone.offset_at(begin)
     last = Transition(begin, offset, offset)
     for transition in zone.transitions(begin, stop):
@@ -52,14 +52,14 @@ def _stretches(zone: Zone, begin: int, stop: int) -> Iterator[tuple[Transition, 
 
 
 class _Walls:
-    """Counts the wall seconds at which any of some rules fits."""
+    """Counts the wall seconds that match any of some rules."""
 
     def __init__(self, rules: Sequence[CronRule]) -> None:
         self._rules = rules
         self._known: dict[int, int] = {}
 
     def number(self, low: int, high: int) -> int:
-        """Return how many there are from a wall second on, and before another one."""
+        """Return the number of matching wall seconds from `low` (inclusive) to `high` (exclusive)."""
         high = min(high, (LAST_DAY + 1) * DAY)
         if high <= low or not self._rules:
             return 0
@@ -70,13 +70,13 @@ class _Walls:
         return number + (self._on(last) & (1 << end) - 1).bit_count() if end else number
 
     def _on(self, day: int) -> int:
-        """Return the set of the seconds of a day (days since 1970)."""
+        """Return the set of matching seconds of a day (days since 1970)."""
         of = date.fromordinal(day + EPOCH)
         days = 1 << of.day
         return self._times(sum(1 << n for n, rule in enumerate(self._rules) if rule.days_of(of.year, of.month) & days))
 
     def _on_days(self, day: int, stop: int) -> int:
-        """Return how many there are on days, the last one not included: month by month."""
+        """Return the number of matching seconds from `day` (inclusive) to `stop` (exclusive), by month."""
         number = 0
         while day < stop:
             of = date.fromordinal(day + EPOCH)
@@ -87,7 +87,7 @@ class _Walls:
         return number
 
     def _in_month(self, year: int, month: int, days: int) -> int:
-        """Return how many there are on some days of a month. Days with the same rules are alike."""
+        """Return the number of matching seconds on some days of a month. Groups days with the same matching rules."""
         alike = {0: days}
         for number, rule in enumerate(self._rules):
             if picked := rule.days_of(year, month) & days:
@@ -100,7 +100,7 @@ class _Walls:
         return sum(part.bit_count() * self._times(fitting).bit_count() for fitting, part in alike.items() if fitting)
 
     def _times(self, fitting: int) -> int:
-        """Return the set of the seconds of a day with the rules whose numbers are in a set."""
+        """Return the set of seconds of a day that match any of the rules in the set `fitting`."""
         times = self._known.get(fitting)
         if times is None:
             times = 0

@@ -1,6 +1,6 @@
 """The dialect `cron4j`: minute, hour, day of month, month, day of week; alternatives are separated by `|`.
 
-Day of month and day of week must both fit. `L` is the last day of the month, as a value and as an end of a range.
+Day of month and day of week must both match. `L` is the last day of the month, as a value or as the end of a range.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ZERO_TO_SIX = 0b1111111
 
 
 def parse(expression: str) -> list[CronRule]:
-    """Return what each of an expression's alternatives says. Raises CronError."""
+    """Parse an expression to a rule for each alternative. Raises CronError."""
     alternatives = split(Part(expression, 0), "|")
     if not alternatives:
         raise fault("cron4j", 0, "it is empty")
@@ -38,7 +38,7 @@ def _parse_alternative(alternative: Part) -> CronRule:
         times=Times(
             _GRAMMAR.values(minute, _MINUTE), _GRAMMAR.values(hour, _HOUR), is_plain(minute) and is_plain(hour)
         ),
-        # The 7 within a range or a step is a place that no day takes: Sunday is 0.
+        # Drop the 7 of ranges and steps, which is no day: Sunday is 0.
         day=days.both(_days(day), days.weekdays(_GRAMMAR.values(weekday, _WEEKDAY) & _ZERO_TO_SIX)),
         months=_GRAMMAR.values(month, _MONTH),
     )

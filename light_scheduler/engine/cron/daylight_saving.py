@@ -1,14 +1,15 @@
-"""When a rule fires next where the clock skips or repeats local time: over daylight saving.
+"""The next firing of a rule when the clock skips or repeats local time, because of daylight saving.
 
-A rule is one of two kinds:
+There are two kinds of rules:
 
-- *Fixed*: minutes and hours are plain values (`0`, `0,30`), without `*`, range or step. It runs once for each local
-  time that it names: a skipped one at the first instant after the gap, a repeated one at its first pass. What comes to
-  the same instant this way runs once.
-- Any other follows elapsed time: it fires at every instant whose local time fits, so in both passes of a repeated
-  hour, and not in a gap.
+- *Fixed*: minutes and hours are plain values (`0`, `0,30`), without `*`, range or step. It fires once for each matching
+  local time: for a skipped time at the first instant after the gap, for a repeated time at its first pass. Several
+  firings at the same instant count as one.
+- Any other rule follows elapsed time: it fires at every instant whose local time matches, so in both passes of a
+  repeated hour, and not in a gap.
 
-Each alternative of a cron4j expression is of its own kind. Seconds, days, months and years play no part in it.
+The kind is determined separately for each alternative of a cron4j expression. Seconds, days, months and years do not
+matter.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ _HALF_DAY = 43_200
 
 
 def next_of(rule: CronRule, zone: Zone, after: int) -> int | None:
-    """Return the first instant strictly after another at which a rule fires in a zone (epoch s); None: never again."""
+    """Return the next firing of a rule in a zone, strictly after an instant (epoch s); None if there is none."""
     return _next_fixed(rule, zone, after) if rule.fixed else _next_elapsed(rule, zone, after)
 
 
 def _next_fixed(rule: CronRule, zone: Zone, after: int) -> int | None:
     offset, is_second_pass = zone.local_at(after)
     here = after + offset
-    if is_second_pass:  # what is still to come of it has run in the first
+    if is_second_pass:  # the rest of it fired in the first pass
         here = zone.transition(here) + zone.offsets_of(here)[0] - 1
     wall = rule.next_wall(here + 1)
     if wall is None:
@@ -42,11 +43,11 @@ def _next_elapsed(rule: CronRule, zone: Zone, after: int) -> int | None:
     if wall is not None and wall - offset - after < _HALF_DAY:
         first, second = zone.offsets_of(wall)
         if first == offset and second <= first:
-            return wall - offset  # no transition comes before it
+            return wall - offset  # there is no transition before it
     here = after + offset
     first, second = zone.offsets_of(here)
     if offset == first > second:
-        # In the first pass: the second one starts over.
+        # In the first pass: consider the second one too.
         transition = zone.transition(here)
         if wall is None or wall >= transition + first:
             again = rule.next_wall(transition + second)

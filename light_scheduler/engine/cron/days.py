@@ -1,9 +1,9 @@
-"""The days of a month that a rule picks.
+"""The days of a month that a rule selects.
 
-A rule sees only a month's shape, of which there are 28: so what it picks is worked out once for each, when an
+A rule only depends on a month's shape, of which there are 28. So its days are computed once for each shape, when an
 expression is compiled. A set of days is an integer with bit n set for day n; a set of weekdays has bit 0 for Sunday.
 
-A list can name the same day hundreds of times. So what picks one day is made once, and `either` asks it once.
+A list can contain the same day hundreds of times. So functions for single days are cached, and called once by `either`.
 """
 
 from __future__ import annotations
@@ -40,38 +40,38 @@ SHAPES = [Shape(first, length) for length in (28, 29, 30, 31) for first in range
 
 @lru_cache(maxsize=10_000)
 def shape_index(year: int, month: int) -> int:
-    """Return where in SHAPES the shape of a month is."""
+    """Return the index in SHAPES of a month's shape."""
     monday_first, length = calendar.monthrange(year, month)
     return (length - 28) * 7 + (monday_first + 1) % 7
 
 
 def days(of_month: int) -> Days:
-    """Pick days by their numbers."""
+    """Select days by number."""
     return lambda shape: of_month & shape.days
 
 
 @cache
 def day(number: int) -> Days:
-    """Pick a day by its number, from 1 to 31."""
+    """Select a day by number, 1 to 31."""
     return days(1 << number)
 
 
 def weekdays(of_week: int) -> Days:
-    """Pick weekdays."""
+    """Select weekdays."""
     return lambda shape: (of_week * _EVERY_WEEK >> shape.first) << 1 & shape.days
 
 
 @cache
 def last(before: int = 0) -> Days:
-    """Pick the last day, or the day `before` days earlier; none if that lies in another month."""
+    """Select the last day, or the day `before` days earlier; none if that is in another month."""
     return lambda shape: _day(shape.length - before)
 
 
 @cache
 def nearest_weekday(to: Days, *, sunday_at_the_end_goes_back: bool) -> Days:
-    """Pick the day from Monday to Friday that is nearest to a `day`, or to the `last`, and in its month.
+    """Select the nearest day from Monday to Friday to a `day` or the `last` one, within the month.
 
-    A Sunday that ends the month becomes the Friday before it, or nothing.
+    A Sunday at the end of the month becomes the Friday before it, or nothing.
     """
 
     def rule(shape: Shape) -> int:
@@ -91,7 +91,7 @@ def nearest_weekday(to: Days, *, sunday_at_the_end_goes_back: bool) -> Days:
 
 
 def nth_weekday(weekday: int, nth: int) -> Days:
-    """Pick the nth of a weekday; none if the month has fewer."""
+    """Select the nth of a weekday; none if the month has fewer."""
     return _nth_weekday(weekday, min(nth, 6))
 
 
@@ -102,12 +102,12 @@ def _nth_weekday(weekday: int, nth: int) -> Days:
 
 @cache
 def last_weekday(weekday: int) -> Days:
-    """Pick the last of a weekday."""
+    """Select the last of a weekday."""
     return lambda shape: _day(shape.length - (shape.weekday(shape.length) - weekday) % 7)
 
 
 def either(rules: Iterable[Days]) -> Days:
-    """Pick what any of the rules picks."""
+    """Select the days that any of the rules selects."""
     rules = tuple(dict.fromkeys(rules))
 
     def union(shape: Shape) -> int:
@@ -120,7 +120,7 @@ def either(rules: Iterable[Days]) -> Days:
 
 
 def both(one: Days, other: Days) -> Days:
-    """Pick what both rules pick."""
+    """Select the days that both rules select."""
     return lambda shape: one(shape) & other(shape)
 
 

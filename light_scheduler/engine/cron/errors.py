@@ -8,10 +8,10 @@ CronDialect = Literal["unix", "cron4j", "quartz", "spring"]
 
 
 class CronError(ValueError):
-    """An expression or a time zone is not one.
+    """An expression or a time zone is invalid.
 
-    `field` is what is wrong: `cron` or `timezone`. `position` is the 0-based place of the fault in the expression; the
-    message gives it as a column, counted from 1. None where no one place is at fault.
+    `field` is `cron` or `timezone`. `position` is the 0-based place of the fault in the expression. The message shows
+    it as a column, counted from 1. None if the fault has no single place.
     """
 
     def __init__(self, message: str, *, field: Literal["cron", "timezone"] = "cron", position: int | None = None):

@@ -1,4 +1,4 @@
-"""Compiled expressions: when they fire next in their time zone, and how often between two instants."""
+"""Compiled expressions: find the next firing in a time zone, and count firings between two instants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARSERS = {"unix": unix.parse, "cron4j": cron4j.parse, "quartz": quartz.parse, "
 
 
 class CompiledCron:
-    """An expression in a time zone. Made by `compile_cron`."""
+    """An expression in a time zone. Created by `compile_cron`."""
 
     __slots__ = ("_rules", "_zone")
 
@@ -28,7 +28,7 @@ class CompiledCron:
     def next_after(self, instant_ms: int) -> int | None:
         """Return the first firing strictly after an instant (both UTC epoch ms; firings are whole seconds).
 
-        None if there is none up to the end of the year 9999.
+        None if there is none until the end of the year 9999.
         """
         after = instant_ms // 1000
         if len(self._rules) == 1:
@@ -39,15 +39,15 @@ class CompiledCron:
         return None if first is None or first * 1000 > LATEST_INSTANT else first * 1000
 
     def count_between(self, after_ms: int, until_ms: int) -> int:
-        """Return the number of firings strictly after an instant, and at or before another one (UTC epoch ms)."""
+        """Return the number of firings strictly after `after_ms`, and up to `until_ms` (UTC epoch ms)."""
         return count_between(self._rules, self._zone, after_ms // 1000, min(until_ms, LATEST_INSTANT) // 1000)
 
 
 def compile_cron(expression: str, dialect: CronDialect = "unix", timezone: str = "UTC") -> CompiledCron:
     """Return a compiled expression (cached).
 
-    Raises CronError: with `field` = `cron` and a `position` for what the dialect does not allow, with `field` =
-    `timezone` for a zone that is none.
+    Raises CronError: with `field` = `cron` and a `position` if the dialect does not allow the expression, with
+    `field` = `timezone` if the time zone is unknown.
     """
     return _compile(expression, dialect, timezone)
 

@@ -1,4 +1,4 @@
-"""Lists of values, ranges and steps: what the fields of all dialects have in common.
+"""Lists of values, ranges and steps, which the fields of all dialects have in common.
 
 A set of values is an integer with bit n set for value n.
 """
@@ -16,7 +16,7 @@ _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT",
 _WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 MONTHS = {name: number for number, name in enumerate(_MONTHS, start=1)}
 WEEKDAYS = {name: number for number, name in enumerate(_WEEKDAYS, start=1)}
-"""From Monday = 1 to Sunday = 7, as all dialects but Quartz have them."""
+"""Monday = 1 to Sunday = 7, as in all dialects except Quartz."""
 
 _NUMBER = re.compile("[0-9]{1,9}")
 _PLAIN_VALUES = re.compile("[0-9,]+")
@@ -25,57 +25,57 @@ RangeEnd = Literal["single", "start", "end"]
 
 
 class Part(NamedTuple):
-    """A piece of an expression, and its 0-based position there."""
+    """A part of an expression, and its 0-based position."""
 
     text: str
     at: int
 
     def from_(self, index: int) -> Part:
-        """Return the rest that begins at an index of this text."""
+        """Return the rest of this part from an index of its text."""
         return Part(self.text[index:], self.at + index)
 
 
 def split(part: Part, separators: str) -> list[Part]:
-    """Split a part at runs of any of the characters; there is no empty piece."""
+    """Split a part at runs of any of the characters. Parts are never empty."""
     return [Part(match[0], part.at + match.start()) for match in re.finditer(f"[^{re.escape(separators)}]+", part.text)]
 
 
 def is_plain(part: Part) -> bool:
-    """Return whether a field only names values, with no wildcard, range or step."""
+    """Return whether a field has only values, without wildcard, range or step."""
     return _PLAIN_VALUES.fullmatch(part.text) is not None
 
 
 @dataclass(frozen=True)
 class Field:
-    """The values that a field may have."""
+    """The allowed values of a field."""
 
     name: str
     low: int
     high: int
     names: Mapping[str, int] = field(default_factory=dict)
     star_low: int | None = None
-    """The value that `*` begins with, if not `low`."""
+    """The first value of `*`, if not `low`."""
     largest_step: int | None = None
-    """Largest step without a range; None: any."""
+    """Maximum step without a range; None if there is none."""
     sunday_is_zero: frozenset[RangeEnd] = frozenset()
-    """The places where 7 means 0."""
+    """The places in which 7 means 0."""
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """How a dialect reads the elements of a list."""
+    """The rules of a dialect for the elements of a list."""
 
     dialect: CronDialect
     wraps: bool
-    """`22-2` goes over the end; else it is refused."""
+    """`22-2` wraps around; otherwise it is refused."""
     skips_empty: bool
-    """`1,,2` is `1,2`; else it is refused."""
+    """`1,,2` is `1,2`; otherwise it is refused."""
     bare_step: bool
-    """`/5` is `*/5`; else it is refused."""
+    """`/5` is `*/5`; otherwise it is refused."""
     value_step_runs_on: bool
-    """`5/10` is 5, 15, 25, ... to the end; else it is 5."""
+    """`5/10` is 5, 15, 25, ... to the end; otherwise it is 5."""
     limits_range_steps: bool
-    """A step of a range is at most the field's largest; else any."""
+    """A step of a range is at most the field's maximum; otherwise it is not limited."""
 
     def elements(self, part: Part) -> list[Part]:
         """Return the elements of a comma-separated list. Raises CronError for an empty list or element."""
@@ -92,14 +92,14 @@ class Grammar:
         return elements
 
     def values(self, part: Part, field: Field) -> int:
-        """Return the set of values that a list names. Raises CronError."""
+        """Return the set of values of a list. Raises CronError."""
         values = 0
         for element in self.elements(part):
             values |= bits(self.sequence(element, field))
         return values
 
     def sequence(self, element: Part, field: Field) -> Sequence[int]:
-        """Return the values that an element names, in its order. Raises CronError."""
+        """Return the values of an element, in its order. Raises CronError."""
         span, slash, _ = element.text.partition("/")
         low, dash, _ = span.partition("-")
         step = self._step(element.from_(len(span) + 1), field, is_range=bool(dash)) if slash else 1
@@ -117,7 +117,7 @@ class Grammar:
         return [*range(start, field.high + 1), *range(field.low, end + 1)][::step]
 
     def value(self, part: Part, field: Field, place: RangeEnd = "single") -> int:
-        """Return the value that a number or a name stands for. Raises CronError."""
+        """Return the value of a number or a name. Raises CronError."""
         value = field.names.get(part.text.upper())
         if value is None:
             value = self.number(part, f"{field.name} value")
@@ -126,7 +126,7 @@ class Grammar:
         return 0 if value == 7 and place in field.sunday_is_zero else value
 
     def number(self, part: Part, what: str) -> int:
-        """Return a number. Raises CronError, which calls it what it should be."""
+        """Parse a number. Raises CronError, in which `what` describes the number."""
         if not part.text:
             raise fault(self.dialect, part.at, f"the {what} is missing")
         if not _NUMBER.fullmatch(part.text):
@@ -144,7 +144,7 @@ class Grammar:
 
 
 def bits(values: Iterable[int]) -> int:
-    """Return a set of values. A range is not gone through: that of all years is long, and a list can repeat it."""
+    """Return a set of values. Does not iterate over ranges: that of all years is long, and a list can repeat it."""
     if isinstance(values, range):
         return _bits_of_range(values)
     result = 0
@@ -156,7 +156,7 @@ def bits(values: Iterable[int]) -> int:
 def _bits_of_range(values: range) -> int:
     if len(values) < 2:
         return 1 << values.start if values else 0
-    # With n values and a step of s, it is 1 + 2^s + 2^2s + ... + 2^(n-1)s.
+    # For n values and a step of s, it is 1 + 2^s + 2^2s + ... + 2^(n-1)s.
     return ((1 << len(values) * values.step) - 1) // ((1 << values.step) - 1) << values.start
 
 
@@ -170,7 +170,7 @@ def expect_fields(dialect: CronDialect, expression: str, fields: list[Part], lea
 
 
 def replace_name(dialect: CronDialect, expression: str, names: Mapping[str, str]) -> str:
-    """Return what an @name stands for, or the expression if it is none. Raises CronError for an unknown name."""
+    """Return the expression for an @name; other expressions unchanged. Raises CronError for an unknown name."""
     name = expression.strip().lower()
     if not name.startswith("@"):
         return expression

@@ -1,6 +1,6 @@
 """The dialect `quartz`: second, minute, hour, day of month, month, day of week [, year]; 1 is Sunday.
 
-One of day of month and day of week, and only one, is `?`. Day of month has `L`, `L-n`, `nW`, `LW`, `L-nW`; day of
+Exactly one of day of month and day of week must be `?`. Day of month supports `L`, `L-n`, `nW`, `LW`, `L-nW`; day of
 week `L` (Saturday), `nL` and `n#k`. As in Quartz, a step after a name is ignored: `MON-FRI/2` is `MON-FRI`.
 """
 
@@ -31,7 +31,7 @@ _NAME_AND_NUMBER = re.compile(r"[A-Z]+-[0-9]|[0-9]+-[A-Z]")
 
 
 def parse(expression: str) -> list[CronRule]:
-    """Return what an expression says. Raises CronError."""
+    """Parse an expression. Raises CronError."""
     fields = split(Part(expression.upper(), 0), " \t")
     expect_fields("quartz", expression, fields, 6, 7)
     second, minute, hour, day, month, weekday = fields[:6]
@@ -92,7 +92,7 @@ def _weekdays(part: Part) -> days.Days:
 
 
 def _named(element: Part, field: Field) -> list[int]:
-    """Return the values of an element that may have names."""
+    """Return the values of an element, which may contain names."""
     if (mixed := _NAME_AND_NUMBER.match(element.text)) is not None:
         raise fault("quartz", element.at, f"{mixed[0]} mixes a name and a number")
     if (ignored := _STEP_AFTER_NAME.fullmatch(element.text)) is not None:

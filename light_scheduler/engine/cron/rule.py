@@ -1,6 +1,6 @@
-"""The common form of all dialects, and the search for the next time that fits it, on a clock without a time zone.
+"""The common form of all dialects, and the search for its next time, without a time zone.
 
-Times are wall seconds: what a wall clock shows, counted in seconds since it showed 1970-01-01 00:00:00.
+Times are wall seconds: the time on a wall clock, in seconds since it showed 1970-01-01 00:00:00.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _FEBRUARY = 1 << 2
 _LEAP_YEARS = bits(year for year in range(1, 10_000) if isleap(year))
 
 ONCE_A_MINUTE = 1
-"""The seconds of a dialect that has none: 0."""
+"""The set of seconds for dialects without seconds: only 0."""
 
 DAY = 86_400
 EPOCH = date(1970, 1, 1).toordinal()
 LAST_DAY = date.max.toordinal() - EPOCH
-"""Of the year 9999, in days since 1970."""
+"""The last day of the year 9999, in days since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class CronRule:
-    """When something fires. Sets are integers with bit n set for value n; only `months` and `years` can be empty."""
+    """A rule for firing times. Sets are integers with bit n set for value n. Only `months` and `years` can be empty."""
 
     seconds: int
     minutes: int
@@ -38,10 +38,10 @@ class CronRule:
     months: int
     years: int
     fixed: bool
-    """Hours and minutes are plain values: it is bound to the wall clock, not to elapsed time."""
+    """Hours and minutes are plain values, so the rule follows the wall clock, not elapsed time."""
 
     def next_wall(self, wall: int) -> int | None:
-        """Return the first wall second at or after one that fits, or None if there is none up to the year 9999."""
+        """Return the first matching wall second from `wall` on; None if there is none until the year 9999."""
         day, second = divmod(wall, DAY)
         time = self._first_time(second)
         found = self._first_day(day + 1 if time is None else day)
@@ -53,12 +53,12 @@ class CronRule:
         return found * DAY + time
 
     def days_of(self, year: int, month: int) -> int:
-        """Return the days of a month that fit."""
+        """Return the matching days of a month."""
         fits = self.years >> year & self.months >> month & 1
         return self.days[days.shape_index(year, month)] if fits else 0
 
     def times_of_day(self) -> int:
-        """Return the seconds of a day that fit, if the day does: a set."""
+        """Return the set of matching seconds of a matching day."""
         hour = _at_each(self.minutes, self.seconds, 60)
         return _at_each(self.hours, hour, 3600)
 
@@ -79,7 +79,7 @@ class CronRule:
         return found * 3600 + _first(self.minutes, 0) * 60 + _first(self.seconds, 0)
 
     def _first_day(self, day: int) -> int | None:
-        """Return the first day at or after one (days since 1970) that fits."""
+        """Return the first matching day from `day` on (days since 1970)."""
         if day > LAST_DAY or not self.months:
             return None
         start = date.fromordinal(day + EPOCH)
@@ -99,7 +99,7 @@ class CronRule:
 
 
 class Times(NamedTuple):
-    """Minutes and hours of a rule; they are `fixed` if both are plain values. Sets are as those of `CronRule`."""
+    """Minutes and hours of a rule, which are `fixed` if both are plain values. Sets are as in `CronRule`."""
 
     minutes: int
     hours: int
@@ -109,7 +109,7 @@ class Times(NamedTuple):
 def make_rule(
     *, times: Times, day: days.Days, months: int, seconds: int = ONCE_A_MINUTE, years: int = ALL_YEARS
 ) -> CronRule:
-    """Return a rule. Months and years that never have any of the days are left out, so that no search goes on there."""
+    """Create a rule. Leaves out months and years that have none of the days, so that they are not searched."""
     by_shape = tuple(map(day, days.SHAPES))
     lengths = dict.fromkeys(range(1, 13), (31,)) | dict.fromkeys((4, 6, 9, 11), (30,)) | {2: (28, 29)}
     possible = bits(
@@ -125,13 +125,13 @@ def make_rule(
 
 
 def _first(values: int, least: int) -> int:
-    """Return the first value of a set that is not below another, or -1."""
+    """Return the first value of a set that is at least `least`, or -1."""
     rest = values >> least
     return least + (rest & -rest).bit_length() - 1 if rest else -1
 
 
 def _at_each(values: int, repeated: int, length: int) -> int:
-    """Return a set with another one in it at each of some values, each of which has a length."""
+    """Return the set with a copy of `repeated` at each `value * length`."""
     union, value = 0, _first(values, 0)
     while value >= 0:
         union |= repeated << value * length

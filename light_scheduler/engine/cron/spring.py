@@ -1,6 +1,6 @@
-"""The dialect `spring`: second, minute, hour, day of month, month, day of week, as Spring's CronExpression reads them.
+"""The dialect `spring`: second, minute, hour, day of month, month, day of week, as in Spring's CronExpression.
 
-Day of month and day of week must both fit. Day of month has `L`, `L-n`, `nW`, `LW`; day of week `nL` and `n#k`.
+Day of month and day of week must both match. Day of month supports `L`, `L-n`, `nW`, `LW`; day of week `nL` and `n#k`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WEEKDAY = Field("day of week", 0, 7, WEEKDAYS, star_low=1, sunday_is_zero=froze
 
 
 def parse(expression: str) -> list[CronRule]:
-    """Return what an expression says. Raises CronError."""
+    """Parse an expression. Raises CronError."""
     text = replace_name("spring", expression, NAMES)
     fields = split(Part(text, 0), " ")
     expect_fields("spring", text, fields, 6, 6)

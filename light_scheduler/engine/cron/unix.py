@@ -1,7 +1,7 @@
 """The dialect `unix`: minute, hour, day of month, month, day of week [, second [, year]].
 
-Five fields are read as cron-utils' `CronType.UNIX` reads them, second and year follow where croniter has them. If day
-of month and day of week are both restricted, either of them is enough; `*` and `*/1` do not restrict.
+The five fields are as in cron-utils' `CronType.UNIX`. Second and year follow, as in croniter. If both day of month and
+day of week are restricted, it is enough that one of them matches; `*` and `*/1` do not restrict.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _YEAR = Field("year", 1970, 2099)
 
 
 def parse(expression: str) -> list[CronRule]:
-    """Return what an expression says. Raises CronError."""
+    """Parse an expression. Raises CronError."""
     text = replace_name("unix", expression, NAMES)
     fields = split(Part(text, 0), " \t\n\r\f\v")
     expect_fields("unix", text, fields, 5, 7)

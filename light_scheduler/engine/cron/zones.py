@@ -1,4 +1,4 @@
-"""Time zones from the tzdata package, never from the machine: with the same package installed, all nodes agree."""
+"""Time zones from the tzdata package, never from the machine, so that all nodes with the same package agree."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .errors import CronError
 _EPOCH = datetime(1970, 1, 1)
 _SECOND = timedelta(seconds=1)
 _LAST = int((datetime.max - _EPOCH) / _SECOND) - 2 * 86_400
-"""Later times are taken for it: in another zone they may be past what a datetime can hold."""
+"""Later times are replaced by this one, since they may exceed the range of datetime in another zone."""
 
 _NEAR = 5 * 86_400
-"""No zone has had two transitions as close to each other."""
+"""Shorter than the time between two transitions in any zone."""
 
 
 class Transition(NamedTuple):
-    """The instant (epoch s) from which a zone has another offset (s)."""
+    """The instant (epoch s) from which a zone has a new offset (s)."""
 
     instant: int
     before: int
@@ -30,7 +30,7 @@ class Transition(NamedTuple):
 
 
 class Zone:
-    """The offset of a zone from UTC (in s, east is positive) at instants (epoch s) and at wall times (wall seconds)."""
+    """Offsets of a zone from UTC (s, positive in the east) at instants (epoch s) and wall times (wall seconds)."""
 
     __slots__ = ("_zone", "key")
 
@@ -43,17 +43,17 @@ class Zone:
         return self.local_at(instant)[0]
 
     def local_at(self, instant: int) -> tuple[int, bool]:
-        """Return the offset at an instant, and whether its wall time comes for the second time."""
+        """Return the offset at an instant, and whether its wall time occurs for the second time."""
         local = datetime.fromtimestamp(min(instant, _LAST), self._zone)
         offset = local.utcoffset()
         assert offset is not None
         return offset.days * 86_400 + offset.seconds, local.fold == 1
 
     def offsets_of(self, wall: int) -> tuple[int, int]:
-        """Return the offsets that a wall time has.
+        """Return the two offsets of a wall time.
 
-        Both are the same for one that comes once. The first is larger for one that comes twice: in its first and second
-        pass. The first is smaller for one that is skipped: before and after the gap.
+        They are equal if it occurs once. The first is larger if it occurs twice: they are for the first and second
+        pass. The first is smaller if it is skipped: they are for before and after the gap.
         """
         naive = _EPOCH + timedelta(seconds=min(wall, _LAST))
         first, second = self._zone.utcoffset(naive), self._zone.utcoffset(naive.replace(fold=1))
@@ -62,12 +62,12 @@ class Zone:
         return first.days * 86_400 + first.seconds, second.days * 86_400 + second.seconds
 
     def transition(self, wall: int) -> int:
-        """Return the instant at which the clock skips or goes back over a wall time that does not come just once."""
+        """Return the instant at which the clock skips a wall time, or goes back over it."""
         first, second = self.offsets_of(wall)
         return self._change(wall - max(first, second) - 1, wall - min(first, second), first)
 
     def transitions(self, after: int, before: int) -> Iterator[Transition]:
-        """Yield the transitions after an instant and before another one, in order."""
+        """Yield the transitions between two instants (both exclusive), in order."""
         offset = self.offset_at(after)
         while after < before - 1:
             looked_at = min(after + _NEAR, before - 1)
@@ -77,7 +77,7 @@ class Zone:
             after, offset = looked_at, following
 
     def _change(self, before: int, after: int, offset: int) -> int:
-        """Return the first instant without an offset that one instant has and a later one has not."""
+        """Return the first instant without `offset`, which the instant `before` has and `after` has not."""
         while after - before > 1:
             middle = (before + after) // 2
             if self.offset_at(middle) == offset:
@@ -89,7 +89,7 @@ class Zone:
 
 @cache
 def load_zone(key: str) -> Zone:
-    """Return an IANA time zone. Raises CronError for one that the tzdata package does not have."""
+    """Return an IANA time zone. Raises CronError if the tzdata package does not have it."""
     if key not in _keys():
         by_lower = {name.lower(): name for name in _keys()}
         near = difflib.get_close_matches(key.lower(), by_lower, n=1, cutoff=0.8)

@@ -1,15 +1,15 @@
-"""Why a schedule fired, fires or does not: its history, and what is known of it just now, as sentences.
+"""Explains in sentences why a schedule fired, will fire or does not fire, from its history and current facts.
 
-facts      what is known besides the history
-updates    what an event tells of the definition of its schedule
-lateness   why a delivery was late, as far as the history says
-sentences  one event, one sentence
-outlook    the state in one sentence: the next firing, or why there is none
-waiting    what a pending schedule waits for
+facts      facts besides the history
+updates    which events define a schedule
+lateness   why a delivery was late, according to the history
+sentences  a sentence for each event
+outlook    the state in a sentence: the next firing, or why there is none
+waiting    why a pending schedule waits
 resuming   what a paused schedule would do if it were resumed
 ending     how a schedule that is not pending ended
 
-A sentence says no more than the history and the facts do.
+Sentences only state what the history and the facts show.
 """
 
 from .ending import Outlook, State

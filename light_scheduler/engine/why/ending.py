@@ -1,4 +1,4 @@
-"""How a schedule that is not pending ended, as its history has it."""
+"""Explains how a schedule that is not pending ended, from its history."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ State = Literal[
     "moving", "gone", "unreachable", "unknown",
 ]  # fmt: skip
 """The first three are pending. `moving`: on its way to another partition. `gone`: not pending, and the history does not
-say what happened to it. `unreachable`: its partition does not answer. `unknown`: nothing is known of it."""
+show why. `unreachable`: its partition does not answer. `unknown`: nothing is known about it.
+"""
 
 
 class Outlook(NamedTuple):
-    """A schedule in short; `next_due` is UTC epoch ms."""
+    """The state of a schedule, its next due time (UTC epoch ms), and a summary in words."""
 
     state: State
     next_due: int | None
@@ -42,13 +43,13 @@ _STATES: dict[EventType, State] = {
 
 
 def is_final(events: Sequence[HistoryEvent]) -> bool:
-    """Return whether a history ends with an event after which no schedule of any kind is pending."""
+    """Return whether a history ends with an event after which a schedule of any kind is no longer pending."""
     life = _life(events)
     return bool(life) and life[-1].event in (EventType.CANCELLED, EventType.FINISHED)
 
 
 def ending(events: Sequence[HistoryEvent]) -> Outlook:
-    """Say how a schedule ended; `events` are its history in order, at least one."""
+    """Explain how a schedule ended. `events` is its history in order, with at least one event."""
     life = _life(events)
     last = life[-1] if life else events[-1]
     state = _STATES.get(last.event, "gone") if life or last.event is EventType.REJECTED else "gone"
@@ -56,7 +57,7 @@ def ending(events: Sequence[HistoryEvent]) -> Outlook:
 
 
 def _life(events: Sequence[HistoryEvent]) -> list[HistoryEvent]:
-    """Return the events of a schedule, without those of commands that did not change it."""
+    """Return the events of a schedule, without events of commands that did not change it."""
     return [each for each in events if each.event is not EventType.REJECTED and each.version is not None]
 
 

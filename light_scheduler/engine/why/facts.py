@@ -13,7 +13,7 @@ from light_scheduler.model.tenant_rules import Tenant
 
 
 class Outage(msgspec.Struct, frozen=True):
-    """A target topic that cannot be written to. Without `partitions` it is the whole topic."""
+    """An unavailable target topic. Without `partitions`, the whole topic is unavailable."""
 
     topic: str
     partitions: list[int]
@@ -22,9 +22,9 @@ class Outage(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """A pending schedule, as the worker of its partition has it. Workers send it to each other.
+    """A pending schedule, from the worker that owns its partition. Workers send it to each other.
 
-    `entry` comes without payload and headers. `clock_skew` is how far the worker's clock is ahead of the broker's.
+    `entry` has no payload and headers. `clock_skew` is how far the worker's clock is ahead of the broker's.
     """
 
     entry: Entry
@@ -35,7 +35,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """A partition whose schedules are not known just now, and why."""
+    """A partition whose schedules are currently unknown, and the reason."""
 
     topic: str
     partition: int
@@ -44,10 +44,10 @@ class Stopped(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All facts at the time of the question.
+    """All facts at the time of the request.
 
-    The history was searched back to `searched_from`. `rate` is the lowest cap on firings a second. `rules` are those
-    of the workers.
+    The history was searched back to `searched_from`. `rate` is the lowest applicable cap of firings per second. `rules`
+    are the workers' settings.
     """
 
     now: int

@@ -1,4 +1,4 @@
-"""Why a firing was delivered late, as far as the history says."""
+"""Explains why a firing was delivered late, if the history shows it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from light_scheduler.wire import format_instant
 from .updates import defines
 
 LATE_MS = 1_000
-"""A delivery that is no later than this is on time, for people who ask."""
+"""Deliveries up to this late count as on time in explanations."""
 
 NEAR = 50
-"""Events before one that are looked at for its reason."""
+"""Number of earlier events that are searched for a reason."""
 
 UNKNOWN = (
     "the history does not say why (workers that were down or restarting, an unavailable target topic, a rate cap and a "
@@ -23,9 +23,9 @@ UNKNOWN = (
 
 
 def timeliness(event: HistoryEvent, before: Sequence[HistoryEvent], window: int = 0) -> str:
-    """Say how late a delivery was, and why: `on time (3 ms after due)`, `2h 5m late: ...`.
+    """Describe how late a delivery was, and why: `on time (3 ms after due)`, `2h 5m late: ...`.
 
-    `before` are the events before it, in order; `window` (ms) is how late it may be by its own rule.
+    `before` are the events before it, in order. `window` (ms) is how late it may be according to its schedule.
     """
     late = 0 if event.due is None else event.at - event.due
     if late <= LATE_MS:

@@ -1,4 +1,4 @@
-"""The state of a schedule in one sentence: when it fires next, what that waits for, or why it does not fire."""
+"""Explains the state of a schedule: when it fires next, what it waits for, or why it does not fire."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .waiting import hindrance, tried_again, unfinished
 
 
 def outlook(events: Sequence[HistoryEvent], facts: Facts) -> Outlook:
-    """Say how a schedule stands; `events` are its history in order."""
+    """Explain the state of a schedule. `events` is its history in order."""
     standing = facts.standing
     if standing is not None and not _is_overtaken(events, standing.entry):
         return _standing(events, standing, facts)
@@ -32,7 +32,7 @@ def outlook(events: Sequence[HistoryEvent], facts: Facts) -> Outlook:
 
 
 def _is_overtaken(events: Sequence[HistoryEvent], entry: Entry) -> bool:
-    """Return whether the history, which was read after the entry, has its end already."""
+    """Return whether the history, which was read after the entry, already has the schedule's end."""
     last = events[-1] if events else None
     if last is None or last.version != entry.schedule.version:
         return False
@@ -64,7 +64,7 @@ def _standing(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) 
 
 
 def _accepted_before(events: Sequence[HistoryEvent], schedule: Schedule) -> str:
-    """Say when a schedule was accepted, if the history was not read back to there."""
+    """Return a sentence about when a schedule was accepted, if the history does not contain it."""
     if any(each.version == schedule.version and defines(each) for each in events):
         return ""
     return f" Version {schedule.version} was accepted at {format_instant(schedule.accepted_at)}."
@@ -77,7 +77,7 @@ def _paused(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) ->
 
 
 def _resumed(standing: Standing, facts: Facts) -> str:
-    """Say what follows when a paused schedule is resumed."""
+    """Return a sentence about what happens when a paused schedule is resumed."""
     planned, now = standing.entry.progress.due, facts.now
     after = unpaused(standing.entry, now)
     is_in_the_way = after is not None and (after.progress.wakes_at <= now or after.progress.retry_at is not None)
@@ -89,7 +89,7 @@ def _resumed(standing: Standing, facts: Facts) -> str:
 
 
 def _released(entry: Entry, due: int, now: int) -> str:
-    """Say when it is delivered, if nothing hinders that."""
+    """Return the end of a sentence about when it is delivered, if nothing hinders that."""
     release = release_of(entry.schedule, entry.progress)
     if due == entry.progress.due and now < release < NEVER:
         return f", and is delivered within its window, at {format_instant(release)}."

@@ -1,4 +1,4 @@
-"""What a paused schedule would do if it were resumed now, as the engine decides."""
+"""Explains what a paused schedule would do if it were resumed now, according to the engine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from light_scheduler.wire import format_instant
 from .waiting import time_to_live
 
 MOST_TURNS = 50
-"""Firings that are too late to be delivered, each with a turn of its own, that are looked at: up to 0.4 ms for each."""
+"""Maximum number of firings that are too late for delivery to check, each in its own turn: up to 0.4 ms for each."""
 
 
 class Resumed(NamedTuple):
-    """What follows as the end of a sentence, and whether a firing is delivered now."""
+    """The effect of resuming as the end of a sentence, and whether a firing is delivered now."""
 
     told: str
     is_now: bool = False
@@ -61,7 +61,7 @@ def _next(entry: Entry, now: int) -> str:
 
 
 def _ends(turn: Turn, now: int) -> str:
-    """Say how a schedule ends with a turn that delivers nothing."""
+    """Explain how a schedule ends with a turn that delivers nothing."""
     schedule, due = turn.subject.schedule, turn.subject.progress.due
     whose = "it" if turn.finished is None else "its last firing"
     ends = "" if turn.finished is None else f", and it ends: {turn.finished}"

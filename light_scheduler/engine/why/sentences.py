@@ -1,4 +1,4 @@
-"""Each event of a history as a sentence."""
+"""Describes each event of a history in a sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .updates import tells_next_due
 
 
 class Sentence(msgspec.Struct, frozen=True, kw_only=True):
-    """An event in words; `version` and `due` are those of the event. Times are UTC epoch ms."""
+    """An event in words. `version` and `due` are those of the event. Times are UTC epoch ms."""
 
     at: int
     event: EventType
@@ -25,7 +25,7 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sentences(events: Sequence[HistoryEvent], entry: Entry | None = None) -> list[Sentence]:
-    """Return a sentence for each event; `events` are in order, `entry` is the schedule if it is pending."""
+    """Return a sentence for each event. `events` must be in order; `entry` is the schedule if it is pending."""
     return [
         Sentence(
             at=event.at,
@@ -39,7 +39,7 @@ def sentences(events: Sequence[HistoryEvent], entry: Entry | None = None) -> lis
 
 
 def _text(event: HistoryEvent, before: Sequence[HistoryEvent], entry: Entry | None) -> str:
-    """Say what an event means after those `before` it."""
+    """Describe an event. `before` are the events before it."""
     match event.event:
         case EventType.FIRED:
             return _fired(event, before, entry)
@@ -49,7 +49,7 @@ def _text(event: HistoryEvent, before: Sequence[HistoryEvent], entry: Entry | No
 
 
 def by(event: HistoryEvent) -> str:
-    """Say who asked for it, if that is known: ` by shop from 192.0.2.7`."""
+    """Return the requester of an event, if known: ` by shop from 192.0.2.7`."""
     if event.by is UNSET:
         return ""
     return f" by {event.by}" + (f" from {event.address}" if event.address else "")
@@ -74,7 +74,7 @@ def _asked(event: HistoryEvent) -> str:
 
 
 def _moved_due(event: HistoryEvent, before: Sequence[HistoryEvent]) -> str:
-    """Say how the due time changed, if the event before tells of the old one."""
+    """Describe the change of the due time, if the previous event has the old one."""
     last = before[-1] if before else None
     if last is None or last.due is None or event.due is None or not tells_next_due(last):
         return _due(event)

@@ -1,6 +1,6 @@
-"""What an event tells of the definition of its schedule.
+"""Decides which events define a schedule.
 
-A trigger and an extension are `updated` events too, and change nothing of it. Their reasons tell them apart.
+Triggers and extensions are also `updated` events, but do not change the definition. They are recognised by the reason.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _WITH_NEXT_DUE = {EventType.SCHEDULED, EventType.UPDATED, EventType.PAUSED, Even
 
 
 def defines(event: HistoryEvent) -> bool:
-    """Return whether an event is that of a command that defined its schedule, or defined it anew."""
+    """Return whether an event is from a command that defined or redefined its schedule."""
     if event.event is EventType.UPDATED:
         return not (event.reason or "").startswith((_TRIGGERED, _EXTENDED))
     return event.event is EventType.SCHEDULED
 
 
 def tells_next_due(event: HistoryEvent) -> bool:
-    """Return whether an event's due time is that of the next firing, and not of one that was delivered."""
+    """Return whether an event's due time is that of the next firing, and not of a delivered one."""
     is_extension = event.event is EventType.UPDATED and (event.reason or "").startswith(_EXTENDED)
     return event.event in _WITH_NEXT_DUE and not is_extension

@@ -1,4 +1,4 @@
-"""Why a pending schedule waits."""
+"""Explains why a pending schedule waits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .lateness import LATE_MS
 
 
 def hindrance(standing: Standing, facts: Facts, due: int) -> str | None:
-    """Say what keeps a firing from being delivered at its time, or would, as the end of a sentence; None: nothing."""
+    """Return what delays a firing, or would, as the end of a sentence; None if nothing does."""
     entry, now = standing.entry, facts.now
     is_late = now - due > LATE_MS
     reasons = list(_reasons(standing, facts, is_due=due <= now))
@@ -54,7 +54,7 @@ def _unavailable(outage: Outage, entry: Entry, *, is_due: bool) -> str:
 
 
 def unfinished(entry: Entry, now: int) -> str:
-    """Say which firing of a schedule waits for its completion, and until when."""
+    """Describe which firing of a schedule waits for completion, and until when."""
     awaited = min(entry.progress.awaited, key=lambda each: each.until, default=None)
     if awaited is None:
         return "No firing of it is planned."
@@ -82,7 +82,7 @@ def _after_time_out(entry: Entry, awaited: Awaited, now: int) -> str:
 
 
 def tried_again(events: Sequence[HistoryEvent], entry: Entry, retry_at: int, now: int) -> str:
-    """Say why a firing that its target refused waits, and when it is tried again, or expires."""
+    """Explain why a refused firing waits, and when it is retried or expires."""
     refused = next((each for each in reversed(events) if each.event is EventType.RETRIED), None)
     why = "" if refused is None else f": {refused.reason}"
     when = f"at {format_instant(retry_at)} (in {distance(retry_at - now)})" if retry_at > now else "now"
@@ -94,6 +94,6 @@ def tried_again(events: Sequence[HistoryEvent], entry: Entry, retry_at: int, now
 
 
 def time_to_live(schedule: Schedule, due: int, now: int) -> str:
-    """Say when the time to live of a firing ends, or has ended."""
+    """Describe when the time to live of a firing ends or has ended."""
     end = due + (schedule.ttl or 0)
     return f"its time to live {'ended' if end <= now else 'ends'} at {format_instant(end)}"

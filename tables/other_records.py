@@ -1,7 +1,8 @@
 """State records of a partition other than schedules and the input position, as a cycle sees them.
 
-The table has them by changelog key: bulk commands, queues of delayed commands, lent room, and records for a topic that
-gets more partitions. Methods that list records do not include the changes of the cycle.
+The table has them by changelog key: bulk commands, queues of delayed commands and of records for other partitions, lent
+room, and records for a topic that gets more partitions. Methods that list records do not include the changes of the
+cycle.
 """
 
 from __future__ import annotations
@@ -32,18 +33,35 @@ from light_scheduler.wire.state import (
     decode_emptied,
     decode_lent,
 )
+from light_scheduler.wire.state_format import WAITING
+from light_scheduler.wire.waiting_state import (
+    QUEUES,
+    decode_waiting,
+    decode_waiting_queue,
+    is_of_partition,
+    partition_of,
+)
 
 from . import layout
 from .rows import Rows
 from .store import Store
+
+
+def _decode_queue(value: bytes) -> DelayedQueue:
+    return decode_waiting_queue(value) if value[:1] == WAITING else decode_queue(value)
+
+
+def _decode_delayed(value: bytes) -> object:
+    return decode_waiting(value) if value[:1] == WAITING else decode_delayed(value)
+
 
 _DECODERS: dict[bytes, Callable[[bytes], object]] = {
     BULK_PART_KIND: decode_bulk_part,
     BULK_TOTAL_KIND: decode_bulk_total,
     EMPTIED_KIND: decode_emptied,
     LENT_KIND: decode_lent,
-    QUEUE_KIND: decode_queue,
-    DELAYED_KIND: decode_delayed,
+    QUEUE_KIND: _decode_queue,
+    DELAYED_KIND: _decode_delayed,
     ROOM_KIND: decode_room,
 }
 
@@ -92,7 +110,13 @@ class OtherRecords:
     def delayed(self) -> dict[str, DelayedQueue]:
         """Return the queues of delayed commands, by tenant."""
         stored = self._store.scan(layout.OTHERS + QUEUE_KIND, layout.OTHERS + DELAYED_KIND)
-        return {tenant_of(key[len(layout.OTHERS) :]): decode_queue(value) for key, value in stored}
+        queues = ((key[len(layout.OTHERS) :], value) for key, value in stored)
+        return {tenant_of(key): decode_queue(value) for key, value in queues if not is_of_partition(key)}
+
+    def waiting(self) -> dict[int, DelayedQueue]:
+        """Return the queues of records for other partitions, by partition."""
+        stored = self._store.scan(layout.OTHERS + QUEUES, layout.OTHERS + QUEUE_KIND + b"\1")
+        return {partition_of(key[len(layout.OTHERS) :]): decode_waiting_queue(value) for key, value in stored}
 
     def rooms(self) -> dict[str, Lending]:
         """Return lent and borrowed room by tenant."""

@@ -62,7 +62,8 @@ class RecordBatches:
     """Collects records by topic partition; `send` passes them to the producer.
 
     Topics in `one_by_one` get a batch for each record, so that a refusal identifies its record. `limit_of` returns the
-    largest batch (bytes) that a topic accepts. `timestamp` (UTC epoch ms) applies to records added later. `appended_at`
+    largest batch (bytes) that a topic accepts. Partitions of topics in `can_wait` get no more time than users': their
+    records can be sent in a later transaction. `timestamp` (UTC epoch ms) applies to records added later. `appended_at`
     is the broker's time (UTC epoch ms) of the last batch for a topic with log append time. `written` has what each
     partition has acknowledged so far.
     """
@@ -72,8 +73,10 @@ class RecordBatches:
         timestamp: int,
         one_by_one: Collection[str] = (),
         limit_of: Callable[[str], int] = lambda _: MAX_BATCH_BYTES,
+        can_wait: Collection[str] = (),
     ) -> None:
         self.timestamp = timestamp
+        self._can_wait = can_wait
         self._limit_of = limit_of
         self.appended_at: int | None = None
         self.written: dict[tuple[str, int], Written] = {}
@@ -105,11 +108,7 @@ class RecordBatches:
                     origins.append(origin)
                 return
         limit = self._limit_of(target[0]) if limit is None else limit
-        builder = _Builder(min(limit, MAX_BATCH_BYTES))
-        metadata = builder.put(self.timestamp, key, value, headers)
-        size = metadata.size + _BATCH_OVERHEAD
-        if size > limit:
-            raise RecordTooLargeError(target[0], size, limit)
+        builder = self._first_of(target[0], limit, key, value, headers)
         if batch is not None:
             self._full.append((target, batch))
         batch = _Batch(builder, [] if origin is None else [origin])
@@ -117,6 +116,10 @@ class RecordBatches:
             self._full.append((target, batch))
         else:
             self._open[target] = batch
+
+    def check(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        """Raise RecordTooLargeError if a record is too large for a topic."""
+        self._first_of(topic, self._limit_of(topic), key, value, headers)
 
     @property
     def places(self) -> list[tuple[str, int]]:
@@ -141,15 +144,19 @@ class RecordBatches:
         """Send everything and await all answers. Return the offset after the last record of each partition.
 
         Every future is read even if one fails, since a commit would succeed without a rejected batch. Raises
-        RecordsRefusedError if a topic refuses records. Raises TargetsStalledError if users' partitions do not answer
-        for `patience_s` (not counted while a partition `is_excused`), or if the transaction `is_stuck` after that time.
-        Otherwise raises the producer's error.
+        RecordsRefusedError if a topic refuses records. Raises TargetsStalledError if partitions of users, or of topics
+        in `can_wait`, do not answer for `patience_s` (not counted while a partition `is_excused`), or if the
+        transaction `is_stuck` after that time. Otherwise raises the producer's error.
         """
         queues: dict[tuple[str, int], list[_Batch]] = {}
         for target, batch in [*self._full, *self._open.items()]:
             queues.setdefault(target, []).append(batch)
         sendings = {
-            target: _Sending(target, [origin for batch in batches for origin in batch.origins[:1]])
+            target: _Sending(
+                target,
+                [origin for batch in batches for origin in batch.origins[:1]],
+                can_wait=target[0] in self._can_wait,
+            )
             for target, batches in queues.items()
         }
         tasks = [
@@ -178,6 +185,15 @@ class RecordBatches:
             self.appended_at = answer.appended_at or self.appended_at
         return {target: answer.end for target, answer in taken.items()}
 
+    def _first_of(self, topic: str, limit: int, key: bytes | None, value: bytes | None, headers: Headers) -> _Builder:
+        """Begin a batch with a record. Raises RecordTooLargeError."""
+        builder = _Builder(min(limit, MAX_BATCH_BYTES))
+        metadata = builder.put(self.timestamp, key, value, headers)
+        size = metadata.size + _BATCH_OVERHEAD
+        if size > limit:
+            raise RecordTooLargeError(topic, size, limit)
+        return builder
+
 
 class Written(NamedTuple):
     """The number of records that a partition accepted, and the offset after the last one."""
@@ -197,10 +213,10 @@ class _Taken(NamedTuple):
 class _Sending:
     """Batches on their way to one partition, and the time (monotonic, s) of its last answer."""
 
-    def __init__(self, target: tuple[str, int], origins: list[UserRecord]) -> None:
+    def __init__(self, target: tuple[str, int], origins: list[UserRecord], *, can_wait: bool) -> None:
         self.target = target
-        self.is_users = bool(origins)
-        self.has_firings = any(isinstance(origin, Entry) for origin in origins)
+        self.can_be_left_out = can_wait or bool(origins)
+        self.has_answers_only = bool(origins) and not any(isinstance(origin, Entry) for origin in origins)
         self.answered_at = asyncio.get_running_loop().time()
         self.is_done = False
 
@@ -223,11 +239,11 @@ async def _answered(
         for excused in (sending for sending in sendings if is_excused(sending.target)):
             excused.answered_at = now
         long_ago = now - patience_s
-        stalled = [s for s in sendings if s.is_users and not s.is_done and s.answered_at < long_ago]
+        stalled = [s for s in sendings if s.can_be_left_out and not s.is_done and s.answered_at < long_ago]
         if stalled or (begun_at < long_ago and is_stuck()):
-            firings = [sending.target for sending in stalled if sending.has_firings]
-            answers = [sending.target for sending in stalled if not sending.has_firings]
-            raise TargetsStalledError(firings, answers, patience_s)
+            others = [sending.target for sending in stalled if not sending.has_answers_only]
+            answers = [sending.target for sending in stalled if sending.has_answers_only]
+            raise TargetsStalledError(others, answers, patience_s)
 
 
 async def _send_in_order(
@@ -245,7 +261,7 @@ async def _send_in_order(
             except REFUSED as error:
                 raise RecordsRefusedError(topic, error, origins, partition) from error
             except BrokerResponseError as error:
-                if not sending.is_users or isinstance(error, OF_PRODUCER):
+                if not sending.can_be_left_out or isinstance(error, OF_PRODUCER):
                     raise
                 raise RecordsRefusedError(topic, error, origins, partition) from error
             sending.answered_at = asyncio.get_running_loop().time()

@@ -95,9 +95,9 @@ class RecordsRefusedError(Exception):
 
 
 class TargetsStalledError(Exception):
-    """Partitions of users' topics did not answer in time. The rest of the transaction may be fine.
+    """Partitions that can be left out did not answer in time. The rest of the transaction may be fine.
 
-    `places` are partitions with firings, `of_answers` partitions with results only.
+    `places` are partitions with firings or forwarded commands, `of_answers` partitions with results only.
     """
 
     def __init__(self, places: list[tuple[str, int]], of_answers: list[tuple[str, int]], seconds: float) -> None:

@@ -125,7 +125,7 @@ class Outages:
             self._past[place] = _Past(failures + 1, time + wait_s)
             self._open[place] = Outage(self._since(place, now), reason, has_known_fault=False, probe_at=time + wait_s)
         if opened:
-            log.warning("firings for %s wait: %s", _named(opened), reason)
+            log.warning("what is for %s waits: %s", _named(opened), reason)
 
     def hasten(self, place: Place) -> None:
         """Probe a place soon, even if its pause is longer."""
@@ -138,7 +138,7 @@ class Outages:
         Closes breakers that were opened for a fault in the metadata which has ended.
         """
         if opened := [(topic, partition) for partition in faults if (topic, partition) not in self._open]:
-            log.warning("firings for %s wait: %s", _named(opened), "; ".join(sorted(set(faults.values()))))
+            log.warning("what is for %s waits: %s", _named(opened), "; ".join(sorted(set(faults.values()))))
         for partition, reason in faults.items():
             place = topic, partition
             if (outage := self._open.get(place)) is None:
@@ -184,7 +184,7 @@ class Outages:
                 self._closed[place] = outage.since, time
         if closed:
             self._closed = {place: ended for place, ended in self._closed.items() if time - ended[1] < SAME_S}
-            log.info("firings for %s go out again", _named(closed))
+            log.info("what is for %s goes out again", _named(closed))
             self.notify()
 
     def _since(self, place: Place, now: int) -> int:

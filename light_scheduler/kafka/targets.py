@@ -75,7 +75,8 @@ class Targets:
 
     `own` are the application's topics, without which nothing works. Problems of other topics only affect firings for
     them. `outages` has the partitions that are currently unavailable, `trials` the partitions that refuse records.
-    `probe` checks whether a partition can be written to.
+    `probe` checks whether a partition can be written to. A partition of our own topics counts as unavailable if the
+    metadata say so (`TargetTopic.unavailable`), and is in `outages` if it did not answer.
     """
 
     def __init__(
@@ -162,6 +163,7 @@ class Targets:
             self.outages.close(suspects)  # no broker answers, so the targets are not the cause
             return
         faulty = {place for place, outage in self.outages if outage.has_known_fault}
+        faulty |= {place for place in suspects if self._is_unavailable(place)}
         if any(self.outages.place_held(*place) in faulty for place in suspects):
             self.outages.close(place for place in suspects if self.outages.place_held(*place) not in faulty)
             return
@@ -192,6 +194,11 @@ class Targets:
         if self._admin is not None:
             await self._admin.close()
             self._admin = None
+
+    def _is_unavailable(self, place: Place) -> bool:
+        """Return whether the metadata tell that a partition takes nothing; those of our topics are not in `outages`."""
+        known = self._known.get(place[0])
+        return known is not None and place[1] in known.unavailable
 
     def _watch_outages(self) -> None:
         if self._watched() and (self._watch is None or self._watch.done()):
@@ -228,7 +235,7 @@ class Targets:
             answered = False
         if answered:
             await self._look_again(place[0])
-        self.outages.probed(place, answered=answered)
+        self.outages.probed(place, answered=answered and not self._is_unavailable(place))
 
     async def _look_again(self, topic: str) -> None:
         """Update a topic from its current metadata, if they are available."""
@@ -264,7 +271,10 @@ class Targets:
                 self._known[name] = topic_of(described, config, now)
             elif known is None or known.refusal is not None:
                 self._known[name] = unknown(now)
-        if name not in self._own:
+        if name in self._own:
+            if known is not None and known.unavailable - self._known[name].unavailable:
+                self.outages.notify()
+        else:
             self.outages.observe(name, faults, self._clock.now())
             known = self._known.get(name)
             # Do not wait for a topic that refuses records, or for partitions that do not exist.

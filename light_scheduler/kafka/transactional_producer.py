@@ -23,7 +23,8 @@ from .refusals import TargetsStalledError
 FENCE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 2.0
 PATIENCE_S = 2.0
-"""How long partitions of users' topics may take to answer before they count as unavailable."""
+"""How long partitions of users' topics, and those that commands are forwarded to, may take to answer before they count
+as unavailable."""
 ADDED_POLL_S = 0.005
 MOST_TRACKED = 20_000
 """Maximum number of topics whose leaders a client tracks, about 800 bytes each. Senders of commands choose the names.

@@ -198,6 +198,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         waiting=counters.waiting,
         lost_results=counters.lost_results,
         forwarded=counters.forwarded,
+        unsent=counters.unsent,
         partitions=None if partitioning is None else partitioning.partitions,
         settled=partitioning is None or partitioning.former is None or lane.tp.partition in partitioning.settled,
         moved=counters.moved,

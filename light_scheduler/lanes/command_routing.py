@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
-from light_scheduler.model import Command, Entry, EventType
+from light_scheduler.model import PARTITION_AWAY, Command, Entry, EventType, ScheduleCommand
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.lane_marks import Origin, mark_of
 
@@ -46,11 +46,16 @@ class CommandRouting:
         if not self._forwards or self.writes.is_home(key):
             return False
         home = self.writes.home_of(key)
+        waits = self.writes.waiting.holds(home)
+        if waits and isinstance(command, ScheduleCommand):  # it is kept here until then, as schedules are
+            self._transaction.context.limits.check_room(self._transaction.overlay.pending + self.writes.waiting.waiting)
         try:
             self.writes.copy(record, home)
         except RecordTooLargeError:
             return False
         self._transaction.forwarded += 1
-        reason = f"the command {command.name} was passed on to partition {home}, that of its key"
+        way = f"partition {home}, that of its key"
+        told = f"waits for {way}, {PARTITION_AWAY}" if waits else f"was passed on to {way}"
+        reason = f"the command {command.name} {told}"
         self._transaction.history.record_command(EventType.MOVED, command.tenant, command.id, reason)
         return True

@@ -131,7 +131,9 @@ class CycleContext:
 
     def new_batches(self, timestamp: int, one_by_one: Collection[str] = ()) -> RecordBatches:
         """Return empty batches for topics that have been resolved; `timestamp` (UTC epoch ms) is their records'."""
-        return RecordBatches(timestamp, one_by_one, lambda topic: self.targets[topic].max_message_bytes)
+        return RecordBatches(
+            timestamp, one_by_one, lambda topic: self.targets[topic].max_message_bytes, {self.commands_topic}
+        )
 
     def place_of(self, schedule: Schedule) -> Place:
         """Return the topic and partition that a schedule's firings go to; its topic has been resolved."""

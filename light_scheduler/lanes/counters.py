@@ -29,6 +29,7 @@ class LaneCounters:
     delayed: int = 0
     waiting: int = 0
     forwarded: int = 0
+    unsent: int = 0
     relayed: int = 0
     moved: int = 0
     adopted: int = 0
@@ -44,6 +45,7 @@ class LaneCounters:
         self.delayed += cycle.transaction.delayed
         self.waiting = cycle.delaying.waiting
         self.forwarded += cycle.forwarded
+        self.unsent = cycle.waiting.waiting
         relayed, moved, adopted = cycle.moves
         self.relayed += relayed
         self.moved += moved

@@ -33,6 +33,7 @@ from .partition_writes import PartitionWrites
 from .quotas.admission import Admission
 from .tracing import TracedEvent
 from .transaction_writes import Transaction
+from .waiting_writes import WaitingWrites
 
 
 class Cycle:
@@ -49,7 +50,8 @@ class Cycle:
         self.transaction = transaction = Transaction(context, overlay, batches, now)
         self._condemned = Condemned(restrictions.condemned, restrictions.silenced)
         self._answers = Answers(transaction)
-        writes = PartitionWrites(transaction)
+        self.waiting = WaitingWrites(transaction, restrictions.away)
+        writes = PartitionWrites(transaction, self.waiting)
         self._bulk = BulkCommands(transaction, writes, self._answers, self._condemned)
         admission = Admission.to(transaction, restrictions)
         self.delaying = admission.delaying

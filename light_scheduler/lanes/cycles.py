@@ -192,7 +192,9 @@ class LaneCycles:
         overlay, batches = Overlay(table), self._context.new_batches(now, record_search.suspicious_topics)
         can_read = self._incoming.readable.can_read
         work_search, left_alone = self._work_search, self.failures.left_alone(now)
-        restrictions = Restrictions(work_search.condemned, can_read, left_alone, work_search.silenced)
+        restrictions = Restrictions(
+            work_search.condemned, can_read, left_alone, work_search.silenced, self.failures.away()
+        )
         cycle = Cycle(self._context, overlay, batches, now, restrictions)
         is_behind = self._incoming.is_behind
         self._is_catching_up |= is_behind
@@ -204,14 +206,16 @@ class LaneCycles:
         cycle.moving.note_waits()
         cycle.rate_lending.receive()
         may_delay = Kind.DELAYED in kinds
-        is_caught_up = may_delay and not is_behind and self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
+        sent = self._send_waiting(cycle, most, max_bytes) if may_delay else 0  # 2.
+        left = most - sent if work_search.is_active else most  # what fails is to come to stand alone
+        is_caught_up = may_delay and not is_behind and self._take_delayed(cycle, left, max_bytes)  # 1. and 2.
         commands = self._take_commands(most) if Kind.COMMAND in kinds else []  # 1.
         if is_behind and not self._incoming.is_behind:
             self._alarm.ring()  # what is delayed goes on, and what is due is fired
         read, position = len(commands), commands[-1].offset + 1 if commands else None
         commands.reverse()
         cycle.take_all(commands, most if is_behind and not self._work_search.is_active else 0, max_bytes)  # 2.
-        read += cycle.delaying.taken
+        read += cycle.delaying.taken + sent
         if not is_behind or self._incoming.readable.is_held:
             cycle.rate_lending.answer(self._unread.since)  # 2.
         most_bulk = min(most, MAX_BULK)
@@ -233,6 +237,12 @@ class LaneCycles:
         return _Made(
             now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice, is_caught_up
         )
+
+    def _send_waiting(self, cycle: Cycle, most: int, max_bytes: int) -> int:
+        """Send what has waited for other partitions; return how many records that is."""
+        sent = cycle.waiting.send(most, max_bytes)
+        self.failures.note_unsent(cycle.waiting.too_large)
+        return sent
 
     def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> bool:
         """Carry out delayed commands; return whether no more of them can go on."""
@@ -260,6 +270,7 @@ class LaneCycles:
             if made.is_bulk_at_work:
                 attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
         attempt.begin(made.read + len(made.due.entries), made.batches)
+        attempt.sent_late = cycle.waiting.sent_to
         self._gathering.begin()
         if self.failures.neighbours.among(attempt.places):
             self._context.targets.doubt([self._tp.topic])  # one that loses its leader is to be known soon

@@ -1,12 +1,13 @@
 """Records that a cycle writes to other partitions of its commands topic.
 
 A command that arrived in the wrong partition is copied to the partition of its key, and a bulk command to all:
-`command_routing`, `bulk` and `moving` decide when.
+`command_routing`, `bulk` and `moving` decide when. What is for a partition that takes nothing waits for it.
 """
 
 from __future__ import annotations
 
 from light_scheduler.errors import InvalidCommand, LaneError
+from light_scheduler.model import Headers
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.handover import adoption_headers, emptied_headers
@@ -24,14 +25,16 @@ from light_scheduler.wire.lane_marks import (
     spread,
 )
 from light_scheduler.wire.partitioner import chooser
+from light_scheduler.wire.waiting_state import WaitingRecord
 
 from .transaction_writes import Transaction
+from .waiting_writes import WaitingWrites
 
 
 class PartitionWrites:
-    """Writes to the partitions of a commands topic, as part of a transaction."""
+    """Writes to the partitions of a commands topic, as part of a transaction; those that have to wait are `waiting`."""
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, transaction: Transaction, waiting: WaitingWrites) -> None:
         context = transaction.context
         self._topic = context.commands_topic
         self._partition = context.partition
@@ -39,7 +42,7 @@ class PartitionWrites:
         self._partitions = self.partitioning.partitions
         self.home_of = chooser(self._partitions)
         """The partition that a key belongs to."""
-        self._batches = transaction.batches
+        self.waiting = waiting
 
     @property
     def others(self) -> list[int]:
@@ -70,12 +73,12 @@ class PartitionWrites:
 
     def copy(self, record: CommandRecord, partition: int, token: str = "") -> None:  # nosec B107 # none
         """Pass a command on; `token` is given if it is a bulk command. Raises RecordTooLargeError."""
-        self._batches.add((self._topic, partition), record.key, record.value, forwarded(record, token))
+        self._write(partition, record.key, record.value, forwarded(record, token))
 
     def spread(self, record: CommandRecord, partition: int, token: str, kind: ReachKind) -> None:
         """Copy a bulk command in a topic that has grown. Raises RecordTooLargeError."""
         headers = spread(record, token, kind, Grown(self._topic, self._partitions, self.partitioning.secret))
-        self._batches.add((self._topic, partition), record.key, record.value, headers)
+        self._write(partition, record.key, record.value, headers)
 
     def relay(
         self,
@@ -89,19 +92,22 @@ class PartitionWrites:
         """Pass a command, or a copy of one, on in a topic that has grown. Raises RecordTooLargeError."""
         grown = Grown(self._topic, self._partitions, self.partitioning.secret)
         headers = relayed(record, origin, grown, asks=asks, is_elsewhere=is_elsewhere)
-        self._batches.add((self._topic, partition), record.key, record.value, headers)
+        self._write(partition, record.key, record.value, headers)
 
     def hand_over(self, key: bytes, value: bytes, partition: int) -> None:
         """Move a schedule, as its state record, to another partition. Raises RecordTooLargeError."""
         headers = adoption_headers(self._partition, value, self.partitioning.secret)
-        self._batches.add((self._topic, partition), key, value, headers)
+        self._write(partition, key, value, headers)
 
     def report_emptied(self) -> None:
         """Tell all other partitions that this one has handed over what belongs elsewhere."""
         headers = emptied_headers(Emptied(self._partition, self._partitions), self.partitioning.secret)
         for partition in self.others:
-            self._batches.add((self._topic, partition), None, None, headers)
+            self._write(partition, None, None, headers)
 
     def report(self, count: Count, partition: int) -> None:
         """Say how many schedules a bulk command has changed here."""
-        self._batches.add((self._topic, partition), None, None, count_headers(count))
+        self._write(partition, None, None, count_headers(count))
+
+    def _write(self, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        self.waiting.write(partition, WaitingRecord(key, value, headers))

@@ -75,6 +75,13 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     waiting: Annotated[int, Meta(description="Commands that are delayed and wait, as of the last transaction.")] = 0
     lost_results: Annotated[int, Meta(description="Answers whose reply topic could not take them.")] = 0
     forwarded: Annotated[int, Meta(description="Commands passed on to the partition of their key.")] = 0
+    unsent: Annotated[
+        int,
+        Meta(
+            description="Commands, and reports of bulk commands, that wait for another partition of the commands topic "
+            "that cannot be written to, as of the last transaction."
+        ),
+    ] = 0
     partitions: Annotated[
         int | None, Meta(description="Number of partitions that keys are distributed over; null: not known yet.")
     ] = None

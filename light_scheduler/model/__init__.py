@@ -20,6 +20,7 @@ from .delay import DelayRule, RuleBook, RuleError
 from .firing import Firing, delivery_id, firing_id
 from .outcome import (
     FAILURES,
+    PARTITION_AWAY,
     SCHEDULE_EVENTS,
     DeadLetter,
     DeadLetterCause,
@@ -82,6 +83,7 @@ __all__ = [
     "NOW",
     "NO_BOUNDS",
     "OTHERS",
+    "PARTITION_AWAY",
     "REJECT_PAST",
     "SCHEDULE_EVENTS",
     "TENANT_NAME",

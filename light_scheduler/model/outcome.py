@@ -65,6 +65,10 @@ SCHEDULE_EVENTS = frozenset(EventType) - {EventType.CHANGED}
 """Events about a schedule or a command."""
 
 
+PARTITION_AWAY = "which cannot be written to just now"
+"""How the reason of a MOVED ends, if the command has not reached the partition that it is passed on to."""
+
+
 class Result(msgspec.Struct, frozen=True, gc=False):
     """The answer to one command. `partition` and `offset` identify its record. Times are UTC epoch ms."""
 

@@ -9,7 +9,9 @@ Changelog key     kind u8 | rest
     0x05  a partition that has handed over     rest: number of partitions u32 big-endian | partition u32 big-endian
     0x06  commands that are not back yet       rest: tenant | 0x00 | id
     0x07  the delayed commands of a tenant     rest: tenant
-    0x08  one of them                          rest: tenant | 0x00 | number u64 big-endian
+          records for another partition        rest: 0x00 | partition u32 big-endian
+    0x08  a delayed command                    rest: tenant | 0x00 | number u64 big-endian
+          a record for another partition       rest: 0x00 | partition u32 big-endian | number u64 big-endian
     0x09  the room of a tenant                 rest: tenant
 
 Changelog value   version u8 | body
@@ -25,7 +27,7 @@ Changelog value   version u8 | body
                a total with missing partitions has version 129: `LackingTotal`)
     emptied    version 4 and 5: nothing else
     lent       version 4 and 5: number u32 big-endian
-    delayed    version 5: see `delayed_state`
+    delayed    version 5: see `delayed_state`; of records for another partition version 130: see `waiting_state`
     room       version 5: see `room_state`
 
 RocksDB has the same values under its own keys (see `tables.layout`). All kinds have one version,

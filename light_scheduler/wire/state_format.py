@@ -18,6 +18,8 @@ records.
 """
 LACKING = b"\x81"
 """Version of totals with missing partitions, which exist until they are answered."""
+WAITING = b"\x82"
+"""Version of records that wait for a partition that cannot be written to, until they are sent (see `waiting_state`)."""
 READABLE = frozenset(bytes([version]) for version in range(1, FORMAT_VERSION + 1))
 
 T = TypeVar("T")
@@ -27,10 +29,14 @@ def decoded(decode: Callable[[memoryview], T], value: bytes, what: str) -> T:
     """Decode the bytes after the version. Raises FormatTooNew or FormatError, which says that `what` cannot be read."""
     if value[:1] not in READABLE:
         raise wrong_version(value)
-    try:
-        return decode(memoryview(value)[1:])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"{what} cannot be read: {error}") from error
+    return _body(decode, value, what)
+
+
+def decoded_as(version: bytes, decode: Callable[[memoryview], T], value: bytes, what: str) -> T:
+    """Do as `decoded`, of a kind of record that has a version of its own."""
+    if value[:1] != version:
+        raise wrong_version(value)
+    return _body(decode, value, what)
 
 
 def wrong_version(value: bytes) -> FormatError:
@@ -41,3 +47,10 @@ def wrong_version(value: bytes) -> FormatError:
             "newer version that wrote it. Nothing was changed"
         )
     return FormatError("a state record does not start with a known format version")
+
+
+def _body(decode: Callable[[memoryview], T], value: bytes, what: str) -> T:
+    try:
+        return decode(memoryview(value)[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"{what} cannot be read: {error}") from error

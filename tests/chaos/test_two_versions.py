@@ -52,9 +52,11 @@ from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tenants import opened_tenants
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import decode_result
+from light_scheduler.wire.delayed_state import DelayedQueue
 from light_scheduler.wire.rate_lending import rate_headers
 from light_scheduler.wire.state import bulk_total_key, encode_bulk_total
 from light_scheduler.wire.state_format import FORMAT_VERSION
+from light_scheduler.wire.waiting_state import encode_waiting_queue, waiting_queue_key
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(900)]
 
@@ -200,27 +202,28 @@ def test_there_is_an_earlier_version_that_writes_this_format_and_one_of_the_form
 COMMAND = ControlCommand("pause", "default", "*", None, 0, 7, 0, selection=Selection(""))
 ABOVE = BulkTotal(COMMAND, (1,), token="0" * 32)
 OF_THEIR_OWN = {
-    128: encode_bulk_total(SubTotal(COMMAND, (1,), token="0" * 32)),
-    129: encode_bulk_total(lacking(ABOVE, [2])),
+    128: (bulk_total_key(7), encode_bulk_total(SubTotal(COMMAND, (1,), token="0" * 32))),
+    129: (bulk_total_key(7), encode_bulk_total(lacking(ABOVE, [2]))),
+    130: (waiting_queue_key(2), encode_waiting_queue(DelayedQueue(0, 1, 100))),
 }
-"""Totals whose versions are above the format's."""
+"""Records whose versions are above the format's."""
 
 
 @pytest.mark.parametrize(
-    ("earlier", "refused"), [(recorded_version, 128), (recorded_version, 129), (version_before_lacking, 129)]
+    ("earlier", "refused"), [*((recorded_version, number) for number in OF_THEIR_OWN), (version_before_lacking, 129)]
 )
-def test_an_earlier_version_refuses_a_total_that_it_does_not_know_and_leaves_it_as_it_is(
+def test_an_earlier_version_refuses_a_record_that_it_does_not_know_and_leaves_it_as_it_is(
     tmp_path: Path, earlier: Callable[[Path], Version], refused: int
 ) -> None:
-    """In the changelog before it takes over, in a local copy when it comes to it."""
-    version, key, copy = earlier(tmp_path / "version"), bulk_total_key(7), tmp_path / "copy"
+    """In the changelog before it takes over, in a local copy when it comes to it: to a queue in its first cycle."""
+    version, (key, value), copy = earlier(tmp_path / "version"), OF_THEIR_OWN[refused], tmp_path / "copy"
     table = ScheduleTable(RocksStore(copy))
     overlay = Overlay(table)
-    overlay.replay(key, OF_THEIR_OWN[refused])
+    overlay.replay(key, value)
     overlay.apply(changelog_offset=1, complete_at=1)
     as_of_format_8(table.store)
     table.close()
-    said = version.refuses(key, OF_THEIR_OWN[refused], copy)
+    said = version.refuses(key, value, copy)
     assert len(said) == 2
     assert all(f"format {refused}" in each and each.endswith("Nothing was changed") for each in said)
 
@@ -231,7 +234,7 @@ async def test_a_worker_of_an_earlier_version_ends_before_it_changes_a_partition
     application: Application, tmp_path: Path, earlier: Callable[[Path], Version]
 ) -> None:
     names = application.settings.topics
-    changelog, record = names.changelog(names.commands), (bulk_total_key(7), OF_THEIR_OWN[129])
+    changelog, record = names.changelog(names.commands), OF_THEIR_OWN[129]
     producer = AIOKafkaProducer(bootstrap_servers=application.bootstrap_servers)
     await producer.start()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -90,7 +91,8 @@ class Producer:
 
     async def send_batch(self, builder: Any, topic: str, *, partition: int) -> asyncio.Future[RecordMetadata]:
         place, me = (topic, partition), (self._id, self._epoch)
-        trouble = self._node.world.trouble_of(place)
+        world = self._node.world
+        trouble = world.trouble_of(place)
         data = bytes(builder._build())
         records = list(MemoryRecords(data).next_batch())
         future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
@@ -109,7 +111,10 @@ class Producer:
             else:
                 self._answer(future, RecordMetadata(topic, partition, TopicPartition(*place), first, 0, 0, 0))
 
-        if trouble is not None and (seconds := trouble.seconds(len(records), self._node.world.loop.time())) > 0:
+        seconds = world.away_for(place) if trouble is None else trouble.seconds(len(records), world.loop.time())
+        if seconds > 0:
+            with contextlib.suppress(KafkaError):
+                self._kafka.add(*me, place)
             self._unanswered.add(future)
             asyncio.get_running_loop().call_later(seconds, answer)
             return future
@@ -204,6 +209,8 @@ class Reader:
 
     async def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         await self._node.reach("0.ends")
+        for tp in partitions:
+            await asyncio.sleep(self._node.world.away_for((tp.topic, tp.partition)))
         return {tp: self._kafka.last_stable((tp.topic, tp.partition)) for tp in partitions}
 
     async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:

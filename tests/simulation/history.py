@@ -11,7 +11,7 @@ from light_scheduler.model import EQUAL_SHARES, Shares
 from .faults import Fault
 from .names import TARGET
 from .ruled import Change
-from .trouble import Trouble
+from .trouble import Away, Trouble
 
 TENANTS = {"a": "default", "b": "default", "c": "acme", "d": "zeta"}
 """Whose schedule it is, by id."""
@@ -60,6 +60,8 @@ class History:
     """So long before they are due firings are prepared."""
     trouble: Trouble | None = None
     """What the target `FRAIL` does."""
+    away: Away | None = None
+    """The partition of the commands topic that takes nothing for a while."""
     changes: tuple[Change, ...] = ()
     """Of the rules of tenants."""
     late_markers: float = 0.0
@@ -78,6 +80,16 @@ class History:
     """How often (s) each partition is probed; 0: never."""
     clocks: tuple[int, ...] = ()
     """By how much (ms) the clock of each machine is ahead of the brokers'; empty: they are the same."""
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing goes wrong with processes, requests and transactions."""
+        return not (self.faults or self.late_markers or self.dropped_markers)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each command is carried out as soon as it is read, unless something goes wrong."""
+        return self.growth is None and not self.changes
 
 
 class Verdict(NamedTuple):

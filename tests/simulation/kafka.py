@@ -49,6 +49,8 @@ class Kafka:
         self.commits: list[Transaction] = []
         self.group_offsets: dict[TopicPartition, int] = {}
         self.changed: Callable[[], None] = lambda: None
+        self.away_for: Callable[[Place], float] = lambda _: 0.0
+        """For how long (s) a partition takes nothing, not even markers."""
         self._awaiting: list[asyncio.Future[None]] = []
         self._epochs: dict[str, int] = {}
         self._current: dict[str, Transaction] = {}
@@ -118,6 +120,10 @@ class Kafka:
         for record in records:
             transaction.records.append(log.append(place, transaction, record, record.timestamp))
         return first
+
+    def add(self, transactional_id: str, epoch: int, place: Place) -> None:
+        """Make a partition part of a transaction, which the coordinator can do whether that takes anything or not."""
+        self._open_transaction(transactional_id, epoch).places.add(place)
 
     def refuse(self, transactional_id: str, epoch: int, error: type[KafkaError]) -> None:
         """Answer with an error in place of taking a batch; one of the transaction breaks all of it."""
@@ -223,6 +229,10 @@ class Kafka:
                 self._stuck[transaction.transactional_id] = transaction
                 seconds = STUCK_S * self.random.random()
                 asyncio.get_running_loop().call_later(seconds, self._free, transaction)
+        if away := {place for place in transaction.places if self.away_for(place) > 0}:
+            transaction.late |= away
+            self._stuck[transaction.transactional_id] = transaction
+            self._free_later(transaction, away)
 
     def _mark(self, transaction: Transaction) -> None:
         for place in transaction.places - transaction.late - transaction.dropped:
@@ -230,6 +240,12 @@ class Kafka:
         self._tell()
 
     def _free(self, transaction: Transaction) -> None:
-        transaction.late = set()
-        del self._stuck[transaction.transactional_id]
+        transaction.late = {place for place in transaction.late if self.away_for(place) > 0}
+        if transaction.late:
+            self._free_later(transaction, transaction.late)
+        else:
+            self._stuck.pop(transaction.transactional_id, None)
         self._mark(transaction)
+
+    def _free_later(self, transaction: Transaction, away: set[Place]) -> None:
+        asyncio.get_running_loop().call_later(max(map(self.away_for, away)) + 0.001, self._free, transaction)

@@ -35,6 +35,7 @@ class KnownTopics:
         self._denied: dict[str, tuple[str, float]] = {}
         self.outages = Outages(asyncio.get_running_loop().time)
         self.trials = Trials(self.outages)
+        node.world.tell_of_return(self.outages.notify)
 
     async def suspect(self, places: Iterable[Place], reason: str) -> None:
         """The metadata explain nothing, if there is anybody to ask; but where answers go is never at fault here.
@@ -43,11 +44,12 @@ class KnownTopics:
         """
         with contextlib.suppress(BrokerError):
             await self.resolve(set())
-            topics = {topic for topic, _ in places} - {REPLIES}
-            self._open(((topic, number) for topic in topics for number in range(TARGET_PARTITIONS)), reason)
+            topics = {topic for topic, _ in places} - {REPLIES, *TOPICS}
+            ours = [place for place in places if place[0] in TOPICS]
+            self._open([*ours, *((topic, number) for topic in topics for number in range(TARGET_PARTITIONS))], reason)
 
     def doubt(self, topics: Iterable[str]) -> None:
-        """The metadata never tell of a fault."""
+        """The metadata tell of the faults that there are, whether they are asked or not."""
 
     def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
         """As `suspect`, without asking anybody."""
@@ -61,7 +63,8 @@ class KnownTopics:
         """Find out what answers by now."""
         for place in self.outages.to_probe():
             trouble = self._node.world.trouble_of(place)
-            self.outages.probed(place, answered=trouble is None or trouble.kind == "refuses")
+            is_there = not self._node.world.away_for(place)
+            self.outages.probed(place, answered=is_there and (trouble is None or trouble.kind == "refuses"))
         if self.outages:
             asyncio.get_running_loop().call_later(PROBE_S, self._probe)
 
@@ -75,7 +78,8 @@ class KnownTopics:
             if self._node.world.loop.time() < until:
                 return TargetTopic(0, 0, refusal, 0.0)
         if topic in TOPICS:
-            return _existing(sum(tp.topic == topic for tp in self._node.world.partitions))
+            known = _existing(sum(tp.topic == topic for tp in self._node.world.partitions))
+            return known._replace(unavailable=self._node.world.known_away(topic))
         return _existing(TARGET_PARTITIONS if topic in (TARGET, FRAIL) else 1)
 
     async def resolve(self, topics: Set[str]) -> None:

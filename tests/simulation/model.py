@@ -41,6 +41,7 @@ from .records import (
     to,
 )
 from .ruled import Change, Timeline
+from .unsent import Unsent
 from .violation import Violation
 from .waiting import Step, Waiting, steps_of
 
@@ -89,6 +90,9 @@ class Partition:
     _last: dict[tuple[int, str], tuple[tuple[int, int], int]] = field(default_factory=dict)
     """(target partition, tenant, or "" for any) -> what was delivered last, by which commit."""
 
+    def __post_init__(self) -> None:
+        self.unsent = Unsent(self.number)
+
     @property
     def changelog(self) -> str:
         """The topic of its state."""
@@ -100,7 +104,10 @@ class Partition:
         events = [json(record) for record in commit.records if record.topic == "app-history"]
         self.decided_at = max((record.timestamp for record in commit.records), default=now)
         self._note_quota()
-        results, written = [json(record) for record in to(commit, "replies")], to(commit, self.topic)
+        results = [json(record) for record in to(commit, "replies")]
+        written, arrived = self.unsent.written(commit, self.changelog, self.topic)
+        if self.moves is not None:
+            self.moves.arrive(arrived)
         passed_on = [record for record in written if not is_handover(record)]
         self._leaving = [record for record in written if header(record, ADOPTED_FROM)]
         if not any(kind_of(record) == "part" for record in written):
@@ -473,6 +480,7 @@ class Partition:
             raise Violation(f"{len(self.commands) - self.taken} commands were never carried out")
         if self.waiting.queues:
             raise Violation(f"never carried out, since they were delayed: {self.waiting.queues}")
+        self.unsent.finish()
         waiting = {id: p for id, p in self.pending.items() if p.due <= now and not p.paused and p.payload != POISON}
         missing = {id: pending for id, pending in waiting.items() if not self._is_stopped(pending, now)}
         if missing:

@@ -54,6 +54,13 @@ class Moves:
         found = {text_id: pending for model in self.models for text_id, pending in model.pending.items()}
         return found | {id: self.moved[at] for id, at in self.holders.items() if not isinstance(at, int)}
 
+    def arrive(self, arrived: Iterable[tuple[Sent, Sent]]) -> None:
+        """Records that have waited for a partition are in its log: each had another place, and has this one."""
+        for before, at in arrived:
+            if before in self.moved:
+                self.moved[at] = self.moved.pop(before)
+                self.holders |= {id: at for id, holder in self.holders.items() if holder == before}
+
     def answer(self, command: Record, partitions: int, many: Iterable[Many] = ()) -> None:
         """A command is carried out: once, and after those that were sent before it to the partition of its key.
 

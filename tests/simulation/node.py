@@ -330,7 +330,7 @@ class Node:
     async def _fetch_for(self, lane: Lane) -> bool:
         """Hand on, or lose, one batch; tell whether there is reason to try again at once."""
         world, feed, intake = self.world, self._feeds[lane], lane.intake
-        if not intake.is_open:
+        if not intake.is_open or world.away_for((lane.tp.topic, lane.tp.partition)):
             return False
         if feed.fetched_to != intake.next_offset and world.loop.time() - feed.handed_at > LOST_BATCH_S:
             intake.needs_seek = True

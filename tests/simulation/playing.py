@@ -66,6 +66,8 @@ def _smaller(history: History) -> Iterator[History]:
         yield replace(history, sends=history.sends[:number] + history.sends[number + 1 :])
     if history.trouble is not None:
         yield replace(history, trouble=None)
+    if history.away is not None:
+        yield replace(history, away=None)
     for number in range(len(history.changes)):
         yield replace(history, changes=history.changes[:number] + history.changes[number + 1 :])
     if history.late_markers:

@@ -22,11 +22,13 @@ def to(commit: Transaction, topic: str) -> list[Record]:
 
 
 def is_handover(record: Record) -> bool:
-    return bool(header(record, ADOPTED_FROM) or header(record, EMPTIED)) or is_lending(record) or is_of_probe(record)
+    """Tell whether a record moves a schedule, or only tells something to a lane."""
+    is_word = bool(header(record, EMPTIED)) or _way(record) == "."
+    return is_word or bool(header(record, ADOPTED_FROM)) or is_lending(record) or is_of_probe(record)
 
 
 def is_relayed(record: Record) -> bool:
-    return _way(record) in ("?", "=", ".")
+    return _way(record) in ("?", "=")
 
 
 def is_to_be_carried_out(command: Record) -> bool:

@@ -15,6 +15,7 @@ from light_scheduler.wire.room_state import ROOM_KIND, decode_room
 from simulation import loop as simulated
 from simulation.campaign import POINTS
 from simulation.drawing import draw, draw_doubt, draw_nameless, draw_probes, draw_tenants, draw_trouble
+from simulation.drawing_away import draw_away, draw_away_and_more
 from simulation.drawing_growth import draw_bulk_growth, draw_growth
 from simulation.drawing_lending import draw_lending, draw_lending_growth
 from simulation.drawing_rates import (
@@ -107,6 +108,26 @@ def test_a_target_in_trouble_holds_up_neither_other_firings_nor_commands_and_los
     seeds = range(pytestconfig.getoption("--histories") // 20)
     histories = (history for history in map(draw_trouble, seeds) if history.trouble and history.trouble.kind == kind)
     violations = {history.seed: violation for history in histories if (violation := play(history).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
+def test_a_partition_of_the_commands_topic_that_takes_nothing_holds_up_nothing_that_does_not_need_it(
+    pytestconfig: pytest.Config,
+) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_away(seed)).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
+def test_what_waits_for_a_partition_of_the_commands_topic_arrives_once_and_in_order_whatever_else_happens(
+    pytestconfig: pytest.Config,
+) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_away_and_more(seed)).violation)}
 
     assert violations == {}
 

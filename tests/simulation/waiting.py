@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from light_scheduler.wire.delayed_state import DELAYED_KIND, decode_delayed
+from light_scheduler.wire.waiting_state import is_of_partition
 
 from .log import Record, Transaction
 from .ruled import Change
@@ -53,5 +54,5 @@ def steps_of(commit: Transaction, changelog: str) -> list[Step]:
     return [
         Step(key, key[1:].partition(b"\0")[0].decode(), None if value is None else decode_delayed(value).offset)
         for key, value in ((each.key or b"", each.value) for each in commit.records if each.topic == changelog)
-        if key.startswith(DELAYED_KIND)
+        if key.startswith(DELAYED_KIND) and not is_of_partition(key)
     ]

@@ -31,7 +31,7 @@ from .rates import check_rates
 from .records import Sent
 from .ruled import SimulatedTenancy, Timeline
 from .sending import Command
-from .trouble import Trouble, check_others
+from .trouble import TOLD_S, Trouble, check_beside_away, check_others
 from .violation import Violation
 
 EPOCH_MS = 1_767_225_600_000
@@ -62,6 +62,7 @@ class World:
             dropped_markers=history.dropped_markers,
         )
         self.kafka.changed = self._wake_fetchers
+        self.kafka.away_for = self.away_for
         topics = TOPICS[: len(history.topics)]
         self.partitions = [TopicPartition(topic, number) for topic in topics for number in range(history.partitions)]
         self.group = Group(self.random, self.partitions, with_standbys=history.seed % 3 == 0)
@@ -83,8 +84,7 @@ class World:
         await self.happen()
         many: dict[Sent, Many] = {}
         moves = None if self.history.growth is None else Moves()
-        is_calm = not (self.history.faults or self.history.late_markers or self.history.dropped_markers)
-        quota = Quota(self.history.changes, is_calm=is_calm) if self.history.lends else None
+        quota = Quota(self.history.changes, is_calm=self.history.is_calm) if self.history.lends else None
         models = [
             Partition(
                 tp.partition,
@@ -138,6 +138,9 @@ class World:
             self._lasts_until(at)
         if history.trouble is not None:
             self._lasts_until(history.trouble.ends)
+        if history.away is not None:
+            self.loop.call_at(history.away.ends, self._wake_fetchers)
+            self._lasts_until(history.away.ends)
         if history.probes:
             self.spawn(send_probes(self, history.probes))
         while (rest := self.busy_until + self.settle_s - self.loop.time()) > 0:
@@ -162,6 +165,25 @@ class World:
         if trouble is None or place[0] != FRAIL or place[1] not in trouble.partitions:
             return None
         return trouble if trouble.begins <= self.loop.time() < trouble.ends else None
+
+    def away_for(self, place: Place) -> float:
+        """Return for how long (s) a partition still takes nothing; 0: it takes what it is sent."""
+        away = self.history.away
+        if away is None or place != (COMMANDS, away.partition) or not away.is_so(self.loop.time()):
+            return 0.0
+        return away.ends - self.loop.time()
+
+    def known_away(self, topic: str) -> frozenset[int]:
+        """Return of which partitions of a topic the metadata tell that they take nothing."""
+        away = self.history.away
+        is_known = away is not None and topic == COMMANDS and away.is_known(self.loop.time())
+        return frozenset({away.partition}) if away is not None and is_known else frozenset()
+
+    def tell_of_return(self, told: Callable[[], None]) -> None:
+        """Tell somebody when the metadata tell that a partition is back."""
+        away = self.history.away
+        if away is not None and away.is_told and self.loop.time() < away.ends + TOLD_S:
+            self.loop.call_at(away.ends + TOLD_S + 0.001, told)  # as the metadata are, not before
 
     def clock_ahead_of(self, machine: str) -> int:
         """Return by how much (ms) the clock of a machine is ahead of the brokers'."""
@@ -201,6 +223,10 @@ class World:
         self.busy_until = max(self.busy_until, at)
 
     def _send(self, send: Send) -> None:
+        if seconds := self.away_for(tuple(self.partitions[send.partition])):  # its sender tries again
+            self.loop.call_later(seconds, self._send, send)
+            self._lasts_until(self.loop.time() + seconds + max(0, send.wait) / 1_000)
+            return
         due = self.clock.now() + send.wait
         self.kafka.send(tuple(self.partitions[send.partition]), [Command(send, due)], aborted=send.aborted)
 
@@ -242,6 +268,10 @@ class World:
             if self.history.trouble is not None:
                 logs = {tp.partition: self.kafka.log((tp.topic, tp.partition)) for tp in self.partitions}
                 check_others(self.kafka.commits, self.history.trouble, logs, TARGET, FRAIL, EPOCH_MS)
+            if self.history.away is not None and self.history.is_calm and self.history.is_plain:
+                logs = {tp.partition: self.kafka.log((tp.topic, tp.partition)) for tp in self.partitions}
+                changelog = NAMES.changelog(COMMANDS)
+                check_beside_away(self.kafka.commits, self.history.away, logs, changelog, TARGET, EPOCH_MS)
         except Violation as violation:
             return str(violation)
         return None

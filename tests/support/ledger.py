@@ -21,6 +21,7 @@ from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.context import CycleContext
 from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.failures.restrictions import Restrictions
 from light_scheduler.lanes.quotas.tenancy import FixedTenancy
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.model import DelayRule, Entry, Headers, Requester, TopicNames
@@ -80,6 +81,9 @@ class _Batches:
     ) -> None:
         self._ledger.append(*target, self._now, key, value, headers or [])
 
+    def check(self, *_: object) -> None:
+        """Nothing is too large."""
+
 
 class Ledger:
     """`target` has four partitions; topics that do not exist refuse what is sent to them.
@@ -108,6 +112,8 @@ class Ledger:
         self._removals = [Removal() for _ in range(partitions)]
         self._command_rates = [CommandRates() for _ in range(partitions)]
         self.tenants = FixedTenancy()
+        self.away: frozenset[int] = frozenset()
+        """Partitions of the commands topic that take nothing from lanes."""
         self.delays: list[DelayRule] = []
         self.others: list[Ledger] = []
         self.compacted: set[str] = set()
@@ -205,8 +211,9 @@ class Ledger:
             tenants=self.tenants,
             command_rates=self._command_rates[lane],
         )
-        cycle = Cycle(context, overlay, batches, now)  # type: ignore[arg-type]
+        cycle = Cycle(context, overlay, batches, now, Restrictions(away=self.away))  # type: ignore[arg-type]
         log, start = self.records[self.commands, lane], self._taken[lane]
+        sent = cycle.waiting.send(MOST, 1 << 30)
         waited = cycle.take_delayed(MOST, 1 << 30, FairQueue())
         commands = list(takewhile(lambda record: record.timestamp <= now, log[start : start + MOST]))
         cycle.take_all([*reversed(commands)])
@@ -220,7 +227,7 @@ class Ledger:
         cycle.keep_bulk()
         overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), complete_at=now)
         self._command_rates[lane].commit()
-        return bool(waited or commands or due.entries or is_bulk_at_work)
+        return bool(sent or waited or commands or due.entries or is_bulk_at_work)
 
     def run_until(self, end: int) -> None:
         """Let the lanes wake whenever something is due, up to an instant."""

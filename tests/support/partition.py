@@ -126,6 +126,9 @@ class Partition:
         self.fair = FairQueue()
         self.left_alone: frozenset[int] = frozenset()
         """Other partitions that are not asked for room or tokens, and not answered."""
+        self.away: frozenset[int] = frozenset()
+        """Partitions of the commands topic that take nothing."""
+        self.most_sent = 1_000
         self.follows_rules = False
         """Whether the next cycle is the first one after a change of rules."""
 
@@ -174,12 +177,14 @@ class Partition:
         """
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
-        cycle = Cycle(self.context, overlay, batches, now, Restrictions(condemned, self.can_read, self.left_alone))
+        restrictions = Restrictions(condemned, self.can_read, self.left_alone | self.away, away=self.away)
+        cycle = Cycle(self.context, overlay, batches, now, restrictions)
         if self.follows_rules:
             cycle.room_lending.follow_rules()
         self.follows_rules = False
         cycle.moving.note_waits()
         cycle.rate_lending.receive()
+        cycle.waiting.send(self.most_sent, 1 << 30)
         if not is_behind:
             cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
         cycle.take_all([*reversed(commands)], limit if is_behind else 0, self.most_delayed_bytes)

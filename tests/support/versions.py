@@ -60,7 +60,9 @@ key, value = bytes.fromhex(key), bytes.fromhex(value)
 store = RocksStore(Path(folder))
 table, said = ScheduleTable(store), []
 overlay = Overlay(table)
-for refuse in (lambda: overlay.replay(key, value), lambda: overlay.bulk_total(int.from_bytes(key[1:], "big"))):
+totals, queues = b"\\x04", b"\\x07"
+looks = {totals: lambda: overlay.bulk_total(int.from_bytes(key[1:], "big")), queues: lambda: overlay.delayed()}
+for refuse in (lambda: overlay.replay(key, value), looks[key[:1]]):
     try:
         refuse()
     except FormatTooNew as error:
@@ -118,7 +120,7 @@ class Version:
         return self._run(_MARK, said).strip()
 
     def refuses(self, key: bytes, value: bytes, copy: Path) -> list[str]:
-        """Return why this version refuses a bulk total in the changelog, and in a local copy that has it.
+        """Return why this version refuses a bulk total, or a queue, in the changelog, and in a local copy that has it.
 
         Raises CalledProcessError if the copy does not have it as it was afterwards.
         """

@@ -178,7 +178,8 @@ class BulkCommands:
 
     def _copy(self, record: CommandRecord, partitions: list[int], token: str, kind: ReachKind | None) -> None:
         try:
-            for partition in partitions:
+            # First those that it has to wait for: it may be too large for that, and then nothing may be copied.
+            for partition in sorted(partitions, key=self._writes.waiting.holds, reverse=True):
                 if kind is None:
                     self._writes.copy(record, partition, token)
                 else:

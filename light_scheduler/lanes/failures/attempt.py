@@ -16,6 +16,7 @@ class Attempt:
     """`size` is of commands and firings together; `works` is what it held, if that is little.
 
     `places` are those of users and ours alike; `written` is what they are known to have taken, as answers come in.
+    `sent_late` are those of our commands topic that it writes to what had waited for them.
     """
 
     transactional_id: str = ""
@@ -23,6 +24,7 @@ class Attempt:
     is_begun: bool = False
     works: list[Work] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
+    sent_late: list[Place] = field(default_factory=list)
     written: Mapping[Place, Written] = field(default_factory=dict)
 
     def begin(self, size: int, batches: RecordBatches) -> None:

@@ -16,13 +16,14 @@ class Restrictions(NamedTuple):
 
     `condemned` work is refused, for these reasons, and `silenced` bulk commands without a word of it. A delayed command
     waits on unless it `can_read` it. Other partitions are asked for room and tokens, and answered, but those that are
-    `left_alone`.
+    `left_alone`. What is for partitions that are `away` waits for them.
     """
 
     condemned: Mapping[Work, str] = NOTHING_CONDEMNED
     can_read: CanRead = all_can_be_read
     left_alone: frozenset[int] = frozenset()
     silenced: Collection[Work] = ()
+    away: Collection[int] = frozenset()
 
 
 UNRESTRICTED = Restrictions()

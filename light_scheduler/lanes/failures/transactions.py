@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError,
 
 from light_scheduler.errors import CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
 from light_scheduler.kafka.coordinator import KnownLog
-from light_scheduler.kafka.refusals import PASSING_REFUSALS, RecordsRefusedError, TargetsStalledError
+from light_scheduler.kafka.refusals import PASSING_REFUSALS, REFUSED, RecordsRefusedError, TargetsStalledError
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.model.place import Place
 from light_scheduler.tables import DueScan
@@ -27,6 +27,9 @@ from .markers import Markers
 from .refused_record_search import RefusedRecordSearch
 from .stable_ends import stable_ends
 from .unresponsive_partitions import Neighbours
+
+NO_FAULT_OF_WRITES = (TransactionStuck, Overtaken, InputInDoubt)
+"""Errors that a transaction meets whatever it writes."""
 
 BREAKS_OF_CONNECTIONS = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, OSError)
 
@@ -49,6 +52,7 @@ class Failures:
         self.neighbours = Neighbours(*self._tp)
         self._failed_places: list[Place] = []
         self._failed_with = ""
+        self._unsent: str | None = None
 
     def waits(self) -> Waits | None:
         """Tell which schedules wait for their targets; None: none."""
@@ -58,11 +62,15 @@ class Failures:
         """Tell which of the schedules that are due wait for their targets; None: none."""
         return self.holding.sends(self.record_search.refusals, due.entries)
 
+    def away(self) -> frozenset[int]:
+        """Return which partitions of its topic take nothing, as the metadata tell or transactions have shown."""
+        targets, topic = self._context.targets, self._context.commands_topic
+        silent = {place[1] for place in targets.outages.places if place[0] == topic}
+        return targets[topic].unavailable | silent
+
     def left_alone(self, now: int) -> frozenset[int]:
         """Return which other partitions of its topic the lane asks for nothing, and does not answer."""
-        context = self._context
-        unavailable = context.targets[context.commands_topic].unavailable
-        return self.neighbours.left_alone(context.partitioning.partitions, unavailable, now)
+        return self.neighbours.left_alone(self._context.partitioning.partitions, self.away(), now)
 
     def committed(self, ends: Mapping[Place, int]) -> None:
         """Learn from a transaction that was committed. Whatever fails before the next one is not its fault."""
@@ -92,7 +100,7 @@ class Failures:
         if attempt.is_begun:
             if isinstance(error, CycleTimeout):
                 self.neighbours.failed(attempt.places, attempt.written, self._services.clock.now())
-            if not isinstance(error, TransactionStuck | Overtaken | InputInDoubt):
+            if not isinstance(error, NO_FAULT_OF_WRITES) and not self._leave_out(error, attempt):
                 self.work_search.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
                 if attempt.works:
                     own = self._context.own_topics
@@ -104,6 +112,8 @@ class Failures:
     def stalled(self, error: TargetsStalledError) -> list[Place]:
         """Learn that targets do not answer; return which to suspect."""
         attempt, self.attempt = self.attempt, Attempt()
+        if self.neighbours.among(error.places):
+            self.neighbours.failed(attempt.places, attempt.written, self._services.clock.now())
         suspects = self.holding.stalled(error)
         self.holding.failed(attempt)
         return suspects
@@ -120,6 +130,29 @@ class Failures:
             else:
                 self.record_search.note(refused, self._services.clock.now())
         self.holding.failed(attempt)
+
+    def note_unsent(self, reason: str | None) -> None:
+        """Log why something that waits cannot be sent, once."""
+        if reason != self._unsent:
+            self._unsent = reason
+            if reason is not None:
+                log.error("lane %s-%d: %s", *self._tp, reason)
+
+    def _leave_out(self, error: Exception, attempt: Attempt) -> bool:
+        """Have what is for partitions of the topic wait that may be why a transaction failed; False: there are none.
+
+        They did not answer it in time, or with an error that says nothing of records, or it wrote to them what had
+        waited for them: no work is to blame then. If the next transaction fails without them, they were not it.
+        """
+        suspects = {place for place in attempt.sent_late if place not in attempt.written}
+        if isinstance(error, CycleTimeout):
+            suspects |= set(attempt.places) - attempt.written.keys()
+        elif isinstance(error, RecordsRefusedError):
+            suspects |= {each.place for each in (error, *error.beside) if not isinstance(each.cause, REFUSED)}
+        ours = sorted(place for place in suspects if place[0] == self._context.commands_topic)
+        for place in ours:
+            self._context.targets.leave_alone(place, f"a transaction that writes to it fails: {error!r}")
+        return bool(ours)
 
     def _blame(self, work: Work | None) -> None:
         """Refuse a piece of work that fails by itself, while cycles without it pass."""

@@ -1,9 +1,10 @@
 """Partitions that a lane leaves alone: it neither asks them for room and tokens nor answers them.
 
 A transaction fails if any partition that it writes to is unavailable, and no lane is to stand still for what it asks
-for. So a lane leaves alone partitions that take nothing, as the metadata tell. After a transaction that timed out it
-leaves those alone that did not answer, for a while, which gets longer each time. If none of its partitions answered,
-that does not tell which one failed, and the lane leaves all others alone.
+for. So a lane leaves alone partitions that take nothing, as the metadata tell. After a transaction that others did not
+answer in time it leaves those alone, for a while, which gets longer each time. If none of its partitions answered, that
+does not tell which one failed, and the lane leaves all others alone. What it has to pass on to others is not asked for:
+that waits for them (see `waiting_writes`).
 """
 
 from __future__ import annotations

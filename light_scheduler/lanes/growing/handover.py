@@ -26,7 +26,7 @@ class Slice(NamedTuple):
     """How far a cycle has come: all up to the identity `after` were looked at, and `stayed` of them cannot be moved.
 
     Commands are delayed of the tenants of `waiting` more. If it `is_last`, there are no more, and `ends` are where the
-    queues of delayed commands end, by tenant.
+    queues of delayed commands end, by tenant. For partitions that are `away` some stayed.
     """
 
     after: bytes
@@ -34,6 +34,7 @@ class Slice(NamedTuple):
     waiting: int
     is_last: bool = False
     ends: Mapping[str, int] = {}
+    away: frozenset[int] = frozenset()
 
 
 class HandoverPass:
@@ -53,6 +54,7 @@ class HandoverPass:
     def _begin(self) -> None:
         self._after = b""
         self._stayed = self._waiting = self._again_at = 0
+        self._away: frozenset[int] = frozenset()  # partitions that schedules wait for
         self._ends: Mapping[str, int] | None = None  # where queues ended when all had been gone through once
 
     def is_due(self, moving: Moving, now: int) -> bool:
@@ -67,16 +69,19 @@ class HandoverPass:
         if partitioning.partitions != self._partitions:
             self._partitions = partitioning.partitions
             self._begin()
-        return now >= self._again_at and (self._ends is None or not moving.waits_before(self._ends))
+        is_back = any(not moving.is_away(each) for each in self._away)
+        is_time = bool(self._after) or is_back or now >= self._again_at
+        return is_time and (self._ends is None or not moving.waits_before(self._ends))
 
     def advance(self, moving: Moving, overlay: Overlay, most: int) -> Slice:
         """Hand over the next schedules; nothing is kept of that before `learn`."""
         after, stayed, waiting, moved, size = self._after, self._stayed, self._waiting, 0, 0
         ends = moving.delayed_ends()
         held = {tenant.encode() for tenant in ends} if self._ends is None else set()
+        away = set(self._away) if after else set[int]()
         for seen, name in enumerate(overlay.stored(b"", after)):
             if seen >= MOST_SEEN or moved >= min(most, MOST_MOVED) or size > MOST_BYTES:
-                return Slice(after, stayed, waiting)
+                return Slice(after, stayed, waiting, away=frozenset(away))
             after = name
             if held and name.partition(b"\0")[0] in held:
                 waiting += 1
@@ -91,12 +96,15 @@ class HandoverPass:
             elif moving.leaves(key):
                 is_gone = moving.move_caught_up(name, entry, key)
                 moved, stayed = moved + is_gone, stayed + (not is_gone)
+                if not is_gone and moving.is_away(home := moving.home_of(key)):
+                    away.add(home)
         if not stayed and not waiting and (self._ends is not None or not ends):
             moving.finish()
-        return Slice(after, stayed, waiting, is_last=True, ends=ends)
+        return Slice(after, stayed, waiting, is_last=True, ends=ends, away=frozenset(away))
 
     def learn(self, done: Slice, now: int) -> None:
         """Go on behind a slice; its transaction was committed at an instant (UTC epoch ms), or had nothing to say."""
+        self._away = done.away
         if not done.is_last:
             self._after, self._stayed, self._waiting = done.after, done.stayed, done.waiting
             return

@@ -128,7 +128,7 @@ class Moving:
         place = self._partition if place is None else place
         if origin.asks and origin.partition not in (place, self._partition):
             key = self._key_of(record, command, None)
-            if key is not None and self._home_of(key) == origin.partition:
+            if key is not None and self.home_of(key) == origin.partition:
                 self._writes.relay(record, origin, origin.partition, is_elsewhere=True)
 
     def pass_on(
@@ -149,7 +149,7 @@ class Moving:
         key = self._key_of(record, command, current)
         if key is None:
             return False
-        home, former = self._home_of(key), self._former_of(key)
+        home, former = self.home_of(key), self._former_of(key)
         try:
             if home != self._partition:
                 return self._pass_home(record, command, current, origin, key)
@@ -168,7 +168,7 @@ class Moving:
         """2. Pass a command to the partition that its key belongs to, or else to the one that may have its schedule."""
         if origin is not None and not origin.asks and origin.partitions >= self.partitioning.partitions:
             return False
-        home, former = self._home_of(key), self._former_of(key)
+        home, former = self.home_of(key), self._former_of(key)
         asks = False
         if current is not None:
             if not (self.leaves(key) and self.move(identity_of(current), current, key)):
@@ -182,10 +182,15 @@ class Moving:
         return True
 
     def move(self, name: bytes, entry: Entry, key: bytes) -> bool:
-        """Hand a schedule over to the partition of its key, and record that; False: it is too large for that."""
+        """Hand a schedule over to the partition of its key, and record that.
+
+        False: it stays, since it is too large for that, or the other partition takes nothing just now.
+        """
         if entry.schedule.key is None:
             entry = Entry(replace(entry.schedule, home_key=key), entry.progress)
-        home = self._home_of(key)
+        home = self.home_of(key)
+        if self.is_away(home):
+            return False
         try:
             self._writes.hand_over(key, encode_entry(entry), home)
         except RecordTooLargeError:
@@ -204,7 +209,8 @@ class Moving:
         ends = self._queue_ends.ends(self.partitioning.partitions)
         if ends is None or self._delaying.waits_before(ends) or not all(map(self._is_emptied, range(former))):
             return False
-        return not (self._overlay.others.any_lent or self._has_lent or self._bulk.any_awaited)
+        waits = self._overlay.others.any_lent or self._has_lent or self._bulk.any_awaited or self._writes.waiting
+        return not waits
 
     def note_waits(self) -> None:
         """5. Note which delayed commands wait when nothing more is to be moved here: bulk commands may be for all.
@@ -253,9 +259,17 @@ class Moving:
             left = self._bulk.catch_up(name, entry)
         return left is None or self.move(name, left, key)
 
+    def home_of(self, key: bytes) -> int:
+        """Return the partition that a key belongs to."""
+        return partition_for(key, self.partitioning.partitions)
+
+    def is_away(self, partition: int) -> bool:
+        """Return whether a partition takes nothing just now: no schedule is handed over to it."""
+        return self._writes.waiting.is_away(partition)
+
     def belongs_elsewhere(self, key: bytes) -> bool:
         """Return whether a key belongs to another partition."""
-        return self._home_of(key) != self._partition
+        return self.home_of(key) != self._partition
 
     def leaves(self, key: bytes) -> bool:
         """Return whether a schedule of a key is handed over: it belongs elsewhere, and belonged to this partition.
@@ -276,9 +290,6 @@ class Moving:
         if current is not None and (key is None or self._former_of(key) != self._partition):
             return None
         return command.id.encode() if key is None else key
-
-    def _home_of(self, key: bytes) -> int:
-        return partition_for(key, self.partitioning.partitions)
 
     def _former_of(self, key: bytes) -> int:
         return partition_for(key, self.partitioning.former or self.partitioning.partitions)

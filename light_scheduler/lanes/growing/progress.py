@@ -74,7 +74,7 @@ class GrowthProgress:
         if partition not in partitioning.following:  # also where all was moved by a worker of an earlier version
             report(Stage.FOLLOWING)
         if moving.is_active:
-            if partition not in partitioning.running:
+            if partition not in partitioning.running and not cycle.waiting:  # that was passed on by what was known then
                 report(Stage.RUNNING)
             if moving.is_settled():
                 moving.note_settled()

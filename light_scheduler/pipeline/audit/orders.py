@@ -15,6 +15,7 @@ from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     NEVER,
+    PARTITION_AWAY,
     BulkCommand,
     BulkPart,
     Command,
@@ -242,7 +243,8 @@ class Orders:
             return
         after = state.at(state.position + 1)
         if event.event is EventType.MOVED:
-            if state.entry is None and asked.offset in self._passed_on:
+            has_copy = asked.offset in self._passed_on or (event.reason or "").endswith(PARTITION_AWAY)  # or will have
+            if state.entry is None and has_copy:
                 yield after, None
             return
         is_rejected = asked.offset in self._rejected

@@ -53,6 +53,11 @@ _GAUGES: Gauges[LaneStatus] = (
         lambda lane: None if lane.clock_skew is None else lane.clock_skew / 1_000,
     ),
     ("commands_waiting", "Commands that are delayed and wait.", lambda lane: lane.waiting),
+    (
+        "commands_unsent",
+        "Commands and reports that wait for another partition of the commands topic.",
+        lambda lane: lane.unsent,
+    ),
     ("partitions", "Partitions of the commands topic that keys are distributed over.", lambda lane: lane.partitions),
     ("settled", "0 while schedules move since partitions were added, else 1.", lambda lane: int(lane.settled)),
     ("lateness_max_seconds", "Largest lateness so far.", lambda lane: lane.lateness.max_ms / 1_000),

@@ -32,8 +32,8 @@ def _handed_over_later() -> Iterator[Any]:
     begin, hand_over = PartitionWrites.__init__, PartitionWrites.hand_over
     late: dict[Any, list[tuple[bytes, bytes, int]]] = {}
 
-    def and_what_was_left(self: PartitionWrites, transaction: Transaction) -> None:
-        begin(self, transaction)
+    def and_what_was_left(self: PartitionWrites, transaction: Transaction, *rest: Any) -> None:
+        begin(self, transaction, *rest)
         for schedule in late.pop(transaction.context, []):
             hand_over(self, *schedule)
         self.lane = transaction.context  # type: ignore[attr-defined]

@@ -198,6 +198,29 @@ async def test_what_a_partition_of_ours_answers_with_fails_the_transaction(
         await batches.send(producer)
 
 
+async def test_what_a_partition_answers_with_that_can_be_left_out_is_not_the_failure_of_the_others(
+    producer: Any,
+) -> None:
+    producer.refuse = refusing("t", NotEnoughReplicasError())
+    batches = RecordBatches(AT, can_wait={"t"})
+    batches.add(T0, None, b"x")
+    batches.add(OTHER, None, b"x")
+    with pytest.raises(RecordsRefusedError) as caught:
+        await batches.send(producer)
+    assert (caught.value.place, caught.value.culprits, caught.value.of_users) == (T0, [], [])
+
+
+@pytest.mark.parametrize("error", OF_PRODUCER)
+async def test_what_is_said_of_the_producer_fails_the_transaction_whichever_partition_says_it(
+    producer: Any, error: type[KafkaError]
+) -> None:
+    producer.refuse = refusing("t", error())
+    batches = RecordBatches(AT, can_wait={"t"})
+    batches.add(T0, None, b"x")
+    with pytest.raises(error):
+        await batches.send(producer)
+
+
 @pytest.mark.parametrize("error", OF_PRODUCER)
 async def test_what_is_said_of_the_producer_is_held_against_no_firing(producer: Any, error: type[KafkaError]) -> None:
     producer.refuse = refusing("t", error())
@@ -250,6 +273,16 @@ async def test_users_partitions_that_do_not_answer_in_time_are_named_and_those_t
     with pytest.raises(TargetsStalledError, match=r"no answer for 0.04 s from t-0, other-0$") as caught:
         await sending
     assert (caught.value.places, caught.value.of_answers) == ([T0], [OTHER])
+
+
+async def test_partitions_that_can_be_left_out_are_named_too_and_are_none_of_answers_only(producer: Any) -> None:
+    producer.holds = True
+    batches = RecordBatches(AT, can_wait={"t"})
+    batches.add(T0, None, b"x")
+    batches.add(("ours", 0), None, b"x")
+    with pytest.raises(TargetsStalledError, match=r"no answer for 0.04 s from t-0$") as caught:
+        await batches.send(producer, PATIENCE_S)
+    assert (caught.value.places, caught.value.of_answers) == ([T0], [])
 
 
 async def test_a_partition_with_firings_and_answers_is_one_of_firings(producer: Any) -> None:

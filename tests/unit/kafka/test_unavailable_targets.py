@@ -164,6 +164,54 @@ async def test_a_topic_of_ours_is_watched_while_a_partition_of_it_has_no_leader(
         await targets._watch
 
 
+async def test_lanes_look_again_when_a_partition_of_ours_has_a_leader_again_and_only_then(
+    targets: Targets, cluster: Cluster
+) -> None:
+    looks: list[frozenset[int]] = []
+    targets.outages.changed.append(lambda: looks.append(targets[OWN].unavailable))
+    cluster.leaders[OWN] = [1, -1, -1]
+    await targets.resolve({OWN})
+    await eventually(lambda: len(cluster.asked) > 3)
+    assert looks == []
+    cluster.leaders[OWN] = [1, 1, -1]
+    await eventually(lambda: looks == [{2}])
+    cluster.leaders[OWN] = [1, 1, 1]
+    await eventually(lambda: looks == [{2}, frozenset()])
+
+
+async def test_if_the_metadata_explain_the_silence_of_a_partition_of_ours_no_other_one_is_suspected(
+    targets: Targets, cluster: Cluster, probes: Probes, passed: list[float]
+) -> None:
+    cluster.leaders[OWN] = [1, 2, 1, 2]
+    await targets.resolve({OWN})
+    cluster.leaders[OWN] = [1, -1, 1, 2]
+    await targets.suspect([(OWN, 1), (OWN, 0)], "silent")
+    assert reasons(targets) == {(OWN, 1): "silent"}
+    for probed in (1, 2):
+        passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
+        await eventually(lambda probed=probed: probes.probed.count((OWN, 1)) == probed)  # type: ignore[misc]
+        await eventually(lambda: not any(outage.is_probed for _, outage in targets.outages))
+    assert reasons(targets) == {(OWN, 1): "silent"}, "an answer proves nothing of one without a leader"
+    cluster.leaders[OWN] = [1, 2, 1, 2]
+    passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
+    await eventually(lambda: not targets.outages)
+
+
+async def test_partitions_of_ours_are_suspected_and_probed_as_those_of_users_are(
+    targets: Targets, cluster: Cluster, probes: Probes, passed: list[float]
+) -> None:
+    cluster.leaders[OWN] = [1, 2, 1, 2]
+    await targets.resolve({OWN})
+    probes.silent = {(OWN, 1)}
+    await targets.suspect([(OWN, 1)], "silent")
+    assert reasons(targets) == {(OWN, 1): "silent", (OWN, 3): "silent"}
+    passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
+    await eventually(lambda: reasons(targets) == {(OWN, 1): "silent"})
+    probes.silent = set()
+    passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
+    await eventually(lambda: not targets.outages)
+
+
 # -- topics that are deleted ------------------------------------------------------------------------------------------
 
 

@@ -277,6 +277,8 @@ class Commands:
                 if self._admission.waits_for_room(tenant, command, origin):
                     self._delaying.wait_for_room(read, tenant.name)
                     return
+            if origin is not None and origin.asks and read is not None and self._delaying.takes_asked(read, command):
+                return
             self._quotas.take(command, tenant)
             if limited is not None:
                 self._quotas.check_room(limited)

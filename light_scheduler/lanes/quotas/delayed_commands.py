@@ -128,6 +128,17 @@ class Delaying:
         self._add(record, command.tenant, inf if asks else FOR_COPIES if is_copy else 1)
         return True
 
+    def takes_asked(self, record: CommandRecord, command: Command) -> bool:
+        """1. Keep a command that another lane has asked about, if it has to wait; return whether it was.
+
+        That lane carries it out, and counts it, as a rule. It is counted here if its schedule cannot be moved to there.
+        """
+        tenant = self._transaction.tenants.get(command.tenant)
+        if tenant is None or not self._quotas.delays(command, tenant):
+            return False
+        self._add(record, command.tenant, inf)
+        return True
+
     def wait_for_room(self, record: CommandRecord | None, name: str) -> None:
         """1. Keep a command as it was read, since it has to wait for room; None: the first of the queue waits on.
 

@@ -63,6 +63,28 @@ async def test_a_command_that_is_back_and_cannot_be_delayed_is_back_all_the_same
     assert not Overlay(home.table).others.any_lent
 
 
+async def test_a_command_that_another_partition_asks_about_waits_where_it_is_carried_out_while_none_can_be_moved(
+    former: Partition, home: Partition
+) -> None:
+    await former.run(record(1, *ONCE, offset=1))
+    grown(former)
+    delay_above(former, AFTER)
+    former.away = frozenset({5})
+    await home.run(*(record(5, ("schedule-command", b"pause"), *ANSWER, offset=offset) for offset in range(3)))
+    await former.run(*passed(home, 1))
+    assert [(each.offset, each.outcome) for each in former.results] == [(0, Outcome.PAUSED)]
+    assert former.dead_letters == []
+    for second in (1, 2):
+        await former.run(now=AT + 1_050 * second)
+        assert [each.offset for each in former.results] == [second]
+    former.away = frozenset()
+    await former.run(now=AT + 3_000)
+    told = passed(former, 5)
+    assert [mark(each) for each in told] == [b"5:%d:%d:.12" % (offset, AT) for offset in range(3)]
+    await home.run(*told, now=AT + 3_000)
+    assert not Overlay(home.table).others.any_lent
+
+
 async def test_schedules_are_not_gone_through_again_while_delayed_commands_wait(former: Partition) -> None:
     delay_above(former, BEFORE / 60)
     await former.run(*(record(1, *ONCE, key=STAYS, offset=offset) for offset in range(3)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.kafka.compacted import stored_entries
@@ -13,10 +14,11 @@ from light_scheduler.kafka.topic_admin import (
     TIMEOUT_S,
     admin_client,
     grow_topic,
+    is_empty,
     partition_counts,
     topic_id,
 )
-from light_scheduler.kafka.topic_commands import grow_topic_command
+from light_scheduler.kafka.topic_commands import create_topics_command, grow_topic_command
 from light_scheduler.lanes.growing.records import TopicIncarnation, partitioning_in
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.settings import Settings
@@ -53,12 +55,25 @@ def partitioning_of(settings: Settings, topic: str) -> Partitioning | None:
 
 def grow(settings: Settings, topic: str, partitions: int) -> None:
     """Add partitions up to a number. Raises ConfigurationError if that must not be, or not now, and BrokerError."""
-    counts = partition_counts(admin_client(settings.connection), settings.connection, REACH_S)
-    if counts.get(topic) == partitions > counts.get(settings.topics.changelog(topic), 0):
-        # Only the changelog gets more, so keys stay where they are: without it, no worker starts that could note them.
+    admin = admin_client(settings.connection)
+    counts = partition_counts(admin, settings.connection, REACH_S)
+    changelog = settings.topics.changelog(topic)
+    former = counts.get(changelog, 0)
+    partitioning = partitioning_of(settings, topic)
+    if counts.get(topic) == partitions > former:
+        # No worker starts before the changelog has as many partitions. A worker that then finds no record takes every
+        # schedule to be where its key belongs, so without a record, there must be no schedule.
+        if partitioning is None and not is_empty(admin, changelog, former):
+            raise ConfigurationError(
+                "partitions",
+                f"cannot be raised for {changelog}: it has the state of {former} partitions, and no worker has "
+                f"recorded which partitions the keys of {topic} belong to, as after it was deleted and created again. "
+                f"Schedules would not move with their keys: some could not be cancelled, or would fire twice. "
+                f"Delete {topic}, which loses commands that no worker has read, create it with {former} partitions "
+                f"(`{create_topics_command(replace(settings, partitions=former))}`), start a worker, and try again",
+            )
         grow_topic(settings, topic, partitions)
         return
-    partitioning = partitioning_of(settings, topic)
     if partitioning is None:
         raise ConfigurationError(
             "partitions",

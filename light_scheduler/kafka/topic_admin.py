@@ -13,12 +13,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports them without __all__
     AdminClient,
     ConfigResource,
     NewPartitions,
     NewTopic,
+    OffsetSpec,
     ResourceType,
 )
 
@@ -151,6 +152,20 @@ def topic_id(connection: Address, topic: str, *, timeout: float = TIMEOUT_S, adm
         f"describing topic {topic} of {connection}",
     )
     return str(description.topic_id)
+
+
+def is_empty(admin: AdminClient, topic: str, partitions: int, *, timeout: float = TIMEOUT_S) -> bool:
+    """Return whether no partition of a topic has a record."""
+
+    def offsets(spec: OffsetSpec) -> list[int]:
+        places = {TopicPartition(topic, number): spec for number in range(partitions)}
+        futures = admin.list_offsets(places, request_timeout=timeout)
+        doing = f"reading the offsets of topic {topic}"
+        found = {place.partition: awaited(future, timeout, doing).offset for place, future in futures.items()}
+        return [found[number] for number in range(partitions)]
+
+    begin, end = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    return partitions == 0 or offsets(begin) == offsets(end)
 
 
 def topic_configuration(

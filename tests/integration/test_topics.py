@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 
 import pytest
 from click.testing import CliRunner, Result
+from confluent_kafka import Producer
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 from support.placing import delete_topic
 from support.topic_configs import configure
 
 from light_scheduler.cli import cli
+from light_scheduler.cli.growing import grow
 from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.devkit.waiting import wait_until
 from light_scheduler.doctor.kafka_checks import check_application_topics
-from light_scheduler.errors import BrokerError, BrokerUnreachable
-from light_scheduler.kafka.topic_admin import check_topics, create_topics, topic_configuration, topic_id
+from light_scheduler.errors import BrokerError, BrokerUnreachable, ConfigurationError
+from light_scheduler.kafka.topic_admin import (
+    check_topics,
+    create_topics,
+    is_empty,
+    topic_configuration,
+    topic_id,
+)
 from light_scheduler.kafka.topic_plan import topic_plan
 from light_scheduler.model.topic_configuration import configuration_of
 from light_scheduler.settings import Settings, load_settings
@@ -71,6 +80,34 @@ def test_a_topic_made_anew_has_another_id(settings: Settings) -> None:
     delete_topic(settings.bootstrap_servers, name)
     make_topic(settings, name)
     assert topic_id(settings.bootstrap_servers, name) != first
+
+
+def test_a_topic_is_empty_until_one_of_its_partitions_has_a_record(settings: Settings) -> None:
+    name, admin = f"{settings.app_id}-empty", admin_client(settings.bootstrap_servers)
+    make_topic(settings, name, partitions=3)
+
+    def answers() -> bool:
+        with contextlib.suppress(BrokerError):  # a new leader refuses to answer for a moment
+            return is_empty(admin, name, 3)
+        return False
+
+    wait_until(answers, timeout=60, what=f"the leaders of {name}")
+    write(settings, name, partition=1)
+    assert not is_empty(admin, name, 3)
+
+
+def test_a_changelog_with_state_gets_no_partitions_after_its_topic_was_created_again_with_more(
+    settings: Settings,
+) -> None:
+    create_topics(settings)
+    commands = settings.topics.commands
+    changelog = settings.topics.changelog(commands)
+    write(settings, changelog, partition=2)
+    delete_topic(settings.bootstrap_servers, commands)
+    make_topic(settings, commands, partitions=5)
+    with pytest.raises(ConfigurationError, match=f"Delete {commands}.*--partitions 3"):
+        grow(settings, commands, 5)
+    assert len(admin_client(settings.bootstrap_servers).list_topics(changelog).topics[changelog].partitions) == 3
 
 
 def test_an_unknown_topic_is_an_error_that_names_it(settings: Settings) -> None:
@@ -128,3 +165,9 @@ def make_topic(settings: Settings, name: str, partitions: int = 1) -> None:
     admin = admin_client(settings.bootstrap_servers)
     admin.create_topics([NewTopic(name, partitions, 1)])[name].result(60)
     wait_until(lambda: name in admin.list_topics(timeout=10).topics, timeout=60, what=f"topic {name}")
+
+
+def write(settings: Settings, topic: str, partition: int) -> None:
+    producer = Producer({"bootstrap.servers": settings.bootstrap_servers})
+    producer.produce(topic, b"value", b"key", partition=partition)
+    assert producer.flush(60) == 0

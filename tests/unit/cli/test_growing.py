@@ -48,27 +48,29 @@ def test_it_is_said_what_is_still_to_come(partitioning: Partitioning | None, sai
 
 
 @pytest.mark.parametrize(
-    ("commands", "changelog", "noted", "grows"),
+    ("commands", "changelog", "noted", "is_empty", "grows"),
     [
-        (6, 4, None, True),
-        (6, 4, Partitioning(5, 4), True),  # schedules still move from the last time
-        (6, 6, None, False),
-        (4, 4, None, False),
-        (7, 4, None, False),
-        (4, 4, Partitioning(4), True),
-        (5, 5, Partitioning(5, 4), False),
+        (6, 4, None, True, True),
+        (6, 4, None, False, False),  # made again with more partitions: schedules are where keys belonged before
+        (6, 4, Partitioning(4), False, True),
+        (6, 5, Partitioning(5, 4), False, True),  # schedules still move from the last time, and the sixth waits
+        (6, 6, None, True, False),
+        (4, 4, None, True, False),
+        (7, 4, None, True, False),
+        (4, 4, Partitioning(4), False, True),
+        (5, 5, Partitioning(5, 4), False, False),
     ],
 )
-def test_a_changelog_catches_up_with_its_topic_without_a_worker_that_notes_where_keys_belong(
-    monkeypatch: pytest.MonkeyPatch, commands: int, changelog: int, noted: Partitioning | None, grows: bool
+def test_a_changelog_catches_up_with_its_topic_only_if_schedules_can_follow_their_keys(
+    monkeypatch: pytest.MonkeyPatch,
+    commands: int,
+    changelog: int,
+    noted: Partitioning | None,
+    is_empty: bool,
+    grows: bool,
 ) -> None:
     """No worker starts before: it would need a changelog partition for each partition of the topic."""
-    grown: list[tuple[str, int]] = []
-    counts = {"app-commands": commands, "app-schedules-changelog": changelog}
-    monkeypatch.setattr(growing, "admin_client", lambda _: None)
-    monkeypatch.setattr(growing, "partition_counts", lambda *_: counts)
-    monkeypatch.setattr(growing, "partitioning_of", lambda *_: noted)
-    monkeypatch.setattr(growing, "grow_topic", lambda _, topic, partitions: grown.append((topic, partitions)))
+    grown = given_topics(monkeypatch, commands, changelog, noted, is_empty)
     settings = load_settings({"app_id": "app"}, environment={})
     if grows:
         grow(settings, "app-commands", 6)
@@ -77,3 +79,26 @@ def test_a_changelog_catches_up_with_its_topic_without_a_worker_that_notes_where
         with pytest.raises(ConfigurationError, match="cannot be raised"):
             grow(settings, "app-commands", 6)
         assert grown == []
+
+
+def test_the_refusal_names_the_command_that_creates_the_topic_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_topics(monkeypatch, commands=8, changelog=5, noted=None, is_empty=False)
+    settings = load_settings({"app_id": "app", "partitions": 8}, environment={})
+    with pytest.raises(ConfigurationError, match="Delete app-commands") as refused:
+        grow(settings, "app-commands", 8)
+    assert "create it with 5 partitions (`light-scheduler topics create --app-id app" in refused.value.reason
+    assert "--partitions 5`)" in refused.value.reason
+
+
+def given_topics(
+    monkeypatch: pytest.MonkeyPatch, commands: int, changelog: int, noted: Partitioning | None, is_empty: bool
+) -> list[tuple[str, int]]:
+    """Have `grow` find these topics; return those that it has grown."""
+    grown: list[tuple[str, int]] = []
+    counts = {"app-commands": commands, "app-schedules-changelog": changelog}
+    monkeypatch.setattr(growing, "admin_client", lambda _: None)
+    monkeypatch.setattr(growing, "partition_counts", lambda *_: counts)
+    monkeypatch.setattr(growing, "partitioning_of", lambda *_: noted)
+    monkeypatch.setattr(growing, "is_empty", lambda *_: is_empty)
+    monkeypatch.setattr(growing, "grow_topic", lambda _, topic, partitions: grown.append((topic, partitions)))
+    return grown

@@ -39,6 +39,7 @@ from light_scheduler.wire.schemas import Schemas
 
 from .changelog_facts import ChangelogFactsLookUp
 from .services.partitionings import TopicPartitionings
+from .startup import warn_of_idle_state
 from .transport import LaneConsumer
 
 if TYPE_CHECKING:
@@ -171,7 +172,9 @@ class Assembly:
         for name in names:
             if (refusal := self.targets[name].refusal) is not None:
                 raise BrokerError(f"{refusal}; `light-scheduler topics create` makes missing topics")
-        return min(self.targets[name].partitions for name in names)
+        partitions = {name: self.targets[name].partitions for name in names}
+        warn_of_idle_state(self._settings, topic, partitions)
+        return min(partitions.values())
 
 
 def _tracing_of(settings: Settings) -> OpenTelemetry | None:

@@ -14,6 +14,7 @@ from light_scheduler.errors import BrokerError, BrokerRefused, BrokerUnreachable
 from light_scheduler.host.loopback import is_loopback
 from light_scheduler.host.ports import port_is_free
 from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.topic_admin import uneven
 from light_scheduler.kafka.topic_commands import create_topics_command, even_partitions_command
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 
@@ -73,10 +74,14 @@ async def wait_for_topics(
                     await targets.resolve(needed)
                     missing = [refusal for topic in sorted(needed) if (refusal := targets[topic].refusal) is not None]
                     if not missing:
-                        refuse_short_changelogs(settings, {topic: targets[topic].partitions for topic in needed})
+                        partitions = {topic: targets[topic].partitions for topic in needed}
+                        refuse_short_changelogs(settings, partitions)
+                        for source in settings.inputs:
+                            warn_of_idle_state(settings, source.name, partitions)
                         waiting.end()
                         return
-                    waiting.report(f"{', '.join(missing)}; run `{create_topics_command(settings)}`")
+                    there = {name: targets[name].partitions for name in needed if targets[name].refusal is None}
+                    waiting.report(f"{', '.join(missing)}; run `{create_topics_command(settings, there)}`")
                 except BrokerRefused:
                     raise  # waiting does not help, and many failed logins may lock the user out
                 except BrokerUnreachable as error:
@@ -141,6 +146,15 @@ def refuse_short_changelogs(settings: Settings, partitions: Mapping[str, int]) -
                 "needs a changelog partition of its own: run "
                 f"`{even_partitions_command(settings, source, needed, there)}`",
             )
+
+
+def warn_of_idle_state(settings: Settings, topic: str, partitions: Mapping[str, int]) -> None:
+    """Log a warning if a changelog has more partitions than its commands topic: these have no lanes."""
+    [source] = [source for source in settings.inputs if source.name == topic]
+    commands, changelog = partitions[topic], partitions[settings.topics.changelog(topic)]
+    if changelog > commands:
+        finding = uneven(settings, source, commands, changelog)
+        log.warning("%s %s: run `%s`", finding.topic, finding.problem, finding.fix)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.kafka.compacted import stored_entries
@@ -64,13 +63,14 @@ def grow(settings: Settings, topic: str, partitions: int) -> None:
         # No worker starts before the changelog has as many partitions. A worker that then finds no record takes every
         # schedule to be where its key belongs, so without a record, there must be no schedule.
         if partitioning is None and not is_empty(admin, changelog, former):
+            others = {name: count for name, count in counts.items() if name != topic}
             raise ConfigurationError(
                 "partitions",
                 f"cannot be raised for {changelog}: it has the state of {former} partitions, and no worker has "
                 f"recorded which partitions the keys of {topic} belong to, as after it was deleted and created again. "
                 f"Schedules would not move with their keys: some could not be cancelled, or would fire twice. "
                 f"Delete {topic}, which loses commands that no worker has read, create it with {former} partitions "
-                f"(`{create_topics_command(replace(settings, partitions=former))}`), start a worker, and try again",
+                f"(`{create_topics_command(settings, others)}`), start a worker, and try again",
             )
         grow_topic(settings, topic, partitions)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -31,12 +32,19 @@ def command() -> None:
 @settings_options(*_SETTINGS)
 @output_option()
 def create(settings: Settings, output: Output) -> None:
-    """Create the missing topics. Existing topics stay as they are: see `topics check`."""
+    """Create the missing topics. Existing topics stay as they are: see `topics check`.
+
+    If a commands topic is missing and its changelog exists, the topic gets as many partitions as the changelog has.
+    """
     from light_scheduler.kafka.topic_admin import create_topics
     from light_scheduler.kafka.topic_plan import topic_plan
 
+    requested = click.get_current_context().get_parameter_source("partitions") is ParameterSource.COMMANDLINE
     with status(f"Creating topics on {settings.bootstrap_servers}"):
-        report = interruptible(lambda: create_topics(settings))
+        report = interruptible(lambda: create_topics(settings, partitions_requested=requested))
+    for name, partitions in report.like_changelogs.items():
+        changelog = settings.topics.changelog(name)
+        click.echo(f"{name} has {partitions} partitions, as many as its changelog {changelog}.", err=True)
     if not output.is_table:
         output.print({"created": report.created, "existing": report.existing})
         return

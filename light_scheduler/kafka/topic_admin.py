@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -25,13 +25,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports 
 
 from light_scheduler.connection import Address, connection_to
 from light_scheduler.connection.diagnosis import require_access
-from light_scheduler.errors import BrokerError, BrokerUnreachable, NoAnswer
+from light_scheduler.errors import BrokerError, BrokerUnreachable, ConfigurationError, NoAnswer
 from light_scheduler.model.topic_configuration import TopicConfiguration, configuration_of
 from light_scheduler.setting_values import COMPATIBLE_DIALECTS, CommandsTopic
 from light_scheduler.settings import Settings
 
 from .topic_commands import configure_topic_command, create_topics_command, even_partitions_command
-from .topic_plan import TopicSpec, topic_plan
+from .topic_plan import TopicSpec, partitions_of_changelogs, topic_plan
 
 T = TypeVar("T")
 
@@ -52,10 +52,14 @@ _SILENT = logging.Logger("light_scheduler.kafka.topic_admin", logging.CRITICAL +
 
 @dataclass(frozen=True)
 class TopicsReport:
-    """The result of `create_topics`: created topics, and existing topics, which were not changed."""
+    """The result of `create_topics`: created topics, and existing topics, which were not changed.
+
+    `like_changelogs` has the created commands topics whose changelogs existed, with their number of partitions.
+    """
 
     created: tuple[str, ...]
     existing: tuple[str, ...]
+    like_changelogs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,27 @@ class TopicFinding:
     status: Literal["fail", "warn"] = "fail"
 
 
-def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsReport:
-    """Create missing topics and wait until they can be used. Existing topics are not changed."""
+def create_topics(
+    settings: Settings, *, timeout: float = TIMEOUT_S, partitions_requested: bool = False
+) -> TopicsReport:
+    """Create missing topics and wait until they can be used. Existing topics are not changed.
+
+    A commands topic whose changelog exists gets as many partitions as that. With `partitions_requested`, raises
+    ConfigurationError if these are more than `settings.partitions`.
+    """
     admin = admin_client(settings.connection)
     existing = partition_counts(admin, settings.connection, min(timeout, REACH_S))
+    of_changelogs = partitions_of_changelogs(settings, existing)
+    if partitions_requested:
+        _refuse_fewer_partitions(settings, of_changelogs)
     plan = topic_plan(settings, existing)
     missing = [spec for spec in plan if spec.name not in existing]
     created = _create(admin, [_new_topic(spec) for spec in missing], timeout)
-    return TopicsReport(created, tuple(spec.name for spec in plan if spec.name not in created))
+    return TopicsReport(
+        created,
+        tuple(spec.name for spec in plan if spec.name not in created),
+        {name: count for name, count in of_changelogs.items() if name in created},
+    )
 
 
 def grow_topic(settings: Settings, topic: str, partitions: int, *, timeout: float = TIMEOUT_S) -> None:
@@ -136,7 +153,7 @@ def topic_findings(
                 if settings.connection.is_secured
                 else ""
             )
-            fix = create_topics_command(settings)
+            fix = create_topics_command(settings, existing)
             findings.append(TopicFinding(spec.name, "missing", f"does not exist{hidden}", fix))
         else:
             findings += _mismatches(settings, spec, existing[spec.name], configs.get(spec.name))
@@ -197,6 +214,31 @@ def partition_counts(admin: AdminClient, connection: Address, timeout: float) ->
             raise BrokerUnreachable(str(connection)) from error
         raise _broker_error(f"listing the topics of {connection}", error) from error
     return {name: len(topic.partitions) for name, topic in topics.items()}
+
+
+def uneven(settings: Settings, source: CommandsTopic, commands: int, changelog: int) -> TopicFinding:
+    """Return the finding that a changelog has a different number of partitions than its commands topic."""
+    fix = even_partitions_command(settings, source, commands, changelog)
+    than = "fewer" if changelog < commands else "more"
+    problem = f"has {changelog} partitions, {than} than {source.name} with {commands}"
+    if changelog > commands:
+        problem += f". Schedules in its partitions {commands} and up do not fire"
+        if source.dialect in COMPATIBLE_DIALECTS:
+            problem += (
+                f". Ask the owner of {source.name} before you add partitions to it: its producers may then send later "
+                "commands for an id to another partition"
+            )
+    return TopicFinding(settings.topics.changelog(source.name), "partitions", problem, fix)
+
+
+def _refuse_fewer_partitions(settings: Settings, of_changelogs: Mapping[str, int]) -> None:
+    for name, count in of_changelogs.items():
+        if settings.partitions < count:
+            raise ConfigurationError(
+                "partitions",
+                f"must be at least {count}: {name} is missing, and its changelog {settings.topics.changelog(name)} has "
+                f"the state of {count} partitions. With {settings.partitions}, schedules in the others would not fire",
+            )
 
 
 def _new_topic(spec: TopicSpec) -> NewTopic:
@@ -273,26 +315,13 @@ def _mismatches(
     settings: Settings, spec: TopicSpec, partitions: int, config: TopicConfiguration | None
 ) -> list[TopicFinding]:
     findings = [
-        _uneven(settings, source, spec.partitions, partitions)
+        uneven(settings, source, spec.partitions, partitions)
         for source in settings.inputs
         if spec.name == settings.topics.changelog(source.name) and partitions != spec.partitions
     ]
     if config is not None:  # None if the right to read it is missing
         findings += _configuration_findings(settings, spec, config)
     return findings
-
-
-def _uneven(settings: Settings, source: CommandsTopic, commands: int, changelog: int) -> TopicFinding:
-    """Return the finding that a changelog has a different number of partitions than its commands topic."""
-    fix = even_partitions_command(settings, source, commands, changelog)
-    than = "fewer" if changelog < commands else "more"
-    problem = f"has {changelog} partitions, {than} than {source.name} with {commands}"
-    if changelog > commands and source.dialect in COMPATIBLE_DIALECTS:
-        problem += (
-            f". What it holds in partitions {commands} and up is not fired. Ask the owner of {source.name} before you "
-            "add partitions to it: its producers may then send later commands for an id to another partition"
-        )
-    return TopicFinding(settings.topics.changelog(source.name), "partitions", problem, fix)
 
 
 def _configuration_findings(settings: Settings, spec: TopicSpec, config: TopicConfiguration) -> Iterator[TopicFinding]:

@@ -7,22 +7,34 @@ Kafka's own tools log in with `admin.properties` (docs/security.md).
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 
 from light_scheduler.setting_texts import setting_text
 from light_scheduler.setting_values import COMPATIBLE_DIALECTS, CommandsTopic
 from light_scheduler.settings import SECURITY_SETTINGS, Settings, is_secret, option_name
 
+from .topic_plan import partitions_of_changelogs
+
 _DECLARED = {setting.name: setting for setting in fields(Settings)}
 _ALWAYS = ("app_id", "broker")
 _OF_APPLICATION = (*_ALWAYS, "commands_topics", *(name for name in SECURITY_SETTINGS if not is_secret(_DECLARED[name])))
-_OF_NEW_TOPICS = ("partitions", "replication_factor", "max_payload_bytes")
+_OF_NEW_TOPICS = ("replication_factor", "max_payload_bytes")
 
 
-def create_topics_command(settings: Settings) -> str:
-    """Return the command that creates all missing topics."""
-    return _line(["light-scheduler", "topics", "create", *_options(settings, (*_OF_APPLICATION, *_OF_NEW_TOPICS))])
+def create_topics_command(settings: Settings, existing: Mapping[str, int] | None = None) -> str:
+    """Return the command that creates all missing topics. `existing` maps existing topics to their partition counts.
+
+    A commands topic whose changelog exists needs as many partitions as that, whatever the settings say.
+    """
+    create = ["light-scheduler", "topics", "create"]
+    counts = existing or {}
+    if of_changelogs := partitions_of_changelogs(settings, counts):
+        missing = [source.name for source in settings.inputs if source.name not in counts]
+        partitions = max(of_changelogs.get(name, settings.partitions) for name in missing)
+        options = _options(settings, (*_OF_APPLICATION, *_OF_NEW_TOPICS))
+        return _line([*create, "--partitions", str(partitions), *options])
+    return _line([*create, *_options(settings, (*_OF_APPLICATION, "partitions", *_OF_NEW_TOPICS))])
 
 
 def even_partitions_command(settings: Settings, source: CommandsTopic, commands: int, changelog: int) -> str:

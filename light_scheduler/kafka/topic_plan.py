@@ -67,14 +67,16 @@ def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) ->
     """Return the topics of an application.
 
     `existing` maps existing topics to their partition counts. A changelog has as many partitions as its commands topic,
-    even if that was created by others: partition n has the state of partition n.
+    even if that was created by others: partition n has the state of partition n. So a missing commands topic gets as
+    many as its existing changelog.
     """
     counts = existing or {}
+    of_changelogs = partitions_of_changelogs(settings, counts)
     names = settings.topics
     command_bytes = max(10 * MIB, settings.max_payload_bytes + MIB)
     specs = []
     for source in settings.inputs:
-        partitions = counts.get(source.name, settings.partitions)
+        partitions = counts.get(source.name, of_changelogs.get(source.name, settings.partitions))
         commands = _commands(settings, source.name, partitions, command_bytes)
         specs.append(replace(commands, is_of_another=source.dialect in COMPATIBLE_DIALECTS))
         specs.append(_changelog(settings, names.changelog(source.name), source.name, partitions, command_bytes))
@@ -94,6 +96,16 @@ def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) ->
         _compacted(settings, names.loads, "Which rows `pipeline load` has sent: each task reads all of it.", 1),
     ]
     return specs
+
+
+def partitions_of_changelogs(settings: Settings, existing: Mapping[str, int]) -> dict[str, int]:
+    """Return the missing commands topics whose changelogs exist, with the partition counts of these changelogs."""
+    changelogs = {source.name: settings.topics.changelog(source.name) for source in settings.inputs}
+    return {
+        commands: existing[changelog]
+        for commands, changelog in changelogs.items()
+        if commands not in existing and changelog in existing
+    }
 
 
 def _commands(settings: Settings, name: str, partitions: int, largest: int) -> TopicSpec:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import uuid
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+from support.application import Application
 from support.placing import delete_topic
+from support.reading import header, read_until
 from support.topic_configs import configure
+from support.waiting import eventually
 
 from light_scheduler.cli import cli
 from light_scheduler.cli.growing import grow
@@ -27,11 +32,15 @@ from light_scheduler.kafka.topic_admin import (
     topic_id,
 )
 from light_scheduler.kafka.topic_plan import topic_plan
+from light_scheduler.model import Outcome
 from light_scheduler.model.topic_configuration import configuration_of
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.testing import Kafka
+from light_scheduler.wire import partition_for
 
 pytestmark = pytest.mark.integration
+
+YEAR_2100 = 4_102_444_800_000
 
 
 @pytest.fixture
@@ -66,6 +75,7 @@ def test_a_changelog_follows_the_commands_topic_that_is_there(settings: Settings
 
 
 def test_wrong_topics_are_found(settings: Settings) -> None:
+    make_topic(settings, settings.topics.commands, partitions=3)
     make_topic(settings, settings.topics.changelog(settings.topics.commands), partitions=2)
     create_topics(settings)
     kinds = {"partitions", "cleanup.policy", "max.message.bytes", "min.compaction.lag.ms"}
@@ -108,6 +118,78 @@ def test_a_changelog_with_state_gets_no_partitions_after_its_topic_was_created_a
     with pytest.raises(ConfigurationError, match=f"Delete {commands}.*--partitions 3"):
         grow(settings, commands, 5)
     assert len(admin_client(settings.bootstrap_servers).list_topics(changelog).topics[changelog].partitions) == 3
+
+
+async def test_a_commands_topic_is_created_again_with_all_of_its_partitions_and_every_schedule_fires(
+    kafka: Kafka, tmp_path: Path
+) -> None:
+    """The settings say 4 partitions by default."""
+    application = await Application.create(kafka.bootstrap_servers, tmp_path, partitions="6")
+    del application.options["partitions"]
+    commands = application.settings.topics.commands
+    ids = [f"s-{number}" for number in range(24)]
+    assert {partition_for(id.encode(), 6) for id in ids} == set(range(6))
+
+    def run(*words: str) -> Result:
+        options = ("--app-id", application.settings.app_id, "--broker", application.settings.broker)
+        return CliRunner().invoke(cli, ["topics", *words, *options])
+
+    try:
+        worker = await application.start_worker()
+        async with application.client() as client:
+            for id in ids:
+                await client.schedule(id, topic=application.target, at=YEAR_2100)
+        await worker.end()
+        await application.delete_topics(commands)
+
+        assert "topics create --partitions 6 " in run("check", "--json").stdout
+        refused = run("create", "--partitions", "5")
+        assert refused.exit_code != 0
+        assert "must be at least 6" in str(refused.exception)
+        created = run("create")
+        assert created.exit_code == 0
+        assert f"{commands} has 6 partitions, as many as its changelog" in created.stderr
+        assert run("check").exit_code == 0
+
+        worker.start()
+        await worker.ready()
+        async with application.client() as client:
+            for id in ids:
+                assert (await client.trigger(id)).outcome is Outcome.TRIGGERED
+        records = await read_until(
+            application.bootstrap_servers, [application.target], lambda records: len(records) >= len(ids), 60
+        )
+        assert sorted(str(header(record, "schedule-id")) for record in records) == sorted(ids)
+    finally:
+        application.close()
+
+
+async def test_a_worker_warns_of_state_that_a_smaller_commands_topic_leaves_behind(
+    kafka: Kafka, tmp_path: Path
+) -> None:
+    application = await Application.create(kafka.bootstrap_servers, tmp_path, partitions="3")
+    settings = application.settings
+    commands = settings.topics.commands
+    try:
+        worker = await application.start_worker()
+        await asyncio.to_thread(delete_topic, settings.bootstrap_servers, commands)
+        await asyncio.to_thread(make_topic, settings, commands, 2)
+        warning = f"{settings.topics.changelog(commands)} has 3 partitions, more than {commands} with 2."
+
+        async def is_logged() -> bool:
+            return warning in worker.log.read_text(errors="replace")
+
+        await eventually(is_logged, within=60, every=0.1, what="the warning of a worker that runs")
+        await worker.end()
+        worker.log.write_text("")
+        worker.start()
+        await worker.ready()
+        assert await is_logged()
+        checks = await asyncio.to_thread(lambda: list(check_application_topics(settings)))
+        [check] = [check for check in checks if "more than" in check.detail]
+        assert (check.status, "topics grow --partitions 3" in (check.fix or "")) == ("fail", True)
+    finally:
+        application.close()
 
 
 def test_an_unknown_topic_is_an_error_that_names_it(settings: Settings) -> None:

@@ -15,7 +15,13 @@ from pathlib import Path
 import pytest
 
 from light_scheduler.agents import startup
-from light_scheduler.agents.startup import REMIND_S, Waiting, refuse_short_changelogs, wait_for_access
+from light_scheduler.agents.startup import (
+    REMIND_S,
+    Waiting,
+    refuse_short_changelogs,
+    wait_for_access,
+    warn_of_idle_state,
+)
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import BrokerError, BrokerRefused, ConfigurationError
 from light_scheduler.host.ports import free_port
@@ -106,6 +112,18 @@ def test_a_changelog_with_too_few_partitions_is_refused_with_the_command_that_me
     with pytest.raises(ConfigurationError) as error:
         refuse_short_changelogs(settings, partitions | {"later": 6})
     assert error.value.reason.endswith(f"run `{advice}`")
+
+
+def test_state_that_no_lane_has_is_logged_with_the_command_that_mends_it(caplog: pytest.LogCaptureFixture) -> None:
+    settings = load_settings({"app_id": "app", "broker": "kafka-1:9092"}, environment={})
+    warn_of_idle_state(settings, "app-commands", {"app-commands": 12, "app-schedules-changelog": 12})
+    assert caplog.messages == []
+    warn_of_idle_state(settings, "app-commands", {"app-commands": 4, "app-schedules-changelog": 12})
+    assert caplog.messages == [
+        "app-schedules-changelog has 12 partitions, more than app-commands with 4. Schedules in its partitions 4 and "
+        "up do not fire: run `light-scheduler topics grow --partitions 12 --commands-topic app-commands --app-id app "
+        "--broker kafka://kafka-1:9092`"
+    ]
 
 
 def test_without_a_broker_a_worker_writes_nothing_but_json_lines_until_it_is_stopped(tmp_path: Path) -> None:

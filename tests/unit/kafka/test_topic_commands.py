@@ -49,6 +49,16 @@ def test_topics_are_created_with_every_setting_that_decides_what_they_are() -> N
     )
 
 
+def test_a_commands_topic_is_created_again_with_the_partitions_of_its_changelog() -> None:
+    given = settings(commands_topics="orders:json,later:json,new:json", partitions=5)
+    changelog = given.topics.changelog("orders")
+    create = "light-scheduler topics create --partitions {} --app-id app"
+    assert create_topics_command(given, {changelog: 12, "later": 20}).startswith(create.format(12))
+    assert create_topics_command(given, {changelog: 3, "later": 20}).startswith(create.format(5))  # `new` gets them
+    assert create_topics_command(given, {changelog: 3, "later": 20, "new": 5}).startswith(create.format(3))
+    assert create_topics_command(given, {changelog: 3, "orders": 2}).endswith(" --partitions 5")
+
+
 def test_a_command_has_the_login_and_no_secret() -> None:
     given = settings(**LOGIN)
     assert shlex.split(grow_topic_command(given, "app-commands", 6))[-10:] == [
@@ -98,7 +108,8 @@ def test_a_command_can_be_given_as_it_is_printed(monkeypatch: pytest.MonkeyPatch
     given = settings(commands_topics="orders:json,later:etf1", partitions="7", **LOGIN)
     seen: list[Settings] = []
 
-    def create(settings: Settings) -> topic_admin.TopicsReport:
+    def create(settings: Settings, *, partitions_requested: bool) -> topic_admin.TopicsReport:
+        assert partitions_requested
         seen.append(settings)
         return topic_admin.TopicsReport((), ())
 

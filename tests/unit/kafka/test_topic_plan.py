@@ -62,6 +62,21 @@ def test_a_changelog_has_as_many_partitions_as_the_commands_topic_that_is_there(
     assert specs["app-schedules-changelog"].partitions == 3
 
 
+def test_a_missing_commands_topic_has_as_many_partitions_as_the_changelog_that_is_there() -> None:
+    existing = {"app-schedules-changelog": 12, "orders": 3}
+    specs = plan(existing, commands_topics="app-commands,orders:json", partitions=5)
+    names = ("app-commands", "app-schedules-changelog", "orders", "app-orders-schedules-changelog-3", "app-history")
+    assert [specs[name].partitions for name in names] == [12, 12, 3, 3, 5]
+
+
+def test_a_missing_commands_topic_is_found_with_the_partitions_that_it_must_have() -> None:
+    counts, configs = as_planned(partitions=12)
+    del counts["app-commands"]
+    [finding] = topic_findings(settings(partitions=5), counts, configs)
+    assert (finding.topic, finding.kind) == ("app-commands", "missing")
+    assert finding.fix == f"light-scheduler topics create --partitions 12 {HERE}"
+
+
 def test_a_changelog_is_only_compacted_so_that_nothing_pending_expires() -> None:
     configs = plan()["app-schedules-changelog"].config_values()
     assert configs["cleanup.policy"] == "compact"
@@ -116,6 +131,8 @@ def test_commands_with_too_few_partitions_are_the_ones_to_enlarge() -> None:
     counts["app-schedules-changelog"] = 6
     [finding] = topic_findings(settings(), counts, configs)
     assert finding.fix == f"light-scheduler topics grow --partitions 6 --commands-topic app-commands {HERE}"
+    assert finding.status == "fail"
+    assert finding.problem.endswith("Schedules in its partitions 4 and up do not fire")
 
 
 @pytest.mark.parametrize(

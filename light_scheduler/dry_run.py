@@ -8,7 +8,7 @@ regardless of the tenant's other commands and pending schedules.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
@@ -100,7 +100,7 @@ class DryRun:
             start,
             target_partitions=ANY_PARTITION,
             most=most_per_cycle,
-            tenants=_of_single_commands(tenants),
+            tenants=_SingleCommandTenants(tenants),
         )
         self._results = settings.topics.results
         self._defaults = {"command": "schedule", "tenant": tenant}
@@ -173,19 +173,48 @@ class DryRun:
         self._scheduler.send(key, msgspec.json.encode({**_LINE.decode(command), **answered}), [])
 
 
-def _of_single_commands(book: TenantBook) -> TenantBook:
-    """Return the tenants with only the rules that apply to single commands. Paused tenants become active."""
-    return TenantBook(
-        Tenant(
-            name=tenant.name,
-            rules=TenantRules(
-                targets=tenant.rules.targets,
-                default_target=tenant.rules.default_target,
-                max_payload_bytes=tenant.rules.max_payload_bytes,
-            ),
-            state=TenantState.DELETED if tenant.state is TenantState.DELETED else TenantState.ACTIVE,
-        )
-        for tenant in book.tenants.values()
+class _SingleCommandTenants(TenantBook):
+    """The tenants of a book with only the rules that apply to single commands. Paused tenants are active.
+
+    A tenant is reduced when it is looked up: a book may have tens of thousands, and a dry run names few.
+    """
+
+    def __init__(self, book: TenantBook) -> None:
+        super().__init__()
+        self.tenants = _Reduced(book.tenants)
+        self.get = self.tenants.get
+        self.stopped = self.deleted = book.deleted
+        self.counted = frozenset()
+
+
+class _Reduced(Mapping[str, Tenant]):
+    def __init__(self, tenants: Mapping[str, Tenant]) -> None:
+        self._tenants = tenants
+        self._known: dict[str, Tenant] = {}
+
+    def __getitem__(self, name: str) -> Tenant:
+        tenant = self._known.get(name)
+        if tenant is None:
+            tenant = self._known[name] = _of_single_commands(self._tenants[name])
+        return tenant
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tenants)
+
+    def __len__(self) -> int:
+        return len(self._tenants)
+
+
+def _of_single_commands(tenant: Tenant) -> Tenant:
+    """Return a tenant with only the rules that apply to single commands, active unless it was deleted."""
+    return Tenant(
+        name=tenant.name,
+        rules=TenantRules(
+            targets=tenant.rules.targets,
+            default_target=tenant.rules.default_target,
+            max_payload_bytes=tenant.rules.max_payload_bytes,
+        ),
+        state=TenantState.DELETED if tenant.state is TenantState.DELETED else TenantState.ACTIVE,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, NamedTuple
@@ -151,7 +151,7 @@ class TenantBook:
     def __init__(self, tenants: Iterable[Tenant] = (), pending_since: Mapping[str, int] | None = None) -> None:
         self.pending_since: Mapping[str, int] = pending_since or {}
         self.tenants: Mapping[str, Tenant] = {tenant.name: tenant for tenant in tenants}
-        self.get = self.tenants.get
+        self.get: Callable[[str], Tenant | None] = self.tenants.get
 
     def __bool__(self) -> bool:
         return bool(self.tenants)

@@ -11,10 +11,12 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from light_scheduler import dry_run
 from light_scheduler.cli import cli
 from light_scheduler.dry_run import Answer, Delivery, DryRun, key_of
 from light_scheduler.engine import first_due_times
 from light_scheduler.model import Outcome, ScheduleCommand
+from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.settings import Settings
 from light_scheduler.wire import UnsentRecord, json_values
 from light_scheduler.wire.json_commands import JSON
@@ -153,6 +155,33 @@ def test_a_line_without_a_tenant_is_for_the_one_that_is_given() -> None:
     lines = line(id="a"), line(id="b", tenant="other"), line(id="c", tenant=None)
     run = DryRun(lines, START, tenant="shop")
     assert [delivery.firing.tenant for delivery in run.deliveries(START)] == ["shop", "other", "shop"]
+
+
+def test_only_tenants_that_are_named_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker's loop waits while a dry run begins, and there may be tens of thousands of tenants."""
+    reduced: list[str] = []
+
+    def noted(tenant: Tenant, of_single_commands: Any = dry_run._of_single_commands) -> Tenant:
+        reduced.append(tenant.name)
+        return of_single_commands(tenant)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(dry_run, "_of_single_commands", noted)
+    rules = TenantRules(targets=("t",), max_pending=1, commands_per_second=1)
+    paused = (Tenant(name=f"shop-{number}", rules=rules, state=TenantState.PAUSED) for number in range(1_000))
+    deleted = Tenant(name="deleted", state=TenantState.DELETED)
+    run = DryRun(
+        [
+            line(id="a", tenant="shop-7", trigger={"every": "1h"}),
+            line(id="b", tenant="shop-7", target={"topic": "u"}),
+            line(id="c", tenant="deleted"),
+            line(id="d", tenant="other"),
+        ],
+        START,
+        tenants=TenantBook([*paused, deleted]),
+    )
+    assert [delivery.firing.id for delivery in run.deliveries(START + HOUR)] == ["d", "a"]
+    assert [answer.field for answer in run.answers] == [None, "target.topic", "tenant", None]
+    assert reduced == ["shop-7", "deleted"]
 
 
 def test_the_room_of_partitions_is_left_out() -> None:

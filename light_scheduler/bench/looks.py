@@ -108,11 +108,12 @@ def follow(worker: WorkerProcess, counted: Counted, goal: int, progress: Progres
         time.sleep(INTERVAL_S)
 
 
-def span_of(looks: Sequence[Look], counted: Counted) -> Span:
+def span_of(looks: Sequence[Look], counted: Counted, option: str = "--messages") -> Span:
     """Return the span between the first look with an event and the first look with all of them.
 
     Events in the first look are not counted, so it does not matter when they happened. If a single look showed all
-    events, the span begins at the look before it. Raises SchedulerError if no event was seen to happen.
+    events, the span begins at the look before it. Raises SchedulerError if no event was seen to happen. The error names
+    the `option` that sets the number of events.
     """
     last = next(index for index, seen in enumerate(looks) if counted(seen) == counted(looks[-1]))
     first = next((index for index, seen in enumerate(looks) if counted(seen) > 0), last)
@@ -120,7 +121,7 @@ def span_of(looks: Sequence[Look], counted: Counted) -> Span:
     events = counted(end) - counted(begin)
     if events == 0:
         raise SchedulerError(
-            "the worker was not seen at work: it did nothing, or all before the first look; use more --messages"
+            f"the worker was not seen at work: it did nothing, or all before the first look; use more {option}"
         )
     cpu_s = None if begin.cpu_s is None or end.cpu_s is None else end.cpu_s - begin.cpu_s
     return Span(events, end.at - begin.at, cpu_s)

@@ -49,7 +49,7 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
         warm_s = restart_to_first_firing_s(application, options, progress, "after-stop")
         application.worker.stop()
         shutil.rmtree(application.settings.data_dir)
-        looks = restore(application, options, progress)
+        per_s = recovered_per_s(restore(application, options, progress))
         end = look(application.worker)
         pid = application.worker.pid
         memory = None if pid is None else rss_bytes(pid)
@@ -58,7 +58,7 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
             after = look(other)
     if end is None or after is None:
         raise SchedulerError(f"the worker does not answer. {application.worker.log_end()}")
-    found = {"recovered_per_s": span_of(looks, lambda seen: seen.restored).per_s, "restart_to_first_firing_s": warm_s}
+    found = {"recovered_per_s": per_s, "restart_to_first_firing_s": warm_s}
     found |= {"restart_after_kill_to_first_firing_s": killed_s, "failover_s": failover_s}
     if memory is not None:
         found["rss_bytes"] = memory
@@ -98,6 +98,11 @@ def restore(application: BenchApplication, options: Options, progress: Progress)
     looks = follow(application.worker, lambda seen: seen.restored, options.pending, progress)
     application.worker.wait_ready()
     return looks
+
+
+def recovered_per_s(looks: list[Look]) -> float:
+    """Return the rate of restoring (records per second)."""
+    return span_of(looks, lambda seen: seen.restored, "--pending").per_s
 
 
 @contextmanager

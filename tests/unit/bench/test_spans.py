@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from light_scheduler.bench.ceiling import LaneShare, added_up, events_per_transaction
 from light_scheduler.bench.looks import Look, Span, span_of
+from light_scheduler.bench.options import chosen
 from light_scheduler.bench.records import Shape
+from light_scheduler.bench.registry import scenario_named
 from light_scheduler.bench.run import compared
 from light_scheduler.bench.scenario import Ceiling
-from light_scheduler.bench.scenarios import burst, ingest
+from light_scheduler.bench.scenarios import burst, ingest, recovery
 from light_scheduler.errors import SchedulerError
 
 
@@ -46,6 +50,22 @@ class TestSpan:
     def test_a_worker_that_was_not_seen_at_work_has_no_rate(self, looks: list[Look]) -> None:
         with pytest.raises(SchedulerError, match="not seen at work"):
             span_of(looks, accepted)
+
+    @pytest.mark.parametrize(
+        ("scenario", "measure"),
+        [
+            ("recovery", recovery.recovered_per_s),
+            ("burst", burst.speed),
+            ("ingest", lambda looks: ingest.figures(looks, 100)),
+        ],
+    )
+    def test_more_is_asked_for_with_an_option_that_applies(
+        self, scenario: str, measure: Callable[[list[Look]], object]
+    ) -> None:
+        with pytest.raises(SchedulerError) as told:
+            measure([seen(1.0, 0), seen(2.0, 0)])
+        option = str(told.value).rpartition("use more --")[2]
+        assert chosen(scenario, scenario_named(scenario).defaults, {option: 1_000})
 
 
 class TestIngestFigures:

@@ -119,10 +119,17 @@ class Ledger:
             delete(commands).where(commands.c.shard == shard, commands.c.batch == number, commands.c.refused.is_(None))
         )
 
-    def refuse(self, connection: Connection, seq: int, reason: str) -> None:
-        """Set a row aside that Kafka does not accept. It stays in the table, with the reason."""
-        connection.execute(update(self._commands).where(self._commands.c.seq == seq).values(refused=reason))
-        self.refused.add(seq)
+    def refuse(self, connection: Connection, shard: int, number: int, seq: int, reason: str) -> None:
+        """Set aside a row of batch `number`, which Kafka does not accept. It stays in the table, with the reason.
+
+        Raises ShardLost if another relay has taken over the shard, even if it gave it back: the row may be in Kafka.
+        """
+        self._hold(connection, shard)
+        commands = self._commands
+        batch = select(commands.c.batch).where(commands.c.seq == seq, commands.c.refused.is_(None))
+        if connection.scalar(batch) != number:
+            raise ShardLost(shard)
+        self._set_aside(connection, seq, reason)
 
     def _commands_in(self, connection: Connection, chosen: list[int]) -> list[BookedRow]:
         """Return the rows that are valid commands, and set the others aside."""
@@ -135,8 +142,12 @@ class Ledger:
                 rows.append(booked_row(row))
             except ValueError as error:
                 log.warning("table %s: row %d is set aside: %s", commands.name, row.seq, error)
-                self.refuse(connection, row.seq, str(error))
+                self._set_aside(connection, row.seq, str(error))
         return rows
+
+    def _set_aside(self, connection: Connection, seq: int, reason: str) -> None:
+        connection.execute(update(self._commands).where(self._commands.c.seq == seq).values(refused=reason))
+        self.refused.add(seq)
 
     def _sign_of_life(self, connection: Connection) -> int:
         """Record that this relay is alive. Return the number of relays that are."""

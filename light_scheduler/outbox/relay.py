@@ -28,6 +28,7 @@ from .failing_shards import FailingShards
 from .ledger import Ledger, make_shard
 from .shard import CommandsRefused, Route, ShardRelay, Step
 from .tables import DEFAULT_NAME, SHARDS, OutboxTables, define
+from .topic_limit import TopicLimit
 from .wakeup import woken_by_bookings
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.5, 30.0
@@ -98,6 +99,7 @@ class OutboxRelay:
         self._on_step = on_step
         self._tables = define(MetaData(schema=self._options.schema), self._options.name)
         self._ledger = Ledger(self._tables, str(uuid4()), int(self._options.lease * 1_000))
+        self._limit = TopicLimit(self._connection, self._options.topic)
         self._mine: dict[int, ShardRelay] = {}
         self._owned: list[int] = []
         self._attended_at = -math.inf
@@ -237,7 +239,7 @@ class OutboxRelay:
             options = self._options
             route = Route(self._connection, options.topic, f"{options.app_id}-outbox-{options.full_name}-{shard}")
             self._mine[shard] = ShardRelay(
-                shard, route, self._ledger, self._database, clock=self._clock, on_step=self._on_step
+                shard, route, self._ledger, self._database, self._limit, clock=self._clock, on_step=self._on_step
             )
         return self._mine[shard]
 

@@ -10,9 +10,9 @@ batches are in the commands topic. The steps, and the state after a crash in eac
     3. Settle. Delete the rows of the batch.                                Sent: the next owner deletes them.
 
 A relay that was frozen and wakes up as a former owner does no harm: it is fenced in Kafka, steps 0 and 1 check the
-owner in the database, and the rows that step 3 deletes are in Kafka. It may also be the owner again, without having
-noticed that it lost the shard. Then rows that the other relay left are claimed: it finds none to claim, and begins at
-step 0.
+owner in the database, and so does setting aside a row that Kafka refused. The rows that step 3 deletes are in Kafka.
+It may also be the owner again, without having noticed that it lost the shard. Then rows that the other relay left are
+claimed: it finds none to claim, and begins at step 0.
 """
 
 from __future__ import annotations
@@ -27,23 +27,22 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from light_scheduler.client.marks import Mark, offsets_of, read_mark
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Connection
-from light_scheduler.errors import BrokerError, SchedulerError
+from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.batches import RecordBatches, size_alone
 from light_scheduler.kafka.clients import KafkaClients, no_stray_cancellation
 from light_scheduler.kafka.connection import broker_errors
 from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
-from light_scheduler.kafka.topic_admin import topic_configuration
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.wire import partition_for
 
 from .database import Database
 from .ledger import MOST_ROWS, Batch, Ledger
 from .rows import MAY_UNDO, REMEDY, BookedRow
+from .topic_limit import TopicLimit
 
 TRANSACTION_TIMEOUT_MS = 10_000
 MARK_LASTS_MS = 3_600_000
 """How old a mark may be before the next batch: well below the time after which brokers forget it."""
-LOOK_UP_S = 2.0
 _ANY_SIZE = 2**31 - 1
 
 
@@ -79,6 +78,7 @@ class ShardRelay:
         route: Route,
         ledger: Ledger,
         database: Database,
+        limit: TopicLimit,
         clock: Clock,
         on_step: Callable[[Step], None],
     ) -> None:
@@ -86,6 +86,7 @@ class ShardRelay:
         self._route = route
         self._ledger = ledger
         self._database = database
+        self._limit = limit
         self._clock = clock
         self._on_step = on_step
         self._producer: TransactionalProducer | None = None
@@ -187,7 +188,9 @@ class ShardRelay:
         self._suspects = max(0, self._suspects - 1)
         row = batch.rows[0]
         reason = await self._reason(row, cause)
-        await self._database.do(lambda connection: self._ledger.refuse(connection, row.seq, reason))
+        await self._database.do(
+            lambda connection: self._ledger.refuse(connection, self._shard, batch.number, row.seq, reason)
+        )
         return CommandsRefused(f"row {row.seq}, {row.tenant}/{row.id}, is set aside: {reason}")
 
     async def _reason(self, row: BookedRow, cause: KafkaError) -> str:
@@ -196,18 +199,10 @@ class ShardRelay:
         if not isinstance(cause, MessageSizeTooLargeError):
             return f"topic {topic} refuses it: {cause!r}. {REMEDY}"
         size = size_alone(row.booked_at, row.key, row.value, row.headers)
-        limit = await asyncio.to_thread(self._largest_batch)
+        limit = await self._limit.largest()
         takes = "less" if limit is None else f"at most {limit:,}"
         return (
             f"its record has {size:,} bytes, and topic {topic} takes {takes} (max.message.bytes). Raise that, and set "
             "the column refused to null, or delete the row and book a smaller command. Either way it is sent after "
             f"later commands of its key{MAY_UNDO}"
         )
-
-    def _largest_batch(self) -> int | None:
-        """Return the size that the topic takes; None if it cannot be looked up: few relays have the right to."""
-        route = self._route
-        try:
-            return topic_configuration(route.connection, route.topic, timeout=LOOK_UP_S).max_message_bytes
-        except SchedulerError:
-            return None

@@ -126,7 +126,7 @@ async def test_a_command_has_the_time_of_its_booking_so_delays_count_from_then(
 ) -> None:
     unused: Any = None
     route = shard.Route(Connection("127.0.0.1:9"), "commands", "x")
-    sent: Any = shard.ShardRelay(0, route, unused, unused, clock=SettableClock(99), on_step=print)
+    sent: Any = shard.ShardRelay(0, route, unused, unused, unused, clock=SettableClock(99), on_step=print)
 
     async def committed(*_: object) -> None:
         return

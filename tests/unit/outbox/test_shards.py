@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,20 @@ from sqlalchemy.pool import NullPool, StaticPool
 from support.waiting import eventually
 
 from light_scheduler.client.marks import Mark
+from light_scheduler.clock import SettableClock
+from light_scheduler.connection import Connection
 from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.kafka.refusals import RecordsRefusedError
 from light_scheduler.model.topic_configuration import TopicConfiguration
-from light_scheduler.outbox import BlockingOutboxRelay, Outbox, OutboxInDoubt, OutboxRelay, RelayOptions, shard
+from light_scheduler.outbox import (
+    BlockingOutboxRelay,
+    Outbox,
+    OutboxInDoubt,
+    OutboxRelay,
+    RelayOptions,
+    shard,
+    topic_limit,
+)
 from light_scheduler.outbox import relay as relay_module
 from light_scheduler.outbox.failing_shards import FailingShards
 from light_scheduler.outbox.shard import Step
@@ -47,6 +58,8 @@ class Kafka:
         self.cause: type[KafkaError] = MessageSizeTooLargeError
         self.largest: int | None = 50_000
         """The largest batch that the topic takes; None: nobody may look it up."""
+        self.look_ups = 0
+        self.on_look_up: Callable[[], None] = lambda: None
 
     def producer(self, _clients: object, transactional_id: str) -> Producer:
         return Producer(self, transactional_id)
@@ -55,6 +68,8 @@ class Kafka:
         return self.marks.get(group)
 
     def configuration(self, _connection: object, topic: str, *, timeout: float) -> TopicConfiguration:
+        self.look_ups += 1
+        self.on_look_up()
         if self.largest is None:
             raise BrokerError(f"no right to topic {topic}")
         return TopicConfiguration(max_message_bytes=self.largest)
@@ -128,7 +143,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
     monkeypatch.setattr(shard, "TransactionalProducer", kafka.producer)
     monkeypatch.setattr(shard, "RecordBatches", Batches)
     monkeypatch.setattr(shard, "read_mark", kafka.read_mark)
-    monkeypatch.setattr(shard, "topic_configuration", kafka.configuration)
+    monkeypatch.setattr(topic_limit, "topic_configuration", kafka.configuration)
     return kafka
 
 
@@ -303,6 +318,55 @@ async def test_the_reason_of_a_command_that_is_too_large_has_its_size_and_the_li
     batch, row = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert batch.startswith("shard 1 of the outbox: topic light-scheduler-commands refused a batch of 2 commands (Mess")
     assert row == f"shard 1 of the outbox: row 2, default/large, is set aside: {reason}"
+
+
+@pytest.mark.parametrize("largest", [50_000, None])
+async def test_a_drain_looks_the_limit_of_the_topic_up_once(kafka: Kafka, shop: Shop, largest: int | None) -> None:
+    kafka.largest, kafka.refused = largest, [b"first", b"second", b"third"]
+    for number, payload in enumerate(kafka.refused):
+        shop.book(payload, shard=number // 2)
+    relay = OutboxRelay(shop.engine, options=RelayOptions(lease=3_600))
+    assert (await relay.drain(), relay.refused, kafka.look_ups) == (0, 3, 1)
+
+
+async def test_a_limit_is_looked_up_again_after_a_minute(kafka: Kafka) -> None:
+    clock = SettableClock(1_000_000)
+    limit = topic_limit.TopicLimit(Connection("127.0.0.1:9"), "commands", lambda: clock.now() / 1_000)
+    found = []
+    for largest in (1, 2, 3, None, 5):
+        kafka.largest = largest
+        found.append(await limit.largest())
+        clock.advance(40_000)
+    assert found == [1, 1, 3, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("step", "gets_it_back"),
+    [(Step.FENCED, False), *product([Step.CLAIMED, Step.SENT, Step.SETTLED], [False, True])],
+)
+async def test_a_relay_that_has_lost_its_shard_does_not_set_a_row_aside_that_another_may_have_sent(
+    kafka: Kafka, shop: Shop, step: Step, gets_it_back: bool
+) -> None:
+    """It would be sent again when somebody sets `refused` to null."""
+    frozen, killed = await shop.relay(), await shop.relay(on_step=kill_at(step))
+    kafka.refused = [b"large"]
+    shop.book(b"large")
+
+    def take_over() -> None:
+        kafka.refused = []  # the topic's limit was raised
+        with pytest.raises(KilledError):
+            asyncio.run(killed._round())
+        if gets_it_back:
+            with shop.engine.begin() as connection:
+                assert frozen._ledger.attend(connection)
+
+    kafka.on_look_up = take_over
+    assert await frozen._round() == 0
+    assert frozen.refused == 0
+    assert await OutboxRelay(shop.engine, options=RelayOptions(lease=OVER_AT_ONCE_S)).drain() == (
+        step in (Step.FENCED, Step.CLAIMED)
+    )
+    assert (kafka.sent, shop.rows) == ([b"large"], 0)
 
 
 async def test_the_reason_of_another_refusal_names_the_error_and_what_to_do(kafka: Kafka, shop: Shop) -> None:

@@ -24,7 +24,7 @@ from .suggesting import SuggestingGroup
 from .verbosity import is_quiet
 
 if TYPE_CHECKING:
-    from light_scheduler.outbox import AjendaTakeover, OutboxRelay, TakenOver
+    from light_scheduler.outbox import AjendaTakeover, OutboxRelay, RelayOptions, TakenOver
 
 DEFAULT_NAME = "light_scheduler_outbox"
 
@@ -97,7 +97,7 @@ def relay(
     Run as many relays as you like: they share the work. While Kafka or the database cannot be reached, a relay tries
     again after up to 30 s. Only if it cannot reach the database when it starts, it ends with an error.
 
-    With --drain, exit code 1 means that a command was refused, or that Kafka or the database failed.
+    With --drain, exit code 1 means that this run refused a command, or that Kafka or the database failed.
     """
     with _extra():
         from light_scheduler.outbox import OutboxRelay, RelayOptions
@@ -109,16 +109,16 @@ def relay(
         with _failures():
             asyncio.run(_until_signal(made))
         return
-    with _failures():
-        sent = asyncio.run(made.drain())
-    if output.is_table:
-        click.echo(f"{sent} commands sent" + (f", {made.refused} refused" if made.refused else ""))
-    else:
-        output.print({"sent": sent, "refused": made.refused})
+    try:
+        with _failures():
+            asyncio.run(made.drain())
+    finally:
+        if made.sent or made.refused or made.refused_rows is not None:  # else it failed before it began
+            _print_drained(made, options, output)
     if made.refused:
         raise click.ClickException(
-            f"{made.refused} commands were refused. They stay in table {options.full_name}: their rows are those WHERE "
-            "refused IS NOT NULL, and that column has the reasons"
+            f"{made.refused} commands were refused. They stay in table {options.full_name}: their rows are among those "
+            "WHERE refused IS NOT NULL, and that column has the reasons"
         )
 
 
@@ -173,6 +173,16 @@ def import_ajenda(
         output.print(done)
     if done.refused:
         sys.exit(1)
+
+
+def _print_drained(relay: OutboxRelay, options: RelayOptions, output: Output) -> None:
+    if not output.is_table:
+        output.print({"sent": relay.sent, "refused": relay.refused, "refused_rows": relay.refused_rows})
+        return
+    rows = relay.refused if relay.refused_rows is None else relay.refused_rows
+    click.echo(f"{relay.sent} commands sent" + (f", {relay.refused} refused" if relay.refused else ""))
+    if rows:
+        click.echo(f"{rows} refused rows wait for you in table {options.full_name}, WHERE refused IS NOT NULL")
 
 
 def _log(settings: Settings) -> None:

@@ -65,6 +65,11 @@ class Ledger:
         commands = self._commands
         return set(connection.scalars(select(commands.c.shard).where(commands.c.refused.is_(None)).distinct()))
 
+    def count_refused(self, connection: Connection) -> int:
+        """Return how many rows any relay has set aside."""
+        refused = self._commands.c.refused
+        return connection.scalar(select(func.count()).select_from(self._commands).where(refused.is_not(None))) or 0
+
     def recover(self, connection: Connection, shard: int, mark: Mark | None) -> Mark:
         """Make the rows of a shard consistent with Kafka, where `mark` is the last committed batch.
 

@@ -107,11 +107,26 @@ class OutboxRelay:
         self._unknown: set[int] = set()
         self._wake = asyncio.Event()
         self._is_stopping = False
+        self._sent = 0
+        self._refused_rows: int | None = None
+
+    @property
+    def sent(self) -> int:
+        """How many commands this relay has sent."""
+        return self._sent
 
     @property
     def refused(self) -> int:
         """How many commands this relay has set aside: they stay in the table, with the reason in column `refused`."""
         return len(self._ledger.refused)
+
+    @property
+    def refused_rows(self) -> int | None:
+        """How many rows that this or other relays have set aside were in the table at the end of `drain`.
+
+        None before, and if the database failed.
+        """
+        return self._refused_rows
 
     def stop(self) -> None:
         """Make `run` return after the current batches. Call it in the event loop of `run`."""
@@ -146,17 +161,18 @@ class OutboxRelay:
     async def drain(self) -> int:
         """Relay the booked commands in this relay's shards. Return the number of sent commands.
 
-        `refused` then says how many were set aside. Raises what `run` logs.
+        `refused` then says how many were set aside, and `refused_rows` how many are in the table. Raises what `run`
+        logs. `sent`, `refused` and `refused_rows` are known then too.
         """
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close)
             await self._prepare()
-            total = 0
-            while sent := await self._round():
-                total += sent
+            before = self._sent
+            while await self._round():
                 self._failing.try_at_once()
+            self._refused_rows = await self._database.do(self._ledger.count_refused)
             self._failing.raise_first(self._owned)
-            return total
+            return self._sent - before
 
     async def _prepare(self) -> None:
         """Add the rows of shards. Raises ConfigurationError if the tables do not exist."""
@@ -199,6 +215,7 @@ class OutboxRelay:
             self._failing.failed(shard, error)
             return 0
         self._failing.worked(shard)
+        self._sent += sent
         return sent
 
     async def _cycle(self, shard: int) -> int:
@@ -272,12 +289,23 @@ class BlockingOutboxRelay:
         self._make = partial(OutboxRelay, database, kafka, options)
         self._running: tuple[asyncio.AbstractEventLoop, OutboxRelay] | None = None
         self._is_stopping = False
-        self._refused = 0
+        self._sent = self._refused = 0
+        self._refused_rows: int | None = None
+
+    @property
+    def sent(self) -> int:
+        """How many commands were sent by the calls of `run` and `drain` that have ended."""
+        return self._sent
 
     @property
     def refused(self) -> int:
         """How many commands were set aside by the calls of `run` and `drain` that have ended."""
         return self._refused
+
+    @property
+    def refused_rows(self) -> int | None:
+        """As `OutboxRelay.refused_rows`, of the last `drain`."""
+        return self._refused_rows
 
     def run(self) -> None:
         """Relay until `stop`, which any thread may call. Raises as `OutboxRelay.run`."""
@@ -300,7 +328,8 @@ class BlockingOutboxRelay:
         try:
             return await relay.drain()
         finally:
-            self._refused += relay.refused
+            self._add(relay)
+            self._refused_rows = relay.refused_rows
 
     async def _run(self) -> None:
         relay = self._make()
@@ -310,7 +339,11 @@ class BlockingOutboxRelay:
         try:
             await relay.run()
         finally:
-            self._refused += relay.refused
+            self._add(relay)
+
+    def _add(self, relay: OutboxRelay) -> None:
+        self._sent += relay.sent
+        self._refused += relay.refused
 
 
 def _missing(found: list[str], tables: OutboxTables) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from sqlalchemy.exc import OperationalError
 
 from light_scheduler.cli import cli
 from light_scheduler.contexts import Contexts, contexts_path, save_contexts
@@ -110,32 +111,78 @@ def test_a_quiet_relay_logs_errors_only(
     assert [logging._checkLevel(each["level"]) for each in configured] == [level]  # type: ignore[attr-defined]
 
 
+class Relay:
+    """Drains as it is told to: what it has sent, refused and found in the table, and its failure."""
+
+    result: tuple[int, int, int | None, Exception | None]
+
+    def __init__(self, *_: Any) -> None:
+        self.sent = self.refused = 0
+        self.refused_rows: int | None = None
+
+    async def drain(self) -> int:
+        self.sent, self.refused, self.refused_rows, failure = self.result
+        if failure is not None:
+            raise failure
+        return self.sent
+
+
+@pytest.fixture
+def relay(monkeypatch: pytest.MonkeyPatch) -> type[Relay]:
+    monkeypatch.setattr("light_scheduler.outbox.OutboxRelay", Relay, raising=False)
+    return Relay
+
+
+def _waiting(rows: int, table: str = "light_scheduler_outbox") -> str:
+    return f"{rows} refused rows wait for you in table {table}, WHERE refused IS NOT NULL\n" if rows else ""
+
+
 @pytest.mark.parametrize(
-    ("refused", "code", "table", "schema"),
-    [(0, 0, "light_scheduler_outbox", []), (2, 1, "light_scheduler_outbox", []), (1, 1, "shop.mails", ["shop"])],
+    ("refused", "rows", "code", "table", "schema"),
+    [
+        (0, 0, 0, "light_scheduler_outbox", []),
+        (0, 5, 0, "light_scheduler_outbox", []),
+        (2, 5, 1, "light_scheduler_outbox", []),
+        (1, 1, 1, "shop.mails", ["shop"]),
+    ],
 )
 @pytest.mark.parametrize("option", [[], ["-q"], ["--json"]], ids=["", "quiet", "json"])
 def test_a_drain_says_how_many_commands_were_refused_and_where_they_are(
-    refused: int, code: int, table: str, schema: list[str], option: list[str], monkeypatch: pytest.MonkeyPatch
+    refused: int, rows: int, code: int, table: str, schema: list[str], option: list[str], relay: type[Relay]
 ) -> None:
-    class Relay:
-        def __init__(self, *_: Any) -> None:
-            self.refused = 0
-
-        async def drain(self) -> int:
-            self.refused = refused
-            return 3
-
-    monkeypatch.setattr("light_scheduler.outbox.OutboxRelay", Relay, raising=False)
+    relay.result = 3, refused, rows, None
     names = ["--schema", *schema, "--name", "mails"] if schema else []
     ran = CliRunner().invoke(cli, [*RELAY, "--drain", *names, *option, "--database", "sqlite://"])
     assert ran.exit_code == code
     if option == ["--json"]:
-        assert json.loads(ran.stdout) == {"sent": 3, "refused": refused}
+        assert json.loads(ran.stdout) == {"sent": 3, "refused": refused, "refused_rows": rows}
     else:
-        assert ran.stdout == "3 commands sent" + (f", {refused} refused" if refused else "") + "\n"
-    said = f"Error: {refused} commands were refused. They stay in table {table}: their rows are those WHERE refused IS"
+        sent = "3 commands sent" + (f", {refused} refused" if refused else "")
+        assert ran.stdout == f"{sent}\n{_waiting(rows, table)}"
+    said = f"Error: {refused} commands were refused. They stay in table {table}: their rows are among those WHERE "
     assert ran.stderr.startswith(said) if refused else ran.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("sent", "refused", "rows", "text"),
+    [
+        (3, 1, 2, f"3 commands sent, 1 refused\n{_waiting(2)}"),
+        (0, 0, 0, "0 commands sent\n"),
+        (3, 1, None, f"3 commands sent, 1 refused\n{_waiting(1)}"),
+        (0, 0, None, ""),
+    ],
+    ids=["a shard", "all shards", "the database meanwhile", "the database at the start"],
+)
+def test_a_drain_that_fails_says_first_what_it_has_done(
+    sent: int, refused: int, rows: int | None, text: str, relay: type[Relay]
+) -> None:
+    relay.result = sent, refused, rows, OperationalError("SELECT 1", None, Exception("gone"))
+    ran = CliRunner().invoke(cli, [*RELAY, "--drain", "--database", "sqlite://"])
+    assert (ran.exit_code, ran.stdout) == (1, text)
+    assert ran.stderr.startswith("Error: the database failed: gone")
+    ran = CliRunner().invoke(cli, [*RELAY, "--drain", "--json", "--database", "sqlite://"])
+    assert ran.exit_code == 1
+    assert not text or json.loads(ran.stdout) == {"sent": sent, "refused": refused, "refused_rows": rows}
 
 
 @pytest.mark.parametrize("name", ["mysql", "mariadb", "oracle"])

@@ -61,8 +61,23 @@ def catch_up(schedule: Schedule, progress: Progress, now: int) -> CaughtUp:
 
 
 def times_until(schedule: Schedule, planned: int, until: int) -> int:
-    """Return the number of firings of a fixed rate or cron from the one at `planned` until an instant."""
-    return 0 if planned > until else 1 + _last_until(schedule, planned, until).skipped
+    """Return how many firings of a fixed rate or a cron are planned from one of them until an instant."""
+    return 0 if planned > until else 1 + times_after(schedule, planned, planned, until)
+
+
+def times_after(schedule: Schedule, planned: int, after: int, until: int) -> int:
+    """Return how many firings of a fixed rate or a cron are planned after an instant, and at or before another one.
+
+    `planned` is one of them that is not after the first instant. Nothing goes from one to the next.
+    """
+    trigger, end = schedule.trigger, (schedule.bounds or NO_BOUNDS).end
+    until = until if end is None else min(until, end)
+    if until <= after:
+        return 0
+    if isinstance(trigger, FixedRate):
+        return (until - planned) // trigger.interval - (after - planned) // trigger.interval
+    assert isinstance(trigger, Cron), "no other trigger has more than one firing waiting"
+    return times_between(trigger, after, until)
 
 
 def _first_on_time_or_latest(schedule: Schedule, progress: Progress, passed: _Passed, now: int) -> CaughtUp:

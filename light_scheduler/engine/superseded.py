@@ -13,7 +13,7 @@ from light_scheduler.model import NO_BOUNDS, Backoff, Entry, FixedDelay, FixedRa
 from light_scheduler.wire import format_instant
 
 from .decision import Skipped
-from .misfire import times_until
+from .misfire import times_after, times_until
 from .progress import planned_at, planned_for
 from .recurrence import is_planned, next_planned
 
@@ -53,15 +53,16 @@ def _planned_until(schedule: Schedule, progress: Progress, until: int) -> int:
     planned, bounds = planned_at(progress), schedule.bounds or NO_BOUNDS
     if planned > until or isinstance(schedule.trigger, FixedDelay):
         return int(planned <= until)  # a fixed delay has one firing waiting
-    count = times_until(schedule, planned, until)
     if bounds.max_firings is None:
-        return count
-    # Firings that the misfire policy would have skipped do not count towards the maximum.
-    missed = 0
-    if bounds.misfire != "all":
-        missed = times_until(schedule, planned, until - bounds.window - bounds.misfire_grace - 1)
+        return times_until(schedule, planned, until)
+    # Those that its misfire policy would have left out do not count for its maximum.
+    surely = until - bounds.window - bounds.misfire_grace - 1
+    if bounds.misfire == "all" or surely < planned:
+        missed, in_time = 0, times_until(schedule, planned, until)
+    else:
+        missed, in_time = times_until(schedule, planned, surely), times_after(schedule, planned, surely, until)
     waiting = len(progress.triggered) + (progress.queued is not None)
-    return missed + min(count - missed, bounds.max_firings - waiting - progress.sequence + 1)
+    return missed + min(in_time, bounds.max_firings - waiting - progress.sequence + 1)
 
 
 def _has(schedule: Schedule, first: int, instant: int, until: int) -> bool:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from light_scheduler.model import LATEST_INSTANT
 
 from . import cron4j, quartz, spring, unix
-from .counting import count_between
+from .counting import TimesCount
 from .daylight_saving import next_of
 from .errors import CronDialect, CronError
 from .rule import CronRule
@@ -19,11 +19,12 @@ PARSERS = {"unix": unix.parse, "cron4j": cron4j.parse, "quartz": quartz.parse, "
 class CompiledCron:
     """An expression in a time zone. Created by `compile_cron`."""
 
-    __slots__ = ("_rules", "_zone")
+    __slots__ = ("_count", "_rules", "_zone")
 
     def __init__(self, rules: list[CronRule], zone: Zone) -> None:
         self._rules = rules
         self._zone = zone
+        self._count: TimesCount | None = None
 
     def next_after(self, instant_ms: int) -> int | None:
         """Return the first firing strictly after an instant (both UTC epoch ms; firings are whole seconds).
@@ -39,8 +40,10 @@ class CompiledCron:
         return None if first is None or first * 1000 > LATEST_INSTANT else first * 1000
 
     def count_between(self, after_ms: int, until_ms: int) -> int:
-        """Return the number of firings strictly after `after_ms`, and up to `until_ms` (UTC epoch ms)."""
-        return count_between(self._rules, self._zone, after_ms // 1000, min(until_ms, LATEST_INSTANT) // 1000)
+        """Return the number of firings strictly after an instant, and at or before another one (UTC epoch ms)."""
+        if self._count is None:
+            self._count = TimesCount(self._rules, self._zone)
+        return self._count.between(after_ms // 1000, min(until_ms, LATEST_INSTANT) // 1000)
 
 
 def compile_cron(expression: str, dialect: CronDialect = "unix", timezone: str = "UTC") -> CompiledCron:

@@ -57,10 +57,13 @@ class CronRule:
         fits = self.years >> year & self.months >> month & 1
         return self.days[days.shape_index(year, month)] if fits else 0
 
-    def times_of_day(self) -> int:
-        """Return the set of matching seconds of a matching day."""
-        hour = _at_each(self.minutes, self.seconds, 60)
-        return _at_each(self.hours, hour, 3600)
+    def minutes_of_day(self) -> int:
+        """Return the minutes of a day that fit, if the day does: a set."""
+        union, hour = 0, _first(self.hours, 0)
+        while hour >= 0:
+            union |= self.minutes << hour * 60
+            hour = _first(self.hours, hour + 1)
+        return union
 
     def _first_time(self, second_of_day: int) -> int | None:
         minute_of_day, second = divmod(second_of_day, 60)
@@ -128,12 +131,3 @@ def _first(values: int, least: int) -> int:
     """Return the first value of a set that is at least `least`, or -1."""
     rest = values >> least
     return least + (rest & -rest).bit_length() - 1 if rest else -1
-
-
-def _at_each(values: int, repeated: int, length: int) -> int:
-    """Return the set with a copy of `repeated` at each `value * length`."""
-    union, value = 0, _first(values, 0)
-    while value >= 0:
-        union |= repeated << value * length
-        value = _first(values, value + 1)
-    return union

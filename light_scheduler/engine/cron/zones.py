@@ -20,6 +20,9 @@ _LAST = int((datetime.max - _EPOCH) / _SECOND) - 2 * 86_400
 _NEAR = 5 * 86_400
 """Shorter than the time between two transitions in any zone."""
 
+_SPAN = 365 * 86_400
+"""Transitions are found, and kept, for as long a time at once."""
+
 
 class Transition(NamedTuple):
     """The instant (epoch s) from which a zone has a new offset (s)."""
@@ -28,15 +31,21 @@ class Transition(NamedTuple):
     before: int
     after: int
 
+    @property
+    def passed_again_until(self) -> int:
+        """The instant up to which local time comes for the second time, or that of the transition if none does."""
+        return self.instant + max(0, self.before - self.after)
+
 
 class Zone:
     """Offsets of a zone from UTC (s, positive in the east) at instants (epoch s) and wall times (wall seconds)."""
 
-    __slots__ = ("_zone", "key")
+    __slots__ = ("_known", "_zone", "key")
 
     def __init__(self, key: str, zone: ZoneInfo) -> None:
         self.key = key
         self._zone = zone
+        self._known: dict[int, tuple[Transition, ...]] = {}  # by the span that they are in
 
     def offset_at(self, instant: int) -> int:
         """Return the offset at an instant."""
@@ -67,7 +76,19 @@ class Zone:
         return self._change(wall - max(first, second) - 1, wall - min(first, second), first)
 
     def transitions(self, after: int, before: int) -> Iterator[Transition]:
-        """Yield the transitions between two instants (both exclusive), in order."""
+        """Yield the transitions after an instant and before another one, in order."""
+        for span in range((after + 1) // _SPAN, (before - 1) // _SPAN + 1):
+            for transition in self._within(span):
+                if after < transition.instant < before:
+                    yield transition
+
+    def _within(self, span: int) -> tuple[Transition, ...]:
+        known = self._known.get(span)
+        if known is None:
+            known = self._known[span] = tuple(self._found(span * _SPAN - 1, (span + 1) * _SPAN))
+        return known
+
+    def _found(self, after: int, before: int) -> Iterator[Transition]:
         offset = self.offset_at(after)
         while after < before - 1:
             looked_at = min(after + _NEAR, before - 1)

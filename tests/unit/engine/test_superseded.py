@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.life import HOUR, LIMITS, MIDNIGHT, MINUTE, SECOND, SOURCE, Life, Told
 from support.tries import tries
 
-from light_scheduler.engine import decide_bulk
+from light_scheduler.engine import decide_bulk, misfire
 from light_scheduler.model import (
     Backoff,
     Cron,
@@ -208,6 +208,28 @@ def test_a_year_of_seconds_is_counted() -> None:
     life.schedule(Cron("* * * * * *"))
     life.schedule(HOURLY, M + 365 * 24 * HOUR)
     assert skipped(life) == [(M + SECOND, 365 * 24 * 3_600)]
+
+
+@pytest.mark.parametrize("bounds", [{}, {"max_firings": 9}, {"misfire_grace": 40 * HOUR, "max_firings": 9**9}])
+def test_what_is_counted_is_counted_once_and_not_gone_through(
+    bounds: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans: list[tuple[int, int]] = []
+
+    def times_between(trigger: Cron, after: int, until: int) -> int:
+        spans.append((after, until))
+        return count(trigger, after, until)
+
+    count = misfire.times_between
+    monkeypatch.setattr(misfire, "times_between", times_between)
+    monkeypatch.delattr(misfire, "next_of")
+    life = Life()
+    life.schedule(Cron("* * * * *"), **bounds)
+    until = M + 40 * 24 * HOUR
+    life.schedule(HOURLY, until)
+    assert [count for _, count in skipped(life)] == [40 * 24 * 60]
+    assert [spans[0][0], spans[-1][1]] == [M + MINUTE, until]
+    assert [end for _, end in spans[:-1]] == [after for after, _ in spans[1:]]
 
 
 def test_a_bulk_reschedule_tells_it_of_each_schedule() -> None:

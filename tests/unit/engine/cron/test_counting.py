@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
@@ -72,7 +73,11 @@ EXPRESSIONS: st.SearchStrategy[tuple[str, CronDialect]] = st.one_of(
     st.tuples(st.lists(FIVE_FIELDS, min_size=1, max_size=4).map("|".join), st.just("cron4j")),
 )
 SPANS = st.one_of(
-    st.integers(0, 3 * HOUR), st.integers(0, 3 * DAY), st.integers(0, 90 * DAY), st.integers(0, 3 * 365 * DAY)
+    st.integers(0, 3 * HOUR),
+    st.integers(0, 3 * DAY),
+    st.integers(0, 90 * DAY),
+    st.integers(0, 3 * 365 * DAY),
+    st.integers(0, 60 * 365 * DAY),
 )
 
 
@@ -136,6 +141,8 @@ def test_times_end_with_the_year_9999() -> None:
     cron = compile_cron("0 0 * * *", "unix", "Asia/Tokyo")
     after = ms("9999-12-20")
     assert cron.count_between(after, 10**15) == walked(cron, after, 10**15) == 11
+    last = ms("9999-12-31T23:59:59")
+    assert cron.count_between(last - HOUR, last) == 0, "there it is the year 10000 already"
     assert compile_cron("0 0 31 2 *").count_between(0, ms("2100-01-01")) == 0
 
 
@@ -156,3 +163,12 @@ def test_years_are_counted_at_once(expression: str, dialect: CronDialect, years:
     assert number > 365
     if expression == "* * * * * *":
         assert number == 365 * 86_400
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_decades_have_as_many_as_their_weeks(zone: str) -> None:
+    expression = "*/7 1-3 * * *|30 2 5,29,31 * *|0 0 29 2 *|0 12 L 1-6 2-4"
+    begin, end = ms("1968-02-03T04:05"), ms("2027-08-09T10:11")
+    decades, weeks = (compile_cron(expression + more, "cron4j", zone) for more in ("", " "))
+    edges = [*range(begin, end, 7 * DAY), end]
+    assert decades.count_between(begin, end) == sum(weeks.count_between(*each) for each in pairwise(edges))

@@ -155,6 +155,32 @@ def test_a_triggered_firing_that_waited_for_its_retry_is_counted() -> None:
     assert skipped(life) == [(M + MINUTE, 1)]
 
 
+def test_a_triggered_firing_of_a_backoff_that_waited_for_its_retry_is_counted() -> None:
+    life = Life()
+    life.schedule(Backoff((HOUR, HOUR)))
+    life.control("trigger", M + MINUTE)
+    life.refuse = lambda due, attempt: "topic t does not exist"
+    life.tick(M + MINUTE)
+    life.schedule(HOURLY, M + 9 * HOUR)
+    assert skipped(life) == [(M + MINUTE, 1)]
+
+
+def test_what_waits_beside_a_past_single_time_is_counted_and_a_triggered_one_shot_is_not() -> None:
+    life = Life()
+    life.schedule(FixedRate(HOUR), timeout=24 * HOUR, overlap="queue")
+    life.run(M + 2 * HOUR)
+    life.refuse = lambda due, attempt: "topic t does not exist"
+    life.control("trigger", M + 2 * HOUR + MINUTE)
+    life.reschedule(Once(M + HOUR), M + 2 * HOUR + 2 * MINUTE)
+    assert skipped(life) == [], "both are kept"
+    life.schedule(HOURLY, M + 2 * HOUR + 3 * MINUTE)
+    assert skipped(life) == [(M + 2 * HOUR, 2)]
+    life.reschedule(Once(M + 99 * HOUR), M + 2 * HOUR + 4 * MINUTE)
+    life.control("trigger", M + 2 * HOUR + 5 * MINUTE)
+    life.schedule(HOURLY, M + 2 * HOUR + 6 * MINUTE)
+    assert len(skipped(life)) == 1
+
+
 @pytest.mark.parametrize(
     ("new", "bounds"),
     [(Once(M + 2 * HOUR), {}), (HOURLY, {"start": M + 3 * HOUR}), (FixedRate(5), {"start": M + HOUR})],
@@ -192,6 +218,29 @@ def test_times_that_a_series_does_not_have_are_not_counted(bounds: dict[str, Any
     life.schedule(HOURLY, **bounds)
     life.schedule(HOURLY, M + 9 * HOUR)
     assert skipped(life) == [(M + HOUR, count)]
+
+
+@pytest.mark.parametrize("old", [HOURLY, FixedRate(HOUR)])
+@pytest.mark.parametrize(
+    ("bounds", "at", "count"),
+    [
+        ({"end": M + 3 * HOUR}, 3, 2),
+        ({"end": M + 3 * HOUR}, 4, 3),
+        ({"max_firings": 2, "misfire": "all"}, 2, 1),
+        ({"max_firings": 2, "misfire": "all"}, 3, 2),
+        ({"max_firings": 2, "misfire_grace": 5 * HOUR}, 3, 4),
+        ({"max_firings": 2, "misfire_grace": 5 * HOUR}, 5, 4),
+        ({"max_firings": 2, "misfire_grace": 5 * HOUR}, 6, 5),
+        ({"max_firings": 2}, 9, 8),
+    ],
+)
+def test_a_time_that_the_new_definition_delivers_is_taken_off_only_if_the_old_one_had_it(
+    old: Timing, bounds: dict[str, Any], at: int, count: int
+) -> None:
+    life = Life()
+    life.schedule(old, **bounds)
+    life.schedule(Once(M + at * HOUR, late=True), M + 9 * HOUR)
+    assert [count for _, count in skipped(life)] == [count]
 
 
 def test_what_an_ended_series_owed_is_told_before_why_it_ended() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from light_scheduler.durations import distance
 from light_scheduler.engine.progress import release_of
+from light_scheduler.engine.refused_firings import OVERTAKEN
 from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent, Once, Schedule
 from light_scheduler.wire import format_instant
 
@@ -50,8 +51,8 @@ def _standing(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) 
     state, due = entry.progress.state, entry.progress.next_due
     if due is None:
         summary = _paused(events, standing, facts) if state == "paused" else unfinished(entry, now)
-    elif entry.progress.retry_at is not None:
-        summary = tried_again(events, entry, entry.progress.retry_at, now)
+    elif (retry_at := entry.progress.retry_at) is not None and retry_at != OVERTAKEN:
+        summary = tried_again(events, entry, retry_at, now)
     elif due > now:
         hindered = hindrance(standing, facts, due)
         summary = f"It fires next at {format_instant(due)} (in {distance(due - now)}){hindered or '.'}"

@@ -9,6 +9,7 @@ from support.why import ACCEPTED, DUE, HOUR, MIDNIGHT, MINUTE, ONE, SECOND, even
 
 from light_scheduler.engine.firing_rules import FiringRules
 from light_scheduler.engine.progress import release_of
+from light_scheduler.engine.refused_firings import OVERTAKEN
 from light_scheduler.engine.why import Facts, Outage, outlook
 from light_scheduler.model import NEVER, Acknowledgement, Awaited, Bounds, FixedRate, Target
 from light_scheduler.model.tenant_rules import Tenant, TenantState
@@ -128,6 +129,19 @@ PENDING: dict[str, tuple[Facts, str, int | None, str]] = {
         DUE - MINUTE - 1,
         "Its target refused it. It expires at 2025-12-31T23:59:30.000Z (in 30s), and is not tried again: its time to "
         "live ends at 2025-12-31T23:59:00.999Z.",
+    ),
+    "asked for while it is paused, ahead of what was refused": (
+        facts(
+            AFTER,
+            pending({"paused": True, "triggered": (DUE + 1,), "retry_at": OVERTAKEN}, **SERIES),
+            tenant=Tenant(name="acme", state=TenantState.PAUSED),
+            outage=OUTAGE,
+        ),
+        "paused",
+        DUE + 1,
+        "It has been due since 2026-01-01T00:00:00.001Z (59s 999ms ago): the tenant acme is paused, so it does not "
+        "fire until the tenant is resumed; its target topic out is unavailable since 2025-12-31T23:00:00.000Z (no leader), "
+        "and it waits for that.",
     ),
     "waits for its completion": (
         facts(AFTER, pending(DELIVERED, **ACKNOWLEDGED)),

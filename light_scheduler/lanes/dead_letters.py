@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from msgspec.structs import replace
+
 from light_scheduler.engine import Turn
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches
@@ -81,10 +83,21 @@ class DeadLetters:
         try:
             self._batches.add(place, key, value, headers)
         except RecordTooLargeError:
-            # Its bytes are in the commands topic, at the source that the headers name.
-            ours = headers[len(letter.headers) :]
-            dropped = ("dead-letter-dropped", b"key, value and headers: too large for this topic")
+            self._add_less(place, letter)
+
+    def _add_less(self, place: tuple[str, int], letter: DeadLetter) -> None:
+        """Keep what the topic takes of a letter that is too large: it is better without the schedule's key than without
+        its content. All bytes are in the commands topic, at the source that the headers name.
+        """
+        letter = replace(letter, schedule_key=None)
+        key, value, headers = encode_dead_letter(letter, self._context.commands_topic)
+        dropped = ("dead-letter-dropped", b"key, value and headers: too large for this topic")
+        ours = headers[len(letter.headers) :]
+        for attempt in ((key, value, headers), (None, None, [*ours, dropped])):
             try:
-                self._batches.add(place, None, None, [*ours, dropped])
+                self._batches.add(place, *attempt)
             except RecordTooLargeError as error:
-                log.warning("%s", error)
+                refused = error
+            else:
+                return
+        log.warning("%s", refused)

@@ -281,3 +281,27 @@ async def test_a_dead_letter_that_is_too_large_itself_says_so_and_where_its_byte
     assert told["dead-letter-dropped"] == b"key, value and headers: too large for this topic"
     assert (told["dead-letter-source-topic"], told["dead-letter-source-partition"]) == (NAMES.commands.encode(), b"0")
     assert (told["dead-letter-source-offset"], told["dead-letter-reason"]) == (b"42", b"topic missing does not exist")
+
+
+@pytest.mark.parametrize(("payload", "is_kept"), [(b"x" * 100, True), (b"x" * 1_000, False)])
+async def test_a_schedule_key_that_makes_a_dead_letter_too_large_is_left_out_first(
+    partition: Partition, payload: bytes, is_kept: bool
+) -> None:
+    partition.topics[NAMES.dead_letters] = topic(2, 1_000)
+    await partition.run(
+        command(
+            due_at(AT),
+            ("schedule-id", b"a"),
+            ("schedule-target-topic", b"missing"),
+            ("schedule-target-key", b"k"),
+            ("schedule-ack-timeout", b"1m"),
+            key=b"k" * 800,
+            value=payload,
+        )
+    )
+    (sent,) = partition.sent(NAMES.dead_letters)
+    assert (sent.key, sent.value) == ((b"k", payload) if is_kept else (None, None))
+    told = letter_of(sent)
+    assert "dead-letter-schedule-key-base64" not in told
+    assert ("dead-letter-dropped" in told) is not is_kept
+    assert told["dead-letter-source-offset"] == b"42"

@@ -16,8 +16,9 @@ from light_scheduler.kafka.batches import Written
 from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes.cycles import LaneCycles
-from light_scheduler.lanes.failures.failing_work_search import STRIKES, Kind
+from light_scheduler.lanes.failures.failing_work_search import STRIKES, Kind, Work
 from light_scheduler.model.place import Place
+from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
 
@@ -210,6 +211,30 @@ async def test_while_failing_work_is_sought_what_has_waited_is_sent_in_the_turn_
     delayed = frozenset({Kind.DELAYED})
     assert [(sent, works) for kinds, sent, works in turns if kinds == delayed] == [(1, []), (2, [])]
     assert all(sent == 0 for kinds, sent, _ in turns if kinds != delayed)
+
+
+async def test_while_failing_work_is_sought_no_delayed_command_shares_a_cycle_with_what_has_waited(
+    partition: Partition,
+) -> None:
+    rules = TenantRules(commands_per_second=2, over_rate=OverRate.DELAY)
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    outages(partition).suspect([OTHER], "silent", AT)
+    made = await lane_at(partition, STRAY[0], MINE[0], MINE[1])._make(partition.table)
+    assert (made.cycle.delaying.waiting, made.cycle.waiting.waiting) == (1, 1)
+    await attempt(lane_at(partition, STRAY[0], MINE[0], MINE[1]), partition)
+    outages(partition).close([OTHER])
+    partition.tenants.book = TenantBook()
+    lane = lane_at(partition)
+    lane.failures.work_search.failed(4, [])
+    found = list[tuple[int, list[Work]]]()
+    while len(found) < 2:
+        made = await lane._make(partition.table)
+        if Kind.DELAYED in made.kinds:
+            found.append((made.cycle.waiting.sent, lane.failures.attempt.works))
+            await lane._commit(made, partition.table, cast(Any, Taking(partition)))
+        else:
+            lane.failures.work_search.rested(is_caught_up=True)
+    assert found == [(1, []), (0, [Work(Kind.COMMAND, 2)])]
 
 
 async def test_why_something_cannot_be_sent_any_more_is_logged_once(

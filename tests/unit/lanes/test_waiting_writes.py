@@ -12,10 +12,11 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 from support import bulk
 from support import partition as supported
-from support.moving import AFTER, BEFORE, ONCE, SECRET, Known, grown, mark, passed, record
+from support.moving import AFTER, BEFORE, ONCE, SECRET, STAYS, Known, grown, mark, passed, record
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, Partition, due_at, topic
 from support.producing import FakeProducer, Sent
 
+from light_scheduler.lanes.growing import handover
 from light_scheduler.lanes.growing.handover import AGAIN_MS, HandoverPass
 from light_scheduler.lanes.growing.partitionings import Stage
 from light_scheduler.lanes.growing.progress import GrowthProgress
@@ -278,14 +279,22 @@ async def test_a_schedule_stays_and_fires_while_the_partition_that_it_belongs_to
     assert len(former.sent("reminders")) == 1
 
 
-async def test_it_is_handed_over_when_the_partition_is_back_and_only_then_nothing_is_left(former: Partition) -> None:
+async def test_it_is_handed_over_as_soon_as_the_partition_is_back_and_only_then_nothing_is_left(
+    former: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await former.run(record(FORMER, *ONCE, key=STAYS, offset=2))
+    monkeypatch.setattr(handover, "MOST_SEEN", 1)
     former.handover = HandoverPass()
-    await former.run()
+    for _ in range(5):
+        await former.run(now=AT + 1)
     former.away = frozenset()
-    await former.run(now=AT + AGAIN_MS)
-    adoption, emptied = passed(former, HOME)
+    sent = []
+    for _ in range(3):
+        await former.run(now=AT + 2)
+        sent += passed(former, HOME)
+    adoption, emptied = sent
     assert (mark(adoption, ADOPTED_FROM), mark(emptied, EMPTIED)) == (b"1", b"1:12")
-    assert former.table.pending == 0
+    assert former.table.pending == 1
 
 
 async def test_a_command_for_it_is_carried_out_where_it_is_and_who_asked_is_told_so_later(

@@ -1,1 +1,1 @@
-"""Lanes: the data path of a partition, from a command to its firing, in transactions."""
+"""Lanes: the transactional data path of a partition, from a command to its firing."""

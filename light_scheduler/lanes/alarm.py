@@ -1,4 +1,4 @@
-"""The sleep of a lane that has nothing to do."""
+"""The sleep of an idle lane."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from light_scheduler.tables.services import Timer
 
 
 class Alarm:
-    """Ends the sleep of a lane when its timer ticks, or when somebody rings: a command has arrived, or a rule changed.
+    """Wakes a lane when its timer ticks, or when something rings: a command arrives, or a rule changes.
 
-    It stays on until it is reset, so nothing is missed that rings in between.
+    It stays on until it is reset, so no ring is missed in between.
     """
 
     def __init__(self, new_timer: Callable[[Callable[[], None]], Timer]) -> None:
@@ -20,25 +20,25 @@ class Alarm:
         self._timer = new_timer(self.ring)
 
     def ring(self) -> None:
-        """Wake the lane, or have it not fall asleep."""
+        """Wake the lane, or keep it from falling asleep."""
         self._rung.set()
 
     def reset(self) -> None:
-        """Have the next sleep last until it rings again."""
+        """Switch the alarm off: the next sleep lasts until it rings again."""
         self._rung.clear()
 
     async def sleep_until(self, due: int | None) -> None:
-        """Sleep until it rings; by itself at an instant (UTC epoch ms), or sooner. None: nothing is pending."""
+        """Sleep until the alarm rings, at `due` (UTC epoch ms) or sooner. With None, only something else wakes it."""
         self._timer.arm(due)
         await self._rung.wait()
 
     async def pause(self, seconds: float) -> None:
-        """Sleep for so long, or until it rings."""
+        """Sleep for `seconds`, or until the alarm rings."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._rung.wait()
 
     def close(self) -> None:
-        """Wake the lane for the last time: its timer ticks no more."""
+        """Stop the timer, and wake the lane for the last time."""
         self._timer.cancel()
         self._rung.set()

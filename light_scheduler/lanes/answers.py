@@ -1,4 +1,4 @@
-"""The answers that were asked for with the commands of a cycle."""
+"""The answers that the commands of a cycle ask for."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .transaction_writes import Transaction
 
 
 class Answers:
-    """Collects answers, and adds them to a transaction when their topics have been resolved."""
+    """Collects answers, and adds them to a transaction once their topics have been resolved."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self._context = transaction.context
         self._replies: list[tuple[ReplyTo, bytes | None, Result]] = []
-        self._aims: dict[int, str] = {}  # place among the replies -> topic that what was scheduled aims at
+        self._aims: dict[int, str] = {}  # index into the replies -> target topic of the schedule
 
     @property
     def results(self) -> list[Result]:
@@ -31,11 +31,11 @@ class Answers:
 
     @property
     def topics(self) -> set[str]:
-        """Where answers go, and what they speak of; to be resolved before `send`."""
+        """The topics that answers go to or are about. Resolve them before `send`."""
         return {reply_to.topic for reply_to, _, _ in self._replies}.union(self._aims.values())
 
     def add(self, reply_to: ReplyTo, key: bytes | None, result: Result, aim: str | None = None) -> None:
-        """Note an answer that was asked for with a command of this key; `aim` is the topic that it schedules for."""
+        """Note an answer to a command with this key. `aim` is the target topic of the schedule."""
         if aim is not None:
             self._aims[len(self._replies)] = aim
         self._replies.append((reply_to, key, result))
@@ -43,9 +43,9 @@ class Answers:
     def add_decision(
         self, record: CommandRecord, command: Command, decision: Decision, sent: Origin | CommandRecord
     ) -> None:
-        """Answer a command, if that was asked for; `sent` says where its sender has put it.
+        """Answer a command if it asks for an answer. `sent` says where its sender put it.
 
-        The key is the record's; of a record without one, it is the one that its value names.
+        The answer has the key of the record, or else the key that the record's value names.
         """
         if command.reply_to is None:
             return
@@ -66,7 +66,7 @@ class Answers:
         self.add(command.reply_to, command.key if record.key is None else record.key, result, aim)
 
     def add_bulk(self, total: BulkTotal) -> None:
-        """Record and answer a bulk command that all partitions have carried out."""
+        """Record and answer a bulk command that all partitions have applied."""
         command, event, result = total.command, event_of(total, self._transaction.now), result_of(total)
         with self._transaction.history.asked_for_by(total.requester):
             self._transaction.history.add(history_key(event.tenant, event.id), event)
@@ -75,13 +75,13 @@ class Answers:
             self.add(command.reply_to, command.key, result)
 
     def add_unrecorded(self, total: BulkTotal) -> None:
-        """Answer a bulk command whose end cannot be recorded."""
+        """Answer a bulk command whose end cannot be recorded in the history."""
         command = total.command
         if command.reply_to is not None:
             self.add(command.reply_to, command.key, result_of(total))
 
     def send(self, refusals: Refusals, holding: Holding | None = None) -> int:
-        """Add all answers to the transaction; return how many have nowhere to go."""
+        """Add all answers to the transaction. Return how many cannot be delivered."""
         return sum(not self._send(number, *reply, refusals, holding) for number, reply in enumerate(self._replies))
 
     def _send(
@@ -103,16 +103,16 @@ class Answers:
             return False
         place = reply_to.topic, self._partition(reply_to, key, topic.partitions)
         if holding is not None and holding.loses(place):
-            return False  # nothing waits for an answer's topic: the command stands, and history tells of it
+            return False  # no answer waits for its topic: the command holds, and the history has it
         headers = result_headers(reply_to.correlation_id)
         try:
             self._transaction.batches.add(place, key, encode_result(result), headers, origin=result)
-        except RecordTooLargeError:  # its key or its correlation id is: both are the sender's
+        except RecordTooLargeError:  # because of its key or correlation id, which the sender chose
             return False
         return True
 
     def _partition(self, reply_to: ReplyTo, key: bytes | None, partitions: int) -> int:
-        """Return where an answer goes: a partition that the topic has not got is none that was asked for."""
+        """Return the partition that an answer goes to. A requested partition that does not exist is ignored."""
         if reply_to.partition is not None and reply_to.partition < partitions:
             return reply_to.partition
         return self._context.partition % partitions if key is None else partition_for(key, partitions)

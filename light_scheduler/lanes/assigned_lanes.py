@@ -1,4 +1,4 @@
-"""The lanes of a worker: one for each partition of a commands topic that the group has assigned to it."""
+"""The lanes of a worker: one for each commands partition that the group has assigned to it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .tenant_firings import TenantFirings
 from .topic_totals import TopicTotals
 
 FENCE_WAIT_S = 2.0
-"""No heartbeat is sent while an assignment is handled: fencing that takes longer goes on beside it."""
+"""How long an assignment waits for fencing, as it blocks heartbeats. Longer fencing goes on in the background."""
 
 CATCH_UP_S = 2.0
-"""How long a view waits for a lane whose commit is not answered; then it goes without the lane."""
+"""How long a view waits for a lane with an unanswered commit. Then it does without the lane."""
 
 NOTHING: set[TopicPartition] = set()
 
@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 
 
 class Lanes:
-    """Opens and closes lanes as assignments come.
+    """Opens and closes lanes as assignments change.
 
-    `new_lane` makes the lane of a partition, `new_standby` what keeps a copy of another worker's;
-    `release` lets go of what the lanes share, when all are closed for good; `outages` says which targets are away, and
-    `firings` what the lanes have delivered, and `totals` what they have done of each commands topic.
+    `new_lane` creates the lane of a partition, and `new_standby` the warm standby of another worker's partition.
+    `release` frees the resources that lanes share, once all are closed for good. `outages` has the unavailable targets,
+    `firings` the firings that the lanes have delivered, and `totals` the counters per commands topic.
     """
 
     def __init__(
@@ -62,20 +62,20 @@ class Lanes:
         self._closing: dict[TopicPartition, asyncio.Task[None]] = {}
         self._is_closed = False
         self.highwater: Callable[[TopicPartition], int | None] = lambda _: None
-        """Where a commands partition ends, as far as the fetcher knows."""
+        """The end offset of a commands partition, as far as the fetcher knows it."""
 
     def __iter__(self) -> Iterator[Lane]:
         return iter(list(self._lanes.values()))
 
     def get(self, tp: TopicPartition) -> Lane | None:
-        """Return the lane of a partition."""
+        """Return the lane of a partition, or None."""
         return self._lanes.get(tp)
 
     async def assign(self, partitions: set[TopicPartition], standbys: set[TopicPartition] = NOTHING) -> None:
-        """6. Keep the lanes that stayed, close the lost ones, fence the new ones before anything is consumed.
+        """6. Keep the lanes that stay, close the lost ones, and fence the new ones before anything is consumed.
 
-        `standbys` are the partitions of other workers to keep a copy of. A lane takes over what its standby has. Does
-        nothing after `close`: while several workers stop at once, the group still shares their partitions out.
+        `standbys` are other workers' partitions to keep a copy of. A new lane takes over the state of its standby. Does
+        nothing after `close`: while several workers stop at once, the group still reassigns their partitions.
         """
         if self._is_closed:
             return
@@ -100,7 +100,7 @@ class Lanes:
             log.info("%d lanes: %d new, %d of them not fenced yet", len(self._lanes), len(new), len(late))
 
     async def close(self) -> None:
-        """Close all lanes, side by side, then what they share."""
+        """Close all lanes concurrently, then release their shared resources."""
         self._is_closed = True
         for owned in (self._lanes, self._standbys):
             for tp in list(owned):
@@ -110,7 +110,7 @@ class Lanes:
         await self._release()
 
     def tables(self) -> Mapping[tuple[str, int], ScheduleTable]:
-        """Return the tables of the lanes that run: (commands topic, partition) -> table."""
+        """Return the tables of the running lanes: (commands topic, partition) -> table."""
         return {
             (lane.tp.topic, lane.tp.partition): lane.copy.table
             for lane in self._lanes.values()
@@ -118,10 +118,10 @@ class Lanes:
         }
 
     async def catch_up(self) -> set[tuple[str, int]]:
-        """Wait until tables have what was committed before the call; return those that do not get there in time.
+        """Wait until the tables have all transactions committed before the call. Return those that are too late.
 
-        The answer to a command is part of the transaction that carries it out, and can be read a moment before the
-        lane has applied that.
+        The answer to a command is part of the transaction that applies it, so a client can read it a moment before the
+        lane has updated its table.
         """
         waits = {lane.tp: asyncio.create_task(lane.applied()) for lane in self._lanes.values() if lane.is_committing}
         if not waits:
@@ -138,19 +138,19 @@ class Lanes:
         return [_status(lane, self.highwater(lane.tp)) for lane in self._lanes.values()]
 
     def standbys(self) -> list[StandbyStatus]:
-        """Return how warm the copies of other workers' partitions are."""
+        """Return the state of the standbys for other workers' partitions."""
         return [standby.status() for standby in self._standbys.values()]
 
     def tenant_firings(self) -> TenantFirings:
-        """Return what this worker has delivered of each tenant."""
+        """Return the firings that this worker has delivered, per tenant."""
         return self._firings
 
     def topic_totals(self) -> Mapping[str, TopicTotals]:
-        """Return what this worker has done of each commands topic."""
+        """Return the totals of this worker, per commands topic."""
         return self._totals
 
     def targets(self) -> list[TargetStatus]:
-        """Return the target topics that cannot be written to, by name."""
+        """Return the unavailable target topics, ordered by name."""
         by_topic: dict[str, list[tuple[Place, Outage]]] = {}
         for place, outage in self._outages:
             by_topic.setdefault(place[0], []).append((place, outage))

@@ -1,4 +1,4 @@
-"""The size of a lane's cycle, and the due schedules in it: by pace, tenants' shares and rate caps."""
+"""The size of a lane's cycle and its due schedules, by pace, tenants' shares and rate caps."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .failures.refused_record_search import RefusedRecordSearch
 from .pace import MOST, Pace
 
 MAX_ISOLATED = 200
-"""Maximum number of commands, or firings, in a cycle while the lane looks for a refused record."""
+"""Maximum number of commands, or firings, in a cycle while the lane searches for a refused record."""
 
 NOTHING_DUE = DueScan([], None)
 
 
 class TurnBudget(NamedTuple):
-    """How many turns schedules have in a cycle, and how many bytes of payload.
+    """The maximum number of turns of schedules in a cycle, and of payload bytes.
 
-    With `is_capped`, it is the cap of all firings together that allows no more turns. How many of them each tenant has
-    is in the due scan (`DueScan.allowed`).
+    With `is_capped`, the cap on all firings together sets the number of turns. The due scan has the turns per tenant
+    (`DueScan.allowed`).
     """
 
     most: int
@@ -35,7 +35,7 @@ class TurnBudget(NamedTuple):
 
 
 class Budget:
-    """Of one lane. `waits` tells which targets are unavailable; `next_due` is when the next pending firing is due."""
+    """The budget of one lane. `waits` returns the unavailable targets. `next_due` is the next pending due time."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class Budget:
         self._tenants = NO_TENANTS
 
     def begin(self) -> None:
-        """Begin a cycle: tenants have had no share in one that was not committed."""
+        """Begin a cycle. Shares in an uncommitted cycle do not count."""
         self._fair.begin()
 
     def commit(self) -> None:
-        """Charge tenants for their share in a cycle that is committed."""
+        """Charge tenants for their shares in the committed cycle."""
         self._fair.commit()
 
     def follow_tenants(self, now: int) -> None:
@@ -72,24 +72,27 @@ class Budget:
 
     @property
     def has_caps(self) -> bool:
-        """Whether the firings of anybody are capped."""
+        """Whether any firings are capped."""
         return self._firing_rates.has_caps
 
     def most(self, table: ScheduleTable) -> int:
-        """Commands, and firings, that a cycle may hold: with several tenants one must not wait long for another."""
+        """Return how many commands, and how many firings, a cycle may hold.
+
+        With several tenants, cycles are short, so that no tenant waits long for another.
+        """
         if self._record_search.is_seeking:
             return MAX_ISOLATED
         return self._pace.limit if len(table.floors) > 1 else MOST
 
     def turns(self, now: int, most: int, max_bytes: int) -> TurnBudget:
-        """Return what the cap of all together leaves of a cycle."""
+        """Return how much of a cycle the cap on all firings together allows."""
         total = self._firing_rates.total(now)
         if total is None or total > most:
             return TurnBudget(most, max_bytes)
         return TurnBudget(total, max_bytes, is_capped=True)
 
     def take_due(self, overlay: Overlay, now: int, turns: TurnBudget) -> DueScan:
-        """Return what is due now, as far as a cycle may hold it."""
+        """Return the schedules that are due now, as many as a cycle may hold."""
         firing_rates, stopped = self._firing_rates, self._tenants.stopped
         due = overlay.due(
             now,
@@ -99,7 +102,7 @@ class Budget:
             lambda tenant: 0 if tenant in stopped else firing_rates.allowed(tenant, now),
             self._waits(),
         )
-        waiting = (at for tenant, at in due.held.items() if tenant not in stopped)  # what is paused is not late
+        waiting = (at for tenant, at in due.held.items() if tenant not in stopped)  # paused firings are not late
         self.next_due = min(filter(None, (due.next_due, *waiting)), default=None)
         ready = [at for at in (due.next_due, due.probe_due) if at is not None and at <= now]
         if ready and turns.is_capped:
@@ -108,7 +111,7 @@ class Budget:
         return due
 
     def take_staged(self, overlay: Overlay, instant: int, turns: TurnBudget) -> DueScan:
-        """Return what will be due at an instant ahead; no cap bounds it."""
+        """Return the schedules that will be due at an instant ahead. Caps do not apply."""
         stopped = self._tenants.stopped
         return overlay.due(
             instant,
@@ -120,19 +123,19 @@ class Budget:
         )
 
     def held(self, due: DueScan) -> dict[str, float]:
-        """Return who has to wait for a cap, and for which."""
+        """Return the tenants that have to wait for a cap, with the cap."""
         caps = {tenant: self._firing_rates.cap_of(tenant) for tenant in due.held.keys() - self._tenants.stopped}
         return {tenant: cap for tenant, cap in caps.items() if cap is not None}
 
     def next_turn(self, due: DueScan, now: int) -> int | None:
-        """Note who has to wait for a cap; return when (ms) there is something to fire, None: not before a command."""
+        """Note who waits for a cap. Return when (ms) the next firing is possible, or None if not before a command."""
         resumes = self._firing_rates.hold(due.held.keys() - self._tenants.stopped, now)
         return min(filter(None, (due.next_due, due.probe_due, resumes)), default=None)
 
     def charge(self, delivered: list[Entry], now: int) -> int:
-        """Charge delivered firings to the caps; return how many had waited for one."""
+        """Charge delivered firings to the caps. Return how many had waited for a cap."""
         return self._firing_rates.charge(delivered, now)
 
     def observe(self, size: int, took_ms: int) -> None:
-        """Learn how long a cycle of a size took."""
+        """Adapt the pace to a cycle of `size` that took `took_ms`."""
         self._pace.observe(size, took_ms)

@@ -1,4 +1,4 @@
-"""Which partition carries a command out: that of its key, whichever it was sent to."""
+"""Routes a command to the partition of its key, whichever partition it was sent to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .transaction_writes import Transaction
 
 
 class CommandRouting:
-    """Of one cycle: `writes` are those to other partitions; `moving` decides while schedules move between them."""
+    """Command routing of one cycle.
+
+    `writes` are the writes to other partitions. `moving` routes while schedules move between partitions.
+    """
 
     def __init__(self, transaction: Transaction, writes: PartitionWrites, moving: Moving) -> None:
         self.writes = writes
@@ -25,13 +28,13 @@ class CommandRouting:
         self._forwards = transaction.context.dialect.forwards
 
     def pass_on(self, record: CommandRecord, command: Command, name: bytes, current: Entry | None) -> bool:
-        """Pass a command on that was sent to this partition, if it is for another one; return whether it was."""
+        """Forward a command that was sent here but belongs to another partition. Return whether it was forwarded."""
         if self.moving.is_active:
             return self.moving.pass_on(record, command, name, current, None)
         return current is None and self._copy_home(record, command)
 
     def origin_of(self, record: CommandRecord) -> Origin | None:
-        """Return where a record was passed on from, if a worker has done so."""
+        """Return the origin of a record that a worker has forwarded, or None."""
         with suppress(InvalidCommand):
             mark = mark_of(record) if self._forwards else None
             if isinstance(mark, Origin):
@@ -40,14 +43,14 @@ class CommandRouting:
         return None
 
     def _copy_home(self, record: CommandRecord, command: Command) -> bool:
-        """Copy a command for a schedule that is not here to the partition of its key, if that is another one."""
+        """Copy a command to the partition of its key, if that is another one. Its schedule is not here."""
         key = command.key if record.key is None else record.key
         key = command.id.encode() if key is None else key
         if not self._forwards or self.writes.is_home(key):
             return False
         home = self.writes.home_of(key)
         waits = self.writes.waiting.holds(home)
-        if waits and isinstance(command, ScheduleCommand):  # it is kept here until then, as schedules are
+        if waits and isinstance(command, ScheduleCommand):  # it is stored here until then, like a schedule
             self._transaction.context.limits.check_room(self._transaction.overlay.pending + self.writes.waiting.waiting)
         try:
             self.writes.copy(record, home)

@@ -1,4 +1,4 @@
-"""Carrying out command records: from a record to a decision, or to another partition."""
+"""Executes command records: from a record to a decision, or to another partition."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class Commands:
-    """Carries commands out, as part of a transaction."""
+    """Executes commands as part of a transaction."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class Commands:
         self._secret = context.secret
 
     def take_all(self, records: list[CommandRecord], limit: int = 0, max_bytes: int = 0) -> None:
-        """Carry out command records; the first is the last of the list, which is emptied.
+        """Execute command records from the end of the list, and empty it.
 
-        Each is let go of while it is in the processor's cache. Of a backlog, at most `limit` delayed commands, or
-        `max_bytes` of them, are carried out among them. Raises WorkFailedError for one that raises what is no fault of
-        the worker's state.
+        Each record is freed while it is in the processor's cache. At most `limit` delayed commands of a backlog, or
+        `max_bytes` of them, are executed in between. Raises WorkFailedError for a command that fails, unless the
+        worker's state is the cause.
         """
         self._most_delayed, self._most_delayed_bytes = limit, max_bytes
         runs = self._plain.is_possible and not self._moving.is_active and not self._condemned
@@ -101,10 +101,10 @@ class Commands:
                 records.pop()
 
     def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue, *, catches_up: bool = False) -> list[Work]:
-        """Carry out at most `limit` delayed commands, or `max_bytes` of them, as far as rates allow; return them.
+        """Execute at most `limit` delayed commands, or `max_bytes` of them, as far as rates allow. Return them.
 
-        If the lane `catches_up`, those go on too whose turn came before. One that turns out to wait on is among them.
-        Raises WorkFailedError as `take_all` does.
+        If the lane `catches_up`, commands whose turn came earlier are executed too. Commands that have to wait again
+        are also returned. Raises WorkFailedError as `take_all` does.
         """
         delaying = self._delaying
         works: list[Work] = []
@@ -134,7 +134,7 @@ class Commands:
         return work
 
     def take(self, record: CommandRecord, *, has_waited: bool = False) -> None:
-        """Carry out one command record, or delay it, unless it `has_waited`."""
+        """Execute one command record, or delay it, unless it `has_waited`."""
         read = record
         origin: Origin | None = None
         command: Command | None = None
@@ -174,7 +174,7 @@ class Commands:
             else:
                 self._carry_out(record, command, origin, None if has_waited else read)
         except InvalidCommand as error:
-            if origin is not None and origin.asks:  # who asks rejects it
+            if origin is not None and origin.asks:  # the requester rejects it
                 self._moving.send_back(record, origin)
                 return
             if command is None and origin is not None:
@@ -186,7 +186,7 @@ class Commands:
     def _reject(
         self, record: CommandRecord, command: Command | None, origin: Origin | None, error: InvalidCommand
     ) -> None:
-        """Reject a command; one that could not be read is rejected by its dialect, which names fields as the sender."""
+        """Reject a command. The error names its fields as the dialect of the sender does."""
         if command is not None:
             error = InvalidCommand(self._dialect.field_name(record, error.field), error.reason)
         reject(self._transaction, self._answers, record, origin, error)
@@ -194,7 +194,10 @@ class Commands:
             self._bulk.report_none(origin)
 
     def _delays(self, read: CommandRecord, command: Command, origin: Origin | None) -> bool:
-        """Delay a command if it has to wait; return whether it was. Others may go on first. Raises InvalidCommand."""
+        """Delay a command if it has to wait, and return whether it does. Raises InvalidCommand.
+
+        Earlier delayed commands may be executed first.
+        """
         delaying = self._delaying
         while delaying.taken < self._most_delayed and delaying.taken_bytes <= self._most_delayed_bytes:
             if (waiting := delaying.first_before(command)) is None:
@@ -211,7 +214,7 @@ class Commands:
             raise
 
     def _decoded(self, record: CommandRecord) -> Command:
-        """Read a command. Raises InvalidCommand."""
+        """Decode a command. Raises InvalidCommand."""
         try:
             return self._decode(record)
         except TargetMissing as error:
@@ -237,7 +240,7 @@ class Commands:
     def _carry_out(
         self, record: CommandRecord, command: Command, origin: Origin | None, read: CommandRecord | None
     ) -> None:
-        """Carry a command out, or keep it as it was `read`, if it has to wait for room and does not wait already."""
+        """Execute a command. If it has to wait for room and does not wait already, store the record that was `read`."""
         name = identity(command.tenant, command.id)
         current: Entry | None = self._overlay.get(name)
         if current is not None and self._bulk.any_at_work:
@@ -250,7 +253,7 @@ class Commands:
         except InvalidCommand as error:
             if origin is None or not origin.asks:
                 raise
-            self._reject(record, command, origin, error)  # who asked may not have it: the schedule is here
+            self._reject(record, command, origin, error)  # the requester cannot reject it: the schedule is here
             self._moving.answer_who_asked(record, command, origin)
 
     def _carry_out_here(
@@ -263,7 +266,7 @@ class Commands:
         read: CommandRecord | None,
     ) -> None:
         decision = None
-        if isinstance(command, ScheduleCommand):  # is rejected where it arrives, others where they would be carried out
+        if isinstance(command, ScheduleCommand):  # rejected on arrival; others, where they would be executed
             decision = decide(command, current, self._now, self._limits)
         if origin is None and self._routing.pass_on(record, command, name, current):
             return
@@ -293,14 +296,14 @@ class Commands:
         self._answers.add_decision(record, command, decision, origin or record)
 
     def _refuse(self, record: CommandRecord, reason: str) -> None:
-        """Reject a command that cannot be carried out. Should even that fail, its bytes are in the commands topic."""
+        """Reject a command that cannot be executed. If even that fails, its bytes are still in the commands topic."""
         try:
             if (origin := self._routing.origin_of(record)) is not None:
                 record = as_sent(record, origin)
                 if origin.asks:
                     self._moving.send_back(record, origin)
                     return
-            if origin is not None:  # first: who waits for it must not wait for ever
+            if origin is not None:  # first, so that no requester waits forever
                 self._moving.returned_for_nothing(record, origin)
                 self._bulk.report_none(origin)
             error = InvalidCommand("record", f"the scheduler fails to carry it out: {reason}")

@@ -1,4 +1,4 @@
-"""What the cycles of a lane share: its topic, settings, targets and rules; and the keys of refused records."""
+"""The context that the cycles of a lane share (topic, settings, targets, rules), and keys of refused records."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from .turns import Turns
 OriginKey = tuple[str, str | None, int | None, int]
 
 Refusals = dict[OriginKey, str]
-"""Records that a user's topic refuses, with the reasons."""
+"""Records that a user's topic refuses: key -> reason."""
 
 
 def origin_key(origin: UserRecord) -> OriginKey:
-    """Return the key of a schedule's next firing, or of a command's answer: the same in every try of a cycle."""
+    """Return the key of a schedule's next firing or of a command's answer, the same in every retry of a cycle."""
     if isinstance(origin, Entry):
-        schedule = origin.schedule  # another version may be due at the same instant, and be nothing to refuse
+        schedule = origin.schedule  # another version may be due at the same instant, and be acceptable
         return schedule.tenant, schedule.id, origin.progress.due, schedule.version
     return "", None, origin.offset, -1 if origin.partition is None else origin.partition
 
 
 @dataclass(frozen=True)
 class CycleContext:
-    """The context that the cycles of a partition share: its topics have been resolved."""
+    """The context that the cycles of a partition share. Its topics have been resolved."""
 
     commands_topic: str
     partition: int
@@ -61,58 +61,58 @@ class CycleContext:
     staging: Staging = NO_STAGING
     new_token: Callable[[], str] = new_token
     secret: Callable[[], bytes | None] = lambda: None
-    """Key with which workers sign who sent a command over HTTP."""
+    """Returns the key with which workers sign the sender of a command over HTTP."""
     command_rates: CommandRates = field(default_factory=CommandRates)
-    """Rates of the rate-limited commands that this lane has carried out."""
+    """Rates of the rate-limited commands that this lane has executed."""
     demand: RateDemand = field(default_factory=RateDemand)
-    """The tokens of rates that this lane needs, and the lanes that it asks for them."""
+    """The rate tokens that this lane needs, and the lanes that it asks for them."""
     rate_post: RatePost = field(default_factory=NoPost)
-    """The way to lanes that this one shares rates with, but no log."""
+    """Reaches lanes that share rates, but no log, with this one."""
     tenants: Tenancy = field(default_factory=FixedTenancy)
 
     plain_paths: bool = True
-    """Whether plain commands and firings take the short path, which has the same result as the general one."""
+    """Whether plain commands and firings take the fast path, which has the same result as the general one."""
 
     partitionings: Partitionings | None = None
-    """How many partitions keys belong to; None: as many as there are, and the topic never grows."""
+    """The number of partitions that keys are hashed over. None: the current number, as the topic never grows."""
 
     queue_ends: QueueEnds = field(default_factory=QueueEnds)
-    """Delayed commands that a growth of the topic waits for."""
+    """Delayed commands that the growth of the topic waits for."""
 
     overdue_totals: OverdueTotals = field(default_factory=OverdueTotals)
-    """For how long totals of bulk commands have waited for reports here."""
+    """How long totals of bulk commands have waited for reports here."""
 
     probe: LaneProbe = field(default_factory=LaneProbe)
     """The probes of the partition."""
 
     tenant_firings: TenantFirings = field(default_factory=TenantFirings)
-    """The number of firings of each tenant that this worker has delivered, in all of its lanes."""
+    """The number of firings that this worker has delivered per tenant, over all of its lanes."""
 
     topic_totals: TopicTotals = field(default_factory=TopicTotals)
     """Totals of this worker for the commands topic, over all of its lanes."""
 
     turns: Turns = field(default_factory=Turns)
-    """Turns of partitions for tenants whose messages are distributed so, over all lanes of this worker."""
+    """Round-robin turns of partitions for tenants that use them, over all lanes of this worker."""
 
     tracing: Tracing | None = None
-    """Receives the commands and firings that belong to traces; None: tracing is off."""
+    """Receives the commands and firings that belong to traces. None if tracing is off."""
 
     @property
     def partitioning(self) -> Partitioning:
-        """The partitioning of keys in the commands topic; it has been resolved before."""
+        """The partitioning of keys in the commands topic, which must have been resolved."""
         if self.partitionings is not None and (known := self.partitionings.of(self.commands_topic)) is not None:
             return known
         return _settled(self.targets[self.commands_topic].partitions)
 
     @property
     def rate_part(self) -> RatePart:
-        """The part of each rate that this lane earns: commands topics have equal parts."""
+        """The part of each rate that this lane earns. Commands topics have equal parts."""
         part = self.partitioning.rate_part(self.partition)
         return part._replace(share=part.share / self.rate_post.topics)
 
     @property
     def writes_rates(self) -> bool:
-        """Whether lanes of the topic lend each other tokens by way of its log."""
+        """Whether lanes of the topic lend each other tokens through its log."""
         return self.dialect.forwards and bool(self.partitioning.secret)
 
     @cached_property
@@ -122,21 +122,24 @@ class CycleContext:
 
     @cached_property
     def changelog(self) -> tuple[str, int]:
-        """The topic and partition that the state goes to."""
+        """The topic and partition that state is written to."""
         return self.names.changelog(self.commands_topic), self.partition
 
     def own_place(self, topic: str) -> tuple[str, int]:
-        """One partition of a topic of ours for all of a lane: few partitions in a transaction, and its order kept."""
+        """Return the one partition of an own topic that the lane writes to.
+
+        A single one keeps the order, and transactions small in partitions.
+        """
         return topic, self.partition % self.targets[topic].partitions
 
     def new_batches(self, timestamp: int, one_by_one: Collection[str] = ()) -> RecordBatches:
-        """Return empty batches for topics that have been resolved; `timestamp` (UTC epoch ms) is their records'."""
+        """Return empty batches for resolved topics. `timestamp` (UTC epoch ms) is that of their records."""
         return RecordBatches(
             timestamp, one_by_one, lambda topic: self.targets[topic].max_message_bytes, {self.commands_topic}
         )
 
     def place_of(self, schedule: Schedule) -> Place:
-        """Return the topic and partition that a schedule's firings go to; its topic has been resolved."""
+        """Return the topic and partition of a schedule's firings. The topic must have been resolved."""
         target = schedule.target
         if target.partition is not None:
             return target.topic, target.partition
@@ -146,13 +149,13 @@ class CycleContext:
 
     @cached_property
     def own_topics(self) -> frozenset[str]:
-        """The topics that every cycle may write to."""
+        """The scheduler's topics that any cycle may write to."""
         return frozenset((self.commands_topic, self.changelog[0], self.names.history, self.names.dead_letters))
 
     def concerns(self, record: CommandRecord, schedules: Collection[bytes]) -> bool:
-        """Return whether a command may change one of these schedules, which go by their identity (`wire.state`).
+        """Return whether a command may change one of these schedules, given by identity (`wire.state`).
 
-        One that is not plainly about another schedule may.
+        Return False only if the command is certain to be about another schedule, or is a probe.
         """
         if is_of_probe(record):
             return False
@@ -167,7 +170,7 @@ class CycleContext:
 
 @dataclass(frozen=True)
 class LaneContext(CycleContext):
-    """The context of a lane, which resolves topics for its cycles."""
+    """The context of a lane. It also resolves topics for the cycles."""
 
     targets: TargetLookup
 

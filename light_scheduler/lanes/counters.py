@@ -1,4 +1,4 @@
-"""Counters of a lane since this worker took its partition over."""
+"""Counters of a lane since this worker took over its partition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .topic_totals import TopicTotals
 
 @dataclass
 class LaneCounters:
-    """For `/info` and `/metrics`. `topic` has the sums over all lanes that the worker has or had."""
+    """Counters for `/info` and `/metrics`. `topic` has the sums over all lanes that the worker has or had."""
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     events: Counter[EventType] = field(default_factory=Counter)
@@ -61,6 +61,6 @@ class LaneCounters:
                 self.topic.lateness.observe(late, firings)
 
     def restarted(self) -> None:
-        """Count that the lane starts again after a failure."""
+        """Count a restart of the lane after a failure."""
         self.restarts += 1
         self.topic.restarts += 1

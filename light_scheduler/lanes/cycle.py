@@ -1,7 +1,7 @@
 """One cycle of a lane: commands and due schedules become state changes and records.
 
-The engine decides, and the lane sends: a cycle turns decisions into batches, in a `Transaction`. A cycle that is
-dropped leaves no trace.
+The engine decides, and the lane sends: a cycle turns decisions into batches, in a `Transaction`. A dropped cycle leaves
+no trace.
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ class Cycle:
         routing = CommandRouting(transaction, writes, self.moving)
         self._commands = Commands(transaction, routing, admission, self._answers, self._bulk, self._condemned)
         self.tried: set[OriginKey] = set()
-        """Firings that the cycle tried to deliver, if `fire_due` was asked to trace them."""
+        """Firings that the cycle tried to deliver, if `fire_due` was called with `traced`."""
 
     @property
     def outcomes(self) -> Counter[Outcome]:
-        """The commands of this cycle."""
+        """The outcomes of this cycle's commands."""
         return self.transaction.outcomes
 
     @property
     def events(self) -> Counter[EventType]:
-        """History events of this cycle."""
+        """The history events of this cycle."""
         return self.transaction.history.events
 
     @property
     def traced(self) -> list[TracedEvent]:
-        """The events of this cycle that belong to traces, if somebody is to be told."""
+        """The events of this cycle that belong to traces, if tracing is on."""
         return self.transaction.history.traced or []
 
     @property
@@ -84,17 +84,17 @@ class Cycle:
 
     @property
     def firings(self) -> Mapping[str, Counter[int]]:
-        """How many firings of this cycle each tenant has, by when they were due (UTC epoch ms)."""
+        """The number of firings of this cycle, per tenant and due time (UTC epoch ms)."""
         return self.transaction.firings
 
     @property
     def forwarded(self) -> int:
-        """Commands passed on to the partition of their key."""
+        """The number of commands forwarded to the partition of their key."""
         return self.transaction.forwarded
 
     @property
     def moves(self) -> tuple[int, int, int]:
-        """Since the topic has grown: commands passed on, schedules handed over, and schedules taken over."""
+        """Moves due to the topic's growth: (commands forwarded, schedules handed over, schedules taken over)."""
         transaction = self.transaction
         return transaction.relayed, transaction.moved, transaction.adopted
 
@@ -110,31 +110,30 @@ class Cycle:
 
     @property
     def reply_topics(self) -> set[str]:
-        """Where answers go, and what they speak of; to be resolved before `answer`."""
+        """The topics that answers go to or are about. Resolve them before `answer`."""
         return self._answers.topics
 
     @property
     def bulk_offset(self) -> int:
-        """That of the bulk command that `advance_bulk` was at last."""
+        """The offset of the bulk command that `advance_bulk` processed last."""
         return self._bulk.offset
 
     def take_all(self, records: list[CommandRecord], limit: int = 0, max_bytes: int = 0) -> None:
-        """Carry out command records: see `Commands.take_all`."""
+        """Execute command records. See `Commands.take_all`."""
         if records:
             self._commands.take_all(records, limit, max_bytes)
 
     def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue, *, catches_up: bool = False) -> list[Work]:
-        """Carry out commands that were delayed: see `Commands.take_delayed`."""
+        """Execute delayed commands. See `Commands.take_delayed`."""
         if not self.delaying.tenants:
             return []
         return self._commands.take_delayed(limit, max_bytes, fair, catches_up=catches_up)
 
     def advance_bulk(self, limit: int, max_bytes: int, turn: int = 0) -> bool:
-        """Carry bulk commands on, by `limit` schedules or `max_bytes` of payload; return whether there were any.
+        """Continue bulk commands, by `limit` schedules or `max_bytes` of payload. Return whether there were any.
 
-        The `turn` says which tenant is the first; see `BulkCommands.advance`.
-        Or give one up that is condemned, and nothing else, so that it is known what fails, should that fail as well.
-        Raises WorkFailedError as `take_all` does.
+        `turn` decides which tenant comes first (see `BulkCommands.advance`). If a bulk command is condemned, abandons
+        only that one, so that the cause is clear if that fails as well. Raises WorkFailedError as `take_all` does.
         """
         overdue_totals = self.transaction.context.overdue_totals
         for work in self._condemned:
@@ -155,9 +154,9 @@ class Cycle:
         traced: bool = False,
         waits: Waits | None = None,
     ) -> None:
-        """Carry out what schedules that wake are to do, in the order of `Turns`, with the budget they were taken with.
+        """Execute the turns of waking schedules in the order of `Turns`, with the `budget` of their due scan.
 
-        Their target topics have been resolved. Raises WorkFailedError as `take_all` does.
+        Their target topics must have been resolved. Raises WorkFailedError as `take_all` does.
         """
         if not due.entries:
             return
@@ -169,13 +168,13 @@ class Cycle:
         firings.count()
 
     def answer(self, refusals: Refusals, holding: Holding | None = None) -> int:
-        """Add the results that were asked for; return how many have nowhere to go."""
+        """Add the requested answers. Return how many cannot be delivered."""
         return self._answers.send(refusals, holding)
 
     def keep_bulk(self) -> None:
-        """Store how far bulk commands have come; nothing may carry them on after that."""
+        """Store the progress of bulk commands. Nothing may continue them after that."""
         self._bulk.keep()
 
     def moved_to(self, position: int) -> None:
-        """Note the next command to read."""
+        """Note the position of the next command to read."""
         self.transaction.moved_to(position)

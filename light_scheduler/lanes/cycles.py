@@ -1,6 +1,6 @@
 """A lane's cycles, one after another: steps 1 to 4 of the commit protocol (see `lane`).
 
-What a lane learns from transactions that fail is in `failures.transactions`.
+`failures.transactions` has what a lane learns from failed transactions.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from .tracing import TracedCycle
 
 MAX_FIRING_BYTES = 8 << 20
 MAX_BULK = 500
-"""Per cycle: bytes of firings, and schedules that a bulk command is carried out on. Else see `budget`."""
+"""Limits of a cycle: bytes of firings, and schedules changed by bulk commands. For other limits, see `budget`."""
 
 CHECKPOINT_MS = 3_600_000
-"""How often a lane with nothing to do commits an empty transaction, so that its local copy does not become too old."""
+"""How often an idle lane commits an empty transaction, so that its local copy does not become too old."""
 
 
 class _Made(NamedTuple):
-    """A cycle before it is sent: what it holds, of which kinds of work; `position` is behind the commands it read.
+    """A cycle before it is sent. `kinds` are the kinds of work in it, and `position` follows the commands it read.
 
-    It `is_caught_up` if no delayed command is left that can go on.
+    It `is_caught_up` if no delayed command is left that can be executed.
     """
 
     now: int
@@ -109,21 +109,21 @@ class LaneCycles:
         self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
         self._gathering = Gathering(services.processor_waits, lambda: asyncio.get_running_loop().time())
         self._delayed_turns = FairQueue()
-        self._is_catching_up = False  # since a backlog, with delayed commands whose turn came before it was read
+        self._is_catching_up = False  # after a backlog, while older delayed commands are left
         self._bulk_turn = 0
         self._removal = Removal()
         self._growth = GrowthProgress(context)
-        self._undecided: _Made | None = None  # what the last transaction holds, unless it is known to count
+        self._undecided: _Made | None = None  # the last transaction, unless known to be committed
 
     @property
     def next_due(self) -> int | None:
-        """When the next pending firing is due, UTC epoch ms."""
+        """When the next pending firing is due (UTC epoch ms)."""
         return self._budget.next_due
 
     async def decide(self, untouched: Untouched) -> None:
-        """Find out whether a transaction counts whose commit was not answered; see `Holding.decide`.
+        """Find out whether a transaction with an unanswered commit is committed. See `Holding.decide`.
 
-        No cycle has begun since, so the rates of commands still know what that one took.
+        No cycle has begun since, so the command rates still know what that transaction used.
         """
         made = self._undecided
         if await self._holding.decide(untouched) and made is not None:
@@ -133,7 +133,7 @@ class LaneCycles:
         self._undecided = None
 
     async def cycle(self, table: ScheduleTable, producer: TransactionalProducer) -> None:
-        """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
+        """Do steps 1 to 4, or sleep until commands arrive or the timer ticks."""
         await self._let_gather()
         if self._is_closing():
             return
@@ -145,14 +145,14 @@ class LaneCycles:
         made = await self._make(table)
         if made.is_empty:
             made.overlay.settle_floors()
-            self._budget.commit()  # what waits for its target stays passed over
+            self._budget.commit()  # firings that wait for their target stay skipped
             self._is_catching_up &= not made.is_caught_up
             self._growth.settle(made.cycle, made.slice, made.now)
-            if made.slice is not None:  # what it looked at stays; there is more
+            if made.slice is not None:  # the schedules it looked at stay, and there are more
                 await asyncio.sleep(0)
                 return
             if made.due.entries:
-                return  # what was due waits for its target, as became known just now
+                return  # all due firings wait for their targets, as has just become known
             if made.kinds and self._work_search.is_active and self._has_searched_on(made):
                 return
             idle_ms = made.now - table.checkpoint.complete_at  # negative if the clock was set back
@@ -164,16 +164,16 @@ class LaneCycles:
         await self._commit(made, table, producer)
 
     def _has_searched_on(self, made: _Made) -> bool:
-        """Learn of an empty cycle of the search for failing work; return whether another is to follow at once."""
+        """Tell the search for failing work about an empty cycle. Return whether the next cycle must follow at once."""
         if made.due.next_due is not None and made.due.next_due <= made.now:
-            self._work_search.succeeded([])  # it came no further than to what waits for its target
+            self._work_search.succeeded([])  # it only got as far as firings that wait for their target
             return True
         return self._work_search.rested(is_caught_up=not self._incoming.is_behind)
 
     async def _let_gather(self) -> None:
-        """Wait for firings to become due where transactions had better be larger, unless somebody rings.
+        """Pause for more firings to become due, if larger transactions are better, unless the alarm rings.
 
-        What is due at a full second is not waited for so: it is prepared, or fired at once.
+        Firings due at a full second are not delayed: they are prepared, or fired at once.
         """
         if self._record_search.is_under_way or self._work_search.is_active:
             return
@@ -182,7 +182,7 @@ class LaneCycles:
             await self._alarm.pause(pause_ms / 1_000)
 
     async def _make(self, table: ScheduleTable) -> _Made:
-        """1. and 2. Take what there is to do, and carry it out."""
+        """1. and 2. Take commands and due schedules, and execute them."""
         record_search, budget = self._record_search, self._budget
         now = self._services.clock.now()
         record_search.expire(now)
@@ -207,11 +207,11 @@ class LaneCycles:
         cycle.rate_lending.receive()
         may_delay = Kind.DELAYED in kinds
         sent = self._send_waiting(cycle, most, max_bytes) if may_delay else 0  # 2.
-        left = most - sent if work_search.is_active else most  # what fails is to come to stand alone
+        left = most - sent if work_search.is_active else most  # to isolate failing work
         is_caught_up = may_delay and not is_behind and self._take_delayed(cycle, left, max_bytes)  # 1. and 2.
         commands = self._take_commands(most) if Kind.COMMAND in kinds else []  # 1.
         if is_behind and not self._incoming.is_behind:
-            self._alarm.ring()  # what is delayed goes on, and what is due is fired
+            self._alarm.ring()  # for delayed commands and due firings
         read, position = len(commands), commands[-1].offset + 1 if commands else None
         commands.reverse()
         cycle.take_all(commands, most if is_behind and not self._work_search.is_active else 0, max_bytes)  # 2.
@@ -223,7 +223,7 @@ class LaneCycles:
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, most_bulk, max_bytes)  # 2.
         turns = budget.turns(now, most, max_bytes)
-        is_held_up = self._is_catching_up and not is_caught_up  # as it is while the lane is behind
+        is_held_up = self._is_catching_up and not is_caught_up  # also while the lane is behind
         due = NOTHING_DUE if is_held_up or Kind.FIRING not in kinds else budget.take_due(overlay, now, turns)  # 1.
         cycle.rate_lending.hold_firings(budget.held(due))
         cycle.rate_lending.ask()
@@ -232,20 +232,20 @@ class LaneCycles:
         is_traced = record_search.is_under_way or self._work_search.is_active
         cycle.fire_due(due, record_search.refusals, turns, traced=is_traced, waits=self.failures.sends(due))  # 2.
         lost_results = cycle.answer(record_search.refusals, self._holding)
-        is_to_move = self._intake.backlog_taken and not is_traced  # a command that waits may be for what would move
+        is_to_move = self._intake.backlog_taken and not is_traced  # a waiting command may be for a schedule to be moved
         slice = self._growth.hand_over(cycle, overlay, most, now) if is_to_move else None  # 2.
         return _Made(
             now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice, is_caught_up
         )
 
     def _send_waiting(self, cycle: Cycle, most: int, max_bytes: int) -> int:
-        """Send what has waited for other partitions; return how many records that is."""
+        """Send records that have waited for other partitions. Return how many."""
         sent = cycle.waiting.send(most, max_bytes)
         self.failures.note_unsent(cycle.waiting.too_large)
         return sent
 
     def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> bool:
-        """Carry out delayed commands; return whether no more of them can go on."""
+        """Execute delayed commands. Return whether none is left that can be executed."""
         works = cycle.take_delayed(most, max_bytes, self._delayed_turns, catches_up=self._is_catching_up)
         if self._work_search.is_active:
             self.failures.attempt.works += works
@@ -258,7 +258,7 @@ class LaneCycles:
         return commands
 
     async def _commit(self, made: _Made, table: ScheduleTable, producer: TransactionalProducer) -> None:
-        """3. and 4. Send what was made, and apply it."""
+        """3. and 4. Send the cycle, and apply it."""
         cycle, attempt = made.cycle, self.failures.attempt
         cycle.keep_bulk()
         if made.position is not None:
@@ -273,19 +273,19 @@ class LaneCycles:
         attempt.sent_late = cycle.waiting.sent_to
         self._gathering.begin()
         if self.failures.neighbours.among(attempt.places):
-            self._context.targets.doubt([self._tp.topic])  # one that loses its leader is to be known soon
+            self._context.targets.doubt([self._tp.topic])  # learn soon of a lost leader
         offsets = {} if made.position is None else {self._tp: made.position}
         checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
         self._undecided = made
         ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
-        self._charge(made)  # this and the next two also if the table cannot be written
+        self._charge(made)  # this and the next two, even if the table cannot be written
         self._forget_refused(made)
         self.failures.committed(ends)
         made.overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=made.now)  # 4.
         self._learn(made)
 
     def _charge(self, made: _Made) -> None:
-        """Charge what a transaction that counts has done to rates of commands, and to shares of tenants."""
+        """Charge a committed transaction to the command rates and the shares of tenants."""
         self._is_catching_up &= not made.is_caught_up
         self._delayed_turns.commit()
         self._budget.commit()
@@ -294,14 +294,14 @@ class LaneCycles:
         made.cycle.rate_lending.commit()
 
     def _forget_refused(self, made: _Made) -> None:
-        """Forget refusals and condemned work that a transaction that counts has dealt with."""
+        """Forget the refusals and condemned work that a committed transaction has dealt with."""
         self._work_search.met(made.cycle.condemned_met)
         if self._record_search.is_under_way:
             done = made.cycle.tried | {origin_key(result) for result in made.cycle.results}
             self._record_search.clear(done, has_looked=made.due is not NOTHING_DUE)
 
     async def _check_input(self, known: CommandsLog | None) -> None:
-        """Raise InputInDoubt unless what was taken comes from the log that was to be read."""
+        """Raise InputInDoubt unless the commands come from the log that the lane should read."""
         topic = self._tp.topic
         try:
             topic_id = await self._services.commands_ids.fresh(topic)
@@ -310,7 +310,7 @@ class LaneCycles:
         self._input.check(known, topic_id)
 
     def _learn(self, made: _Made) -> None:
-        """Take in what a transaction that was committed has shown."""
+        """Update counters and limits from a committed transaction."""
         cycle, due, now = made.cycle, made.due, made.now
         self._growth.settle(made.cycle, made.slice, made.now)
         self._input.has_jumped = False
@@ -323,7 +323,7 @@ class LaneCycles:
         self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
 
     def _held_firings_only(self, made: _Made, turn: int | None) -> bool:
-        """Return whether a cycle held firings and nothing else, and left nothing over of what there was to do."""
+        """Return whether a cycle held only firings, and left no work over."""
         cycle, due = made.cycle, made.due
         is_plain = not (made.read or made.is_bulk_at_work or made.slice)
         is_plain = is_plain and self._removal.is_over(cycle.transaction.tenants)
@@ -335,9 +335,9 @@ class LaneCycles:
     async def _rest(
         self, now: int, next_turn: int | None, table: ScheduleTable, producer: TransactionalProducer
     ) -> None:
-        """Sleep until there is something to fire; or, if that is in a moment, prepare it."""
+        """Sleep until the next firing, or prepare it if it is due in a moment."""
         may_stage = self._intake.backlog_taken and not (self._record_search.is_under_way or self._budget.has_caps)
-        may_stage = may_stage and not self._incoming.readable.is_held  # a command that waits may name what is staged
+        may_stage = may_stage and not self._incoming.readable.is_held  # a waiting command may name a staged schedule
         staging = self._context.staging if may_stage else NO_STAGING
         instant = staging.instant(next_turn, now)
         if instant is None:
@@ -346,10 +346,10 @@ class LaneCycles:
             await self._alarm.sleep_until(next_turn)
 
     async def _stage(self, instant: int, table: ScheduleTable, producer: TransactionalProducer) -> bool:
-        """Steps 1 to 4 for what is due at an instant ahead, as if it were there; the commit waits for it.
+        """Do steps 1 to 4 for firings due at an instant ahead. The commit waits until that instant.
 
-        A command that arrives meanwhile and names one of these schedules comes first: then all of it is dropped.
-        Returns False if it may not be prepared, since a topic would stamp the messages with a time before they are due.
+        If a command for one of these schedules arrives meanwhile, it comes first, and the transaction is dropped.
+        Returns False if there is nothing to prepare, or a topic would stamp messages with a time before they are due.
         """
         self._budget.begin()
         self._budget.follow_tenants(instant)
@@ -393,7 +393,7 @@ class LaneCycles:
                 raise BrokerError(f"{refusal}: run `light-scheduler topics create`")
 
     def _trace(self, cycle: Cycle, committed: int) -> None:
-        """Tell of the commands and firings of a committed cycle that belong to traces."""
+        """Report the commands and firings of a committed cycle that belong to traces."""
         if self._context.tracing is not None and cycle.traced:
             begun, commands = cycle.transaction.now, cycle.outcomes.total()
             place = self._tp.topic, self._tp.partition

@@ -1,4 +1,4 @@
-"""Dead letters: commands that are rejected and firings that are set aside, as part of a cycle's batches."""
+"""Writes dead letters for rejected commands and undeliverable firings, as part of a cycle's batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class DeadLetters:
-    """Writes to a cycle's batches."""
+    """Adds dead letters to a cycle's batches."""
 
     def __init__(self, context: CycleContext, batches: RecordBatches, now: int) -> None:
         self._context = context
@@ -32,7 +32,7 @@ class DeadLetters:
     def add_command(
         self, record: CommandRecord, sent: CommandRecord | Origin, envelope: Envelope, error: InvalidCommand
     ) -> None:
-        """Keep a command that is rejected; `sent` says where the record is that its sender wrote."""
+        """Add a dead letter for a rejected command. `sent` says where its sender's record is."""
         self._add(
             DeadLetter(
                 DeadLetterCause.REJECTED,
@@ -53,7 +53,7 @@ class DeadLetters:
         )
 
     def add_firing(self, turn: Turn, cause: DeadLetterCause) -> None:
-        """Keep a firing that is set aside."""
+        """Add a dead letter for a firing that is not delivered."""
         schedule = turn.subject.schedule
         self._add(
             DeadLetter(

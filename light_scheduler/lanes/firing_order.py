@@ -16,9 +16,9 @@ from .transaction_writes import Transaction
 
 
 class Turns:
-    """Fires schedules in order until the budget is used up; its bytes count schedules that wake again at once.
+    """Fires schedules in order until the budget is used up. Its bytes only count schedules that wake again at once.
 
-    The rest is left for another cycle. So are schedules of a tenant that has had all its turns, and those that `waits`
+    The rest is left for another cycle. So are schedules of a tenant that has used all its turns, and those that `waits`
     holds back for their targets.
     """
 
@@ -38,14 +38,14 @@ class Turns:
         self._size = 0
 
     def take(self) -> None:
-        """Carry the turns out."""
+        """Execute the turns."""
         entries, waits, again, fire = self._due.entries, self._waits, self._again, self._fire
         is_allowed = self._may_fire if self._allowed else None
         firings, most, max_bytes = self._firings, self._most, self._max_bytes
         for at, entry in enumerate(entries):
             if again:
                 self._take_again(layout.order_of(entry))
-            if self._taken + firings.steps >= most or self._size > max_bytes:  # `_is_spent`, without the call
+            if self._taken + firings.steps >= most or self._size > max_bytes:  # `_is_spent`, inlined
                 for left in entries[at:]:
                     self._leave(left)
                 return
@@ -56,7 +56,7 @@ class Turns:
         self._take_again(None)
 
     def _take_again(self, until: Order | None) -> None:
-        """Have those that wake again at once fire, up to a place in the order."""
+        """Fire schedules that wake again at once, up to a place in the order."""
         while self._again and (until is None or self._again[0][0] < until) and not self._is_spent:
             following = heapq.heappop(self._again)[1]
             if self._may_fire(following):
@@ -68,7 +68,7 @@ class Turns:
         return self._taken + self._firings.steps >= self._most or self._size > self._max_bytes
 
     def _may_fire(self, entry: Entry) -> bool:
-        """Use up one of the turns that a tenant is allowed, if they are counted."""
+        """Use one of a tenant's turns, if they are limited. Return whether one was left."""
         if not self._allowed:
             return True
         tenant = entry.schedule.tenant
@@ -84,5 +84,5 @@ class Turns:
         if following is not None and following.progress.wakes_at <= self._now:
             order = layout.order_of(following)
             last = self._cut.get(following.schedule.tenant)
-            if last is None or order < last:  # else what was not taken of its tenant has its turn first
+            if last is None or order < last:  # else schedules of its tenant that the scan left come first
                 heapq.heappush(self._again, (order, following))

@@ -1,4 +1,4 @@
-"""Carries out the turns of schedules that wake: delivers messages, and stores the next state of each schedule."""
+"""Executes the turns of waking schedules: delivers messages, and stores the next state of each schedule."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ log = logging.getLogger(__name__)
 
 
 def _leave(_: Entry) -> None:
-    """Have every firing go the general way."""
+    """Leave every firing to the general path."""
 
 
 class Firings:
-    """Carries turns out, as part of a transaction; `refusals` are firings that their topic is known to refuse.
+    """Executes turns as part of a transaction. `refusals` are firings that their topic is known to refuse.
 
-    With `traced`, `tried` is what was to be delivered. `steps` is how many turns were taken besides those asked for.
+    With `traced`, `tried` has the firings to deliver. `steps` is the number of extra turns, besides the requested ones.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Firings:
         self._place_of = context.place_of
         self._tenants = transaction.tenants
         self._source_topic = context.commands_topic.encode()
-        # What is called for every firing is looked up once.
+        # Functions that are called for every firing are looked up once.
         self._record = transaction.history.record
         self._add = transaction.batches.add
         self._delivered = context.dialect.delivered
@@ -75,12 +75,12 @@ class Firings:
                 self._plain.append(one_shots)
         self._probing = Probing(transaction)
         self.current: Entry | None = None
-        """The schedule whose turn is being carried out, or was last."""
+        """The schedule whose turn is being executed, or was last."""
         self.steps = 0
         self.tried: set[OriginKey] = set()
 
     def fire(self, entry: Entry) -> Entry | None:
-        """Carry out one turn of a schedule that wakes; return how it stands afterwards."""
+        """Execute one turn of a waking schedule. Return the schedule afterwards, or None if it is gone."""
         self.current = entry
         if self._fire_one_shot(entry):
             return None
@@ -120,12 +120,12 @@ class Firings:
         return turn.entry
 
     def count(self) -> None:
-        """Count the firings that went the short way; to be called once, after all of them."""
+        """Count the firings that took the fast path. Call it once, after all of them."""
         if done := sum(plain.done for plain in self._plain):
             self._transaction.history.events[EventType.FIRED] += done
 
     def _give_up(self, name: bytes, entry: Entry, reason: str) -> None:
-        """Make a dead letter of a schedule whose turn cannot be carried out: nothing that could follow is known."""
+        """Turn a schedule whose turn fails into a dead letter, as its next state is unknown."""
         reason = f"the scheduler fails to carry it out: {reason}"
         self._transaction.remove(name)
         try:
@@ -156,7 +156,7 @@ class Firings:
         return self._refusals.get(origin_key(entry)) if self._refusals else None
 
     def _deliver(self, subject: Entry) -> str | None:
-        """Add a firing's message; return why it cannot be, if it cannot."""
+        """Add a firing's message. Return the reason if that is impossible, or None."""
         schedule = subject.schedule
         payload, headers = self._delivered(subject, self._now, self._source_topic)
         try:

@@ -1,4 +1,4 @@
-"""The history of a lane: what happened to its schedules and commands, as part of a cycle's batches."""
+"""Writes the history of a lane's schedules and commands, as part of a cycle's batches."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .context import CycleContext
 from .tracing import TracedEvent, sampled_parent
 
 SHORT_REASON = 100
-"""Characters of a reason where the topic takes no more."""
+"""Maximum characters of a reason in an event that was too large for the topic."""
 
 log = logging.getLogger(__name__)
 
 
 class History:
-    """Writes to a cycle's batches, and counts events."""
+    """Adds history events to a cycle's batches, and counts them."""
 
     def __init__(self, context: CycleContext, batches: RecordBatches, now: int) -> None:
         self._context = context
@@ -34,14 +34,14 @@ class History:
         self._place = context.own_place(context.names.history)
         self.events: Counter[EventType] = Counter()
         self.requester: Requester | None = None
-        """The sender over HTTP of the command whose events are being recorded; None: it came another way."""
+        """The HTTP sender of the command whose events are being recorded, or None if it came another way."""
         self.traced: list[TracedEvent] | None = None if context.tracing is None else []
-        """Events of schedules whose commands belong to traces; None: nobody is to be told."""
+        """Events of schedules whose commands belong to traces. None if tracing is off."""
 
     def record(
         self, event: EventType, name: bytes, entry: Entry, reason: str | None = None, count: int | UnsetType = UNSET
     ) -> None:
-        """Record an event of a schedule; `entry` is its state in the event, and `name` its identity."""
+        """Record an event of a schedule. `entry` is its state in the event, and `name` its identity."""
         schedule, progress = entry.schedule, entry.progress
         if self.traced is not None and (parent := sampled_parent(entry)) is not None:
             self.traced.append(TracedEvent(event, entry, parent, reason))
@@ -83,13 +83,13 @@ class History:
         )
 
     def add(self, key: bytes, event: HistoryEvent) -> None:
-        """Add an event. If it is too large for the topic, its reason is shortened; if it still is, it is dropped."""
+        """Add an event. If it is too large for the topic, its reason is shortened. If it still is, it is dropped."""
         self.events[event.event] += 1
         if self.requester is not None:
             event = msgspec.structs.replace(event, by=self.requester.by, address=self.requester.address)
         try:
             self._batches.add(self._place, key, encode_history(event))
-        except RecordTooLargeError:  # the topic takes less than most do, or somebody's own text is repeated
+        except RecordTooLargeError:  # the topic has a low limit, or the event repeats a user's text
             reason = None if event.reason is None else shortened(event.reason, SHORT_REASON)
             try:
                 self._batches.add(self._place, key, encode_history(msgspec.structs.replace(event, reason=reason)), [])

@@ -12,7 +12,7 @@ from .readable import Readable
 
 
 class Incoming(NamedTuple):
-    """Of one lane: those that wait in the `intake`, which of them are `readable`, and where in which log they are."""
+    """The incoming commands of one lane: the `intake` they wait in, which are `readable`, and their log `position`."""
 
     intake: Intake
     readable: Readable
@@ -20,17 +20,17 @@ class Incoming(NamedTuple):
 
     @property
     def is_behind(self) -> bool:
-        """Whether the lane is to read its backlog before it fires: a command there may cancel what is due.
+        """Whether the lane must read its backlog before it fires, as a command there may cancel a due firing.
 
-        A schema registry that cannot be asked may hold up commands for hours, but nothing that is pending.
+        An unreachable schema registry may hold up commands for hours, but must not hold up pending schedules.
         """
         return not (self.intake.backlog_taken or self.readable.is_stuck)
 
     def open(self, position: int, backlog_end: int) -> None:
-        """Read commands from an offset on; the backlog ends before another."""
+        """Read commands from offset `position` on. The backlog ends before `backlog_end`."""
         self.readable.begin()
         self.intake.open(position, backlog_end)
 
     def take(self, most: int) -> list[CommandRecord]:
-        """Take the next commands that can be read, at most `most`. Raises LaneError if the log has lost some."""
+        """Take up to `most` of the next commands that can be read. Raises LaneError if the log has lost some."""
         return self.intake.take(self.readable.count(self.intake.waiting(), most))

@@ -1,4 +1,4 @@
-"""Where a lane reads commands from: the position in its state, unless the topic was cut or created again."""
+"""Where a lane reads commands from: the position in its state, unless the topic was truncated or recreated."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from light_scheduler.tables import Checkpoint
 from light_scheduler.wire.state import CommandsLog
 
 SETTLE_S = 10.0
-"""For so long a log has to end too early until it counts as cut short: a new leader may show an older end at first."""
+"""How long a log must end too early until it counts as truncated. A new leader may show an older end at first."""
 
 log = logging.getLogger(__name__)
 
 
 class Start(NamedTuple):
-    """Where to read on. `problem` says why that is not where reading had stopped; None: it is.
+    """Where to continue reading. `problem` says why that is not where reading stopped, or is None if it is.
 
-    `expired` is the number of offsets that nobody has read, for they were deleted before; `is_cut` tells that the log
-    ends before what was read.
+    `expired` is the number of offsets deleted before they were read. `is_cut` says that the log ends before the last
+    position.
     """
 
     offset: int
@@ -33,10 +33,10 @@ class Start(NamedTuple):
 
 
 def where_to_read(position: int, known: CommandsLog | None, current: CommandsLog, begin: int, end: int) -> Start:
-    """Decide where to read on in a log of commands that reaches from one offset to another.
+    """Decide where to continue reading in a log of commands with offsets from `begin` to `end`.
 
-    `known` is the log that the position was in, as far as that is known. No command is ever carried out twice: of a
-    log that was cut short nothing that it still has is read, while the log of a new topic is read as a whole.
+    `known` is the log that the position was in, as far as that is known. No command is ever executed twice: if a log
+    was truncated, its remaining commands are not read again, while the log of a new topic is read completely.
     """
     if known is not None and known.topic_id and current.topic_id and known.topic_id != current.topic_id:
         return Start(
@@ -63,17 +63,17 @@ def where_to_read(position: int, known: CommandsLog | None, current: CommandsLog
 
 
 def foreign_owner(known: CommandsLog | None, current: CommandsLog) -> str | None:
-    """Say whose state it is if it is somebody else's; None: it is ours, or nobody's yet."""
+    """Return a description of the state's owner if that is another application, or None."""
     if known is None or known[1:] == current[1:]:
         return None
     return f"application {known.app_id} with the commands topic {known.topic}"
 
 
 class InputPosition:
-    """Places a lane's reading, and counts how often that was not where it had stopped.
+    """Decides where a lane reads, and counts how often that was not where it had stopped.
 
-    `expired` is the number of offsets that were deleted unread, `problem` what was wrong last. `has_jumped` until the
-    new place is in the changelog.
+    `expired` is the number of offsets that were deleted unread, and `problem` the last problem. `has_jumped` until the
+    new position is in the changelog.
     """
 
     def __init__(self, tp: TopicPartition, app_id: str, changelog: str, monotonic: Callable[[], float]) -> None:
@@ -87,10 +87,10 @@ class InputPosition:
         self.has_jumped = False
 
     def place(self, checkpoint: Checkpoint, topic_id: str, begin: int, end: int) -> Checkpoint:
-        """Return a checkpoint with the offset to read commands from, in a log from one offset to another.
+        """Return a checkpoint with the offset to read commands from, in a log with offsets from `begin` to `end`.
 
-        `topic_id` is that of the commands topic; empty: not known. Raises StateForeign if the state is not of this
-        application and topic, BrokerError if it is too early to tell that the log was cut short.
+        `topic_id` is that of the commands topic, or empty if unknown. Raises StateForeign if the state belongs to
+        another application or topic, and BrokerError if it is too early to say that the log was truncated.
         """
         current = CommandsLog(topic_id, self._app_id, self._tp.topic)
         if (owner := foreign_owner(checkpoint.commands_log, current)) is not None:
@@ -108,7 +108,7 @@ class InputPosition:
         return msgspec.structs.replace(checkpoint, position=start.offset, commands_log=current)
 
     def check(self, known: CommandsLog | None, topic_id: str) -> None:
-        """Raise InputInDoubt if a commands topic is not the one that its commands were to be read from."""
+        """Raise InputInDoubt if the commands topic was recreated, so is not the one to read commands from."""
         if known is not None and known.topic_id and topic_id and known.topic_id != topic_id:
             raise InputInDoubt(f"topic {self._tp.topic} was deleted and created again")
 

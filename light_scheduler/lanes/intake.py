@@ -1,4 +1,4 @@
-"""The commands that wait for a lane: in offset order, without a gap."""
+"""The commands that wait for a lane, in offset order and without gaps."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from light_scheduler.wire.record import CommandRecord
 MAX_WAITING_BATCHES = 8
 MAX_WAITING = 20_000
 MAX_WAITING_BYTES = 16 << 20
-"""Of a lane: fetched batches that wait, the commands in them, and what those take that were compressed, each give or
-take a batch. Further commands stay in the broker."""
+"""Limits of a lane: waiting batches, the commands in them, and the bytes of those that were compressed.
+
+Each may be exceeded by a batch. Further commands stay in the broker.
+"""
 
 
 class _Batch(NamedTuple):
-    """Commands that wait; `size` is what they took in all when they arrived, in bytes."""
+    """Waiting commands. `size` is the total size of the batch when it arrived, in bytes."""
 
     records: list[CommandRecord]
     size: int
 
 
 class Intake:
-    """Where fetched batches arrive.
+    """Receives fetched batches.
 
-    A batch that does not start where the last one ended is refused: the fetch loop then seeks to `next_offset`. A new
-    `epoch` makes everything that was fetched before void. `wake` wakes the lane when a batch has arrived, `make_room`
+    A batch that does not start where the last one ended is refused, and the fetch loop then seeks to `next_offset`. A
+    new `epoch` invalidates everything fetched before. `wake` wakes the lane when a batch has arrived, and `make_room`
     wakes the fetch loop when there is room again.
     """
 
@@ -36,7 +38,7 @@ class Intake:
         self._wake = wake
         self._make_room = make_room
         self._waiting: deque[_Batch] = deque()
-        self._count = self._size = 0  # of what waits
+        self._count = self._size = 0  # of the waiting batches
         self._backlog_end = 0
         self._reached = self._taken = 0
         self.epoch = 0
@@ -45,10 +47,10 @@ class Intake:
         self.next_offset = 0
         self._lost: LaneError | None = None
         self.backlog_taken = False
-        """Whether everything that was in the log when the lane took over has been taken."""
+        """Whether all commands that were in the log when the lane took over have been taken."""
 
     def open(self, position: int, backlog_end: int) -> None:
-        """Take batches from an offset on; the backlog ends before another."""
+        """Accept batches from offset `position` on. The backlog ends before `backlog_end`."""
         self._drop()
         self._lost = None
         self._backlog_end = backlog_end
@@ -58,7 +60,7 @@ class Intake:
         self._make_room()
 
     def close(self) -> None:
-        """Take nothing more, and drop what waits."""
+        """Accept no more batches, and drop the waiting ones."""
         self._drop()
         self.is_open = self.backlog_taken = False
 
@@ -69,13 +71,13 @@ class Intake:
 
     @property
     def has_all(self) -> bool:
-        """Whether no command is known to be in the log that has not arrived."""
+        """Whether all commands known to be in the log have arrived."""
         return not self.is_full and self._reached >= self._backlog_end
 
     def offer(self, epoch: int, first: int, records: list[CommandRecord], size: int = 0) -> None:
-        """Take a batch that was fetched from offset `first` on, if it fits.
+        """Accept a batch that was fetched from offset `first` on, if it follows the last one.
 
-        `size` is what commands of compressed batches take, in bytes: it may be many times what was fetched.
+        `size` is the uncompressed size of compressed batches in bytes. It may be many times the fetched size.
         """
         if not self.is_open or epoch != self.epoch or first != self.next_offset or records[0].offset < first:
             self.needs_seek = True
@@ -87,31 +89,31 @@ class Intake:
         self._wake()
 
     def reached(self, position: int) -> None:
-        """Note that all records before an offset have arrived; it may lie past markers, which no record stands for."""
+        """Note that all records before an offset have arrived. It may be past markers, which are not records."""
         if self.is_open and position > self._reached:
             self._reached = position
             if not self.backlog_taken:
                 self._wake()
 
     def lose(self, offset: int) -> None:
-        """Note that the log no longer has an offset that is to be read: the lane has to find out why."""
+        """Note that the log no longer has the offset to read next. The lane has to find out why."""
         self._lost = LaneError(f"the commands topic no longer has offset {offset}")
         self._wake()
 
     def done_before(self, position: int) -> int:
-        """Return the offset before which nothing waits, here or in the broker, if all before `position` is committed.
+        """Return the offset before which nothing waits, here or in the broker, once `position` is committed.
 
-        It lies past the markers and aborted records behind the last command.
+        It is past the markers and aborted records that follow the last command.
         """
         is_all_done = self.is_open and not self._waiting and position >= self._taken
         return max(position, self._reached) if is_all_done else position
 
     def waiting(self) -> Iterator[CommandRecord]:
-        """Yield the commands that wait, in order; they stay."""
+        """Yield the waiting commands in order, without taking them."""
         return chain.from_iterable(batch.records for batch in self._waiting)
 
     def take(self, limit: int) -> list[CommandRecord]:
-        """Take waiting commands, at most `limit`, in order. Raises LaneError after `lose`."""
+        """Take up to `limit` waiting commands, in order. Raises LaneError after `lose`."""
         if self._lost is not None:
             raise self._lost
         taken: list[CommandRecord] = []
@@ -136,7 +138,7 @@ class Intake:
         return taken
 
     def _drop(self) -> None:
-        """Make void what waits, and what was fetched and has not arrived."""
+        """Drop the waiting batches, and invalidate those being fetched."""
         self.epoch += 1
         self._waiting.clear()
         self._count = self._size = 0

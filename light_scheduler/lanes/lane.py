@@ -1,21 +1,21 @@
 """A lane: the data path of one partition of a commands topic, from the first command to the last firing.
 
-Here is its life; its cycles are in `cycles`. The commit protocol, by the numbers that stand in the code:
+This module has its life cycle, and `cycles` its cycles. The steps of the commit protocol, as numbered in the code:
 
-    0. Before anything is read: fence all transactional ids of the partition (`kafka.fencing`), which aborts the open
+    0. Before reading anything, fence all transactional ids of the partition (`kafka.fencing`), which aborts the open
        transactions of older owners and locks them out. Then bring the table up to the end of the changelog, take the
        input position from it, and read commands from there on.
-    1. Take commands and what is due: one cycle is one transaction for both.
-    2. Run the engine; its changes are collected in an overlay, its records in batches.
-    3. Send the batches and await every answer; then send the input offsets to the transaction; then commit.
-    4. Only then: one write to the table, holding the changes and the changelog offset that they reach.
-    5. On any error or deadline: drop the overlay and the producer, make sure that the partition is still ours, and
-       start again at 0.
-    6. On revocation nothing happens until the next assignment: lanes that stay go on; those that went elsewhere are
-       closed under a deadline (see `assigned_lanes`).
+    1. Take commands and due schedules: one cycle is one transaction for both.
+    2. Run the engine. Collect its changes in an overlay, and its records in batches.
+    3. Send the batches and await all answers, then send the input offsets to the transaction, then commit.
+    4. Only then, write once to the table: the changes and the changelog offset that they reach.
+    5. On any error or deadline, drop the overlay and the producer, make sure that this worker still owns the partition,
+       and restart at 0.
+    6. On revocation, do nothing until the next assignment. Then lanes that stay go on, and lanes that moved to another
+       worker are closed with a deadline (see `assigned_lanes`).
 
-A crash between 3 and 4 is healed at 0, by applying the changelog from the offset that the table has. So is one after 4,
-which can take away the last writes to the table (see `tables.rocks`).
+Step 0 recovers from a crash between 3 and 4, by applying the changelog from the table's offset on. It also recovers
+from a crash after 4, which can lose the last writes to the table (see `tables.rocks`).
 """
 
 from __future__ import annotations
@@ -65,20 +65,19 @@ from .readable import Readable
 from .status import NOT_YET_USED, RULES_UNREAD
 
 TENANTS_RETRY_S = 0.5
-"""How often a lane that waits for the rules of tenants checks whether it has to close."""
+"""How often a lane that waits for tenants' rules checks whether it has to close."""
 
 OUTAGE_RETRY_S = 1.0
-"""How long a lane waits at most between attempts while it is the broker that fails: from its return on firings are
-late, and an attempt costs next to nothing."""
+"""Maximum wait between attempts while the broker fails. Once it is back, firings are late, and an attempt is cheap."""
 
 PARTITIONING_POLL_S = 0.2
-"""How often a lane of a partition that was added looks whether it is to be used."""
+"""How often the lane of an added partition checks whether the partition is in use."""
 
 log = logging.getLogger(__name__)
 
 
 class Lane:
-    """One partition's data path. `start` begins its task; it ends when the lane is closed."""
+    """The data path of one partition. `start` begins its task, which ends when the lane is closed."""
 
     def __init__(self, context: LaneContext, services: LaneServices, state_path: Path) -> None:
         self.context = context
@@ -116,13 +115,13 @@ class Lane:
 
     @property
     def partitioning(self) -> Partitioning | None:
-        """The partitioning of keys in its topic; None: not known, or the topic never grows."""
+        """The partitioning of keys in its topic, or None if unknown or the topic never grows."""
         partitionings = self.context.partitionings
         return None if partitionings is None else partitionings.of(self.tp.topic)
 
     @property
     def next_due(self) -> int | None:
-        """When the next pending firing is due, UTC epoch ms."""
+        """When the next pending firing is due (UTC epoch ms)."""
         return self._cycles.next_due
 
     @property
@@ -131,16 +130,16 @@ class Lane:
         return self._producer is not None and self._producer.is_committing
 
     async def applied(self) -> None:
-        """Wait until the transaction that is being committed is in the table, or the lane starts again."""
+        """Wait until the transaction being committed is in the table, or the lane restarts."""
         if self._producer is not None:
             await self._producer.rests()
 
     def start(
         self, predecessor: asyncio.Task[None] | None, warm: asyncio.Task[ScheduleTable | None] | None = None
     ) -> None:
-        """Begin; a predecessor that is still closing holds the partition's state, and is waited for.
+        """Start the lane. A predecessor that is still closing holds the partition's state, so the lane waits for it.
 
-        `warm` brings the open table of a standby, or none.
+        `warm` returns the open table of a standby, or None.
         """
         self._warm = warm
         for listeners in self._listeners:
@@ -149,7 +148,7 @@ class Lane:
         self._supervision.start(self._live, self._failed, self._services.fail, predecessor)
 
     async def close(self) -> None:
-        """Stop taking commands, give the open cycle a limited time to end, then close the producer and the table."""
+        """Stop taking commands, give the current cycle a limited time to end, then close the producer and the table."""
         self._move(LaneState.CLOSING)
         self.intake.close()
         self.readable.close()
@@ -178,19 +177,22 @@ class Lane:
             self._supervision.went_well()
 
     async def _cycle(self) -> None:
-        """Run a cycle. Work that raises an error is refused in the next cycle; all other work is done again."""
+        """Run a cycle. Work that raises an error is refused in the next cycle. All other work is done again."""
         if self.copy.table is None or self._producer is None:
             return  # closed meanwhile
         try:
             await self._cycles.cycle(self.copy.table, self._producer)
         except WorkFailedError as failed:
             self._cycles.failures.condemn(failed)
-            if self.copy.table is not None and not self.is_closing():  # what the cycle took is read again
+            if self.copy.table is not None and not self.is_closing():  # read the cycle's commands again
                 self._incoming.open(self.copy.table.checkpoint.position, self._backlog_end)
 
     async def _failed(self, error: Exception) -> bool:
-        """5. Drop what was begun, and make sure that the partition is still ours; False: the lane does not go on."""
-        if isinstance(error, FormatError | StateForeign | StateFull):  # starting again would meet the same
+        """5. Recover from an error, and make sure that this worker still owns the partition.
+
+        Return False if the lane cannot go on.
+        """
+        if isinstance(error, FormatError | StateForeign | StateFull):  # a restart would fail the same way
             log.error("lane %s-%d cannot run, so this worker ends: %s", *self.tp, error)
             await self._recover(error)
             await self._services.fail(error)
@@ -200,7 +202,7 @@ class Lane:
         return True
 
     async def _go_on_without(self, error: Exception) -> bool:
-        """Leave out what an error names: targets that do not answer, records that they refuse; False: it names none."""
+        """Go on without the unresponsive targets or refused records that an error names. Return False if none."""
         try:
             with no_stray_cancellation():
                 if isinstance(error, TargetsStalledError):
@@ -211,7 +213,7 @@ class Lane:
                     await self._confirm()
                 else:
                     return False
-        except Exception as another:  # noqa: BLE001 - then the lane starts again as from any error
+        except Exception as another:  # noqa: BLE001 - the lane restarts, as after any error
             log.warning("lane %s-%d, on %r: %r", *self.tp, error, another)
             return False
         return True
@@ -229,7 +231,7 @@ class Lane:
         await self._confirm()
 
     async def _set_aside(self, stalled: TargetsStalledError) -> None:
-        """Go on without what does not answer: what is due there waits, and is charged no attempt."""
+        """Go on without targets that do not answer. Their firings wait, and do not use up an attempt."""
         log.warning("lane %s-%d continues without the targets that do not answer: %s", *self.tp, stalled)
         suspects = self._cycles.failures.stalled(stalled)
         self._abandon_producer()
@@ -243,7 +245,7 @@ class Lane:
         return await self._services.clients.fence(transactional_id, self._cycles.failures.changelog)
 
     async def _take_over(self) -> None:
-        """0. Fence, restore, and read on from the position that the restored state holds."""
+        """0. Fence, restore, and continue reading from the position in the restored state."""
         producer = TransactionalProducer(self._services.clients, await self._fencing.take_over())
         self._producer = producer
         await producer.fence()
@@ -256,7 +258,7 @@ class Lane:
             self.copy.adopt(await asyncio.shield(self._warm))
             self._warm = None
         await self._await_use()
-        # Before the log's ends: if it is replaced in between, the first commands are found to be those of another one.
+        # Before the log's ends: if the log is replaced in between, its first commands turn out to be of another log.
         commands_id = await self._services.commands_ids.now(self.tp.topic)
         table, restored = await self.copy.bring_up(are_markers_late=self._fencing.found_stuck)
         await self._know_tenants()
@@ -283,7 +285,7 @@ class Lane:
         self._alarm.ring()
 
     async def _know_tenants(self) -> None:
-        """Wait for the rules of tenants: what is paused must not fire because a worker has started."""
+        """Wait for tenants' rules: paused schedules must not fire because a worker has started."""
         while not self.is_closing():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(TENANTS_RETRY_S):
@@ -292,7 +294,7 @@ class Lane:
             self.reason = RULES_UNREAD
 
     async def _await_use(self) -> None:
-        """Learn how many partitions keys belong to, and wait until this is one of them."""
+        """Wait until the partition is in use, that is, until keys may belong to it."""
         partitionings = self.context.partitionings
         if partitionings is None:
             return
@@ -305,25 +307,25 @@ class Lane:
             await asyncio.sleep(PARTITIONING_POLL_S)
 
     async def _recover(self, error: BaseException) -> None:
-        """5. Drop what was begun."""
+        """5. Drop the begun cycle and the producer, and what else an error makes unusable."""
         if not self.is_closing():
             self._move(LaneState.FAILED)
         self.reason = str(error) or repr(error)
         self.counters.restarted()
-        self.context.targets.forget_all()  # a topic may be gone, or have changed
+        self.context.targets.forget_all()  # a topic may have been deleted or changed
         self.intake.close()
         await self._discard_producer()
         if isinstance(error, StateError | BrokerError):
             self.copy.close()
         if isinstance(error, Overtaken):
-            self.copy.facts = None  # the changelog may have been made anew
+            self.copy.facts = None  # the changelog may have been recreated
             self._cycles.failures.note_committed(0)
         if isinstance(error, StateCorrupt):
             log.warning("lane %s-%d rebuilds its state from the changelog", *self.tp)
             self.copy.condemn()
 
     def _abandon_producer(self) -> None:
-        """Drop a producer whose transaction cannot be aborted in time: fencing aborts it."""
+        """Drop a producer whose transaction cannot be aborted in time. Fencing will abort it."""
         producer, self._producer = self._producer, None
         if producer is not None:
             self._abandoned = [task for task in self._abandoned if not task.done()]

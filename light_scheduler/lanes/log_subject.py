@@ -1,4 +1,4 @@
-"""Which schedule a log line is about."""
+"""Names the schedule that a log line is about."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tracing import trace_id_of
 
 
 def about(origins: Sequence[UserRecord]) -> AbstractContextManager[None]:
-    """Have lines name the schedule, and the trace of its command, if it is the only one that they can be about."""
+    """Return a context in which log lines name a schedule, and the trace of its command, if it is the only origin."""
     entry = origins[0] if len(origins) == 1 else None
     if not isinstance(entry, Entry):
         return nullcontext()

@@ -1,7 +1,7 @@
 """Records that a cycle writes to other partitions of its commands topic.
 
 A command that arrived in the wrong partition is copied to the partition of its key, and a bulk command to all:
-`command_routing`, `bulk` and `moving` decide when. What is for a partition that takes nothing waits for it.
+`command_routing`, `bulk` and `moving` decide when. Records for an unavailable partition wait for it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .waiting_writes import WaitingWrites
 
 
 class PartitionWrites:
-    """Writes to the partitions of a commands topic, as part of a transaction; those that have to wait are `waiting`."""
+    """Writes to the partitions of a commands topic, as part of a transaction. `waiting` has writes that must wait."""
 
     def __init__(self, transaction: Transaction, waiting: WaitingWrites) -> None:
         context = transaction.context
@@ -41,7 +41,7 @@ class PartitionWrites:
         self.partitioning = context.partitioning
         self._partitions = self.partitioning.partitions
         self.home_of = chooser(self._partitions)
-        """The partition that a key belongs to."""
+        """Returns the partition that a key belongs to."""
         self.waiting = waiting
 
     @property
@@ -54,10 +54,10 @@ class PartitionWrites:
         return self.home_of(key) == self._partition
 
     def require_passed_on(self, record: CommandRecord, origin: Origin) -> None:
-        """Raise InvalidCommand unless what was sent to that partition may have been passed on to this one; LaneError if
-        this lane does not know enough.
+        """Raise InvalidCommand if the partition of a record's origin cannot have forwarded it to this one.
 
-        In a topic that has grown that may be this one: what it has passed on comes back.
+        Raise LaneError if this lane does not know enough. In a grown topic, the origin may be this partition, as
+        commands that it forwarded come back.
         """
         if origin.partitions:
             require_relayed(record, self._topic, self.partitioning.secret)
@@ -72,11 +72,11 @@ class PartitionWrites:
             raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
 
     def copy(self, record: CommandRecord, partition: int, token: str = "") -> None:  # nosec B107 # none
-        """Pass a command on; `token` is given if it is a bulk command. Raises RecordTooLargeError."""
+        """Forward a command. A bulk command has a `token`. Raises RecordTooLargeError."""
         self._write(partition, record.key, record.value, forwarded(record, token))
 
     def spread(self, record: CommandRecord, partition: int, token: str, kind: ReachKind) -> None:
-        """Copy a bulk command in a topic that has grown. Raises RecordTooLargeError."""
+        """Copy a bulk command in a grown topic. Raises RecordTooLargeError."""
         headers = spread(record, token, kind, Grown(self._topic, self._partitions, self.partitioning.secret))
         self._write(partition, record.key, record.value, headers)
 
@@ -89,7 +89,7 @@ class PartitionWrites:
         asks: bool = False,
         is_elsewhere: bool = False,
     ) -> None:
-        """Pass a command, or a copy of one, on in a topic that has grown. Raises RecordTooLargeError."""
+        """Forward a command, or a copy of one, in a grown topic. Raises RecordTooLargeError."""
         grown = Grown(self._topic, self._partitions, self.partitioning.secret)
         headers = relayed(record, origin, grown, asks=asks, is_elsewhere=is_elsewhere)
         self._write(partition, record.key, record.value, headers)
@@ -100,13 +100,13 @@ class PartitionWrites:
         self._write(partition, key, value, headers)
 
     def report_emptied(self) -> None:
-        """Tell all other partitions that this one has handed over what belongs elsewhere."""
+        """Tell all other partitions that this one has handed over all schedules that belong elsewhere."""
         headers = emptied_headers(Emptied(self._partition, self._partitions), self.partitioning.secret)
         for partition in self.others:
             self._write(partition, None, None, headers)
 
     def report(self, count: Count, partition: int) -> None:
-        """Say how many schedules a bulk command has changed here."""
+        """Report how many schedules a bulk command has changed here."""
         self._write(partition, None, None, count_headers(count))
 
     def _write(self, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:

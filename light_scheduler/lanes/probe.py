@@ -1,14 +1,14 @@
 """The state of the probes of one partition.
 
 A probe is a schedule that the worker sends to the commands topic. Its firing goes to the same partition, where the
-lane reads it. So a probe that is back has taken the whole way of a command and its firing.
+lane reads it. So a probe that is back has been through the whole path of a command and its firing.
 
     idle --begin--> sent --the schedule is stored--> stored --the firing is read--> idle
                      |                                 |
                      +---- not back in time: failed ---+
 
-Only the probe that is under way counts. Any other one, from an earlier owner or from before a time-out, is carried out
-or ignored without a trace.
+Only the current probe counts. Others, from an earlier owner or from before a timeout, are executed or ignored without a
+trace.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import msgspec
 from .status import ProbeStatus
 
 HOLD_MS = 500
-"""How long after it was sent a probe is due: it is stored, and found when it is due, as other schedules are."""
+"""How long after sending a probe is due. It is stored meanwhile, and found when due, like other schedules."""
 
 TIMEOUT_MS = 30_000
 """A probe that is not back after this time has failed."""
@@ -32,7 +32,7 @@ NOT_FIRED = f"the firing of the probe was not read within {TIMEOUT_MS // 1_000} 
 
 
 class _UnderWay(NamedTuple):
-    """A probe that is not back; instants are UTC epoch ms."""
+    """A probe that is not back. Instants are UTC epoch ms."""
 
     number: str
     sent_at: int
@@ -54,16 +54,16 @@ class LaneProbe:
 
     @property
     def status(self) -> ProbeStatus | None:
-        """Results of the probes so far; None: none was sent."""
+        """The results of the probes so far, or None if none was sent."""
         return self._status
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a probe was sent that is not back."""
+        """Whether a probe was sent and is not back."""
         return self._under_way is not None
 
     def begin(self, now: int) -> str | None:
-        """Return the number of the probe to send at an instant (UTC epoch ms); None: one is under way."""
+        """Return the number of the probe to send at an instant (UTC epoch ms), or None if one is under way."""
         self.give_up_late(now)
         if self.is_under_way:
             return None
@@ -72,7 +72,7 @@ class LaneProbe:
         return number
 
     def give_up_late(self, now: int) -> None:
-        """Note that the probe under way has failed, if it is not back in time."""
+        """Note that the current probe has failed, if it is not back in time."""
         if (probe := self._under_way) is not None and now - probe.sent_at >= TIMEOUT_MS:
             reason = NOT_STORED if probe.stored_at is None else NOT_FIRED
             self._status, self._under_way = _failed(self._status or ProbeStatus(), now, reason), None
@@ -83,12 +83,12 @@ class LaneProbe:
             self._status, self._under_way = _failed(self._status or ProbeStatus(), now, reason), None
 
     def due_of(self, number: str) -> int | None:
-        """Return when (UTC epoch ms) the probe of a number is due; None: it is not the one that is under way."""
+        """Return when (UTC epoch ms) the probe with a number is due, or None if it is not the current one."""
         probe = self._under_way
         return probe.due if probe is not None and probe.number == number else None
 
     def stored(self, numbers: Iterable[str], now: int) -> None:
-        """Note which probes a transaction has stored that was committed at an instant (UTC epoch ms)."""
+        """Note the probes stored by a transaction that was committed at an instant (UTC epoch ms)."""
         if self._under_way is not None and self._under_way.number in numbers:
             self._under_way = self._under_way._replace(stored_at=now)
 
@@ -106,7 +106,7 @@ class LaneProbe:
 
 
 def _due_of(sent_at: int) -> int:
-    """Return when a probe is due: never at a full second, for which lanes prepare transactions ahead of time."""
+    """Return when a probe is due. Never at a full second, for which lanes prepare transactions ahead of time."""
     due = sent_at + HOLD_MS
     return due if due % 1_000 else due + 1
 

@@ -1,4 +1,4 @@
-"""Probes in a cycle: they are stored and fire as other schedules do, and nothing else tells of them (see `probe`)."""
+"""Executes probes in a cycle. They are stored and fire like other schedules, but leave no other trace (see `probe`)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .transaction_writes import Transaction
 
 
 class Probing:
-    """Carries probes out, as part of a transaction."""
+    """Executes probes as part of a transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self._context = transaction.context
 
     def take(self, record: CommandRecord) -> bool:
-        """Take a record of a probe; return whether it is one. Raises InvalidCommand if no worker has written it."""
+        """Take a record if it is of a probe, and return whether it is. Raises InvalidCommand if no worker wrote it."""
         if not is_of_probe(record):
             return False
         mark, secret = probe_mark(record), self._context.secret()
-        if secret is None:  # it cannot be judged, and this worker has sent none
+        if secret is None:  # its signature cannot be checked, and this worker has sent none
             return True
         require_signed_for(record, self._context.commands_topic, secret)
         probe = self._context.probe
@@ -37,7 +37,7 @@ class Probing:
         return True
 
     def fire(self, entry: Entry) -> None:
-        """Carry out the turn of a probe that wakes: its firing goes to this partition."""
+        """Execute the turn of a waking probe. Its firing goes to this partition."""
         context, transaction = self._context, self._transaction
         turn, secret = take_turn(entry, transaction.now, context.rules), context.secret()
         transaction.remove(PROBE_IDENTITY)

@@ -1,4 +1,4 @@
-"""Which commands of a lane can be read: those whose schemas are known."""
+"""Decides which commands of a lane can be read: those whose schemas are known."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.wire import CommandRecord, Dialect
 
 CanRead = Callable[[CommandRecord], bool]
-"""Returns whether a command can be read. If it cannot, its schema is asked for."""
+"""Returns whether a command can be read. If not, requests its schema."""
 
 
 def all_can_be_read(_: CommandRecord) -> bool:
-    """Take every command for one that can be read: no schema is needed."""
+    """Return True for every command, for use without schemas."""
     return True
 
 
 class Readable:
-    """Of one lane; without a registry or schemas every command can be read.
+    """The readable commands of one lane. Without a registry or schemas, every command can be read.
 
-    `wake` is called when more of them can be read, and when the registry cannot be asked.
+    `wake` is called when more commands can be read, and when the registry cannot be reached.
     """
 
     def __init__(self, dialect: Dialect, registry: SchemaRegistry | None, wake: Callable[[], None]) -> None:
@@ -36,35 +36,35 @@ class Readable:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the next command waits for a schema, and the registry cannot be asked for it."""
+        """Whether the next command waits for a schema, and the registry cannot provide it."""
         return self._trouble is not None
 
     @property
     def reason(self) -> str | None:
-        """Why commands wait."""
+        """The reason why commands wait, or None."""
         if self._awaited is None:
             return None
         return self._trouble or "the next command waits for the schema registry"
 
     def begin(self) -> None:
-        """Expect other commands: the lane reads from another offset on."""
+        """Start over, as the lane reads from another offset."""
         self._awaited = None
 
     def close(self) -> None:
-        """Wait for no schema any more."""
+        """Stop waiting for schemas."""
         if self._registry is not None:
             self._registry.forget(self._wake)
 
     def count(self, waiting: Iterator[CommandRecord], most: int) -> int:
-        """Return how many of the waiting commands, from the first on, can be read; at most `most`.
+        """Return how many of the first `most` waiting commands can be read, up to the first that cannot.
 
-        What the one after them needs is asked for.
+        Requests the schemas that this one needs.
         """
         was_held, self._awaited = self.is_held, None
         if self._registry is None:
             return most
         if was_held and (first := next(waiting, None)) is not None:
-            if unknown := self._ask(self._schema_ids(first), self._registry):  # the others wait behind it
+            if unknown := self._ask(self._schema_ids(first), self._registry):  # the others wait after it
                 self._awaited = unknown[0]
                 return 0
             waiting = chain((first,), waiting)
@@ -77,11 +77,11 @@ class Readable:
         return most
 
     def can_read(self, record: CommandRecord) -> bool:
-        """Return whether a command that was taken before can be read; what it needs is asked for."""
+        """Return whether a command that was taken before can be read. If not, request its schemas."""
         return self._registry is None or not self._ask(self._schema_ids(record), self._registry)
 
     def _ask(self, needed: Sequence[int], registry: SchemaRegistry) -> list[int]:
-        """Ask for those schemas that are not known; return them."""
+        """Request the unknown schemas, and return their ids."""
         unknown = [id for id in needed if id not in registry.schemas]
         for id in unknown:
             registry.ask_for(id, self._wake, self._wake)

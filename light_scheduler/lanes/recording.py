@@ -1,4 +1,4 @@
-"""Stores and records the decision on a schedule: the same for its own command and for a bulk command."""
+"""Stores and records the decision on a schedule, for a single command or a bulk command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .transaction_writes import Transaction
 
 
 def record_decision(transaction: Transaction, name: bytes, current: Entry | None, decision: Decision) -> None:
-    """Store what was decided on a schedule, and record it. Raises InvalidCommand if it is too large to be kept."""
+    """Store and record the decision on a schedule. Raises InvalidCommand if the schedule is too large to store."""
     if decision.event is None:
         return
     if current is None or decision.entry is None or decision.entry.schedule is not current.schedule:
@@ -20,7 +20,7 @@ def record_decision(transaction: Transaction, name: bytes, current: Entry | None
         subject = Entry(current.schedule, skipped.progress)
         transaction.history.record(EventType.SKIPPED, name, subject, skipped.reason, skipped.count)
     if decision.subject is not None:
-        reason = None if decision.reason == decision.finished else decision.reason  # one line says it
+        reason = None if decision.reason == decision.finished else decision.reason  # FINISHED has the same reason
         transaction.history.record(decision.event, name, decision.subject, reason)
         if decision.finished is not None:
             transaction.history.record(EventType.FINISHED, name, decision.subject, decision.finished)

@@ -1,4 +1,4 @@
-"""Rejecting a command: history, a dead letter and, if the sender asked for one, an answer."""
+"""Rejects a command: writes history, a dead letter and, if the sender asked for one, an answer."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .history import shortened
 from .transaction_writes import Transaction
 
 LONGEST_REPEATED = 10_000
-"""Characters of a sender's own text that are repeated to say what was wrong with it; no legal id is longer."""
+"""Maximum characters of a sender's text that an error repeats. No legal id is longer."""
 
 
 def reject(
     transaction: Transaction, answers: Answers, record: CommandRecord, origin: Origin | None, error: InvalidCommand
 ) -> None:
-    """Reject a command that is wrong, and answer it; `origin` says where it was passed on from."""
+    """Reject an invalid command, and answer it. `origin` says where it was forwarded from."""
     sent = origin or record
     envelope, error = reject_silently(transaction, record, origin, error)
     if origin is not None and (envelope.id or "").endswith(ANY):
-        return  # of a bulk command the total is the answer
+        return  # the answer of a bulk command is its total
     if envelope.reply_to is not None and envelope.reply_to.topic not in transaction.context.limits.internal_topics:
         result = Result(
             envelope.command,
@@ -44,7 +44,7 @@ def reject(
 def reject_silently(
     transaction: Transaction, record: CommandRecord, origin: Origin | None, error: InvalidCommand
 ) -> tuple[Envelope, InvalidCommand]:
-    """Reject a command without an answer; return what could be read of it, and the error as it is told."""
+    """Reject a command without an answer. Return its readable fields, and the error with shortened texts."""
     envelope = transaction.context.dialect.salvage(record)
     if envelope.id is not None and len(envelope.id) > LONGEST_REPEATED:
         envelope = msgspec.structs.replace(envelope, id=None)

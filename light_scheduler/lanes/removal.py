@@ -1,4 +1,4 @@
-"""Removing the schedules of tenants that were deleted."""
+"""Removes the schedules of deleted tenants."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .transaction_writes import Transaction
 
 
 class Removal:
-    """Of one lane, over any number of cycles.
+    """The removal in one lane, over any number of cycles.
 
-    It goes on where it stopped, so that it does not pass over what RocksDB has deleted and not compacted yet each time.
-    A cycle may have failed, so a tenant is done with when a look from its beginning finds nothing.
+    It continues where it stopped, so as not to skip uncompacted RocksDB tombstones again and again. Since a cycle may
+    have failed, a tenant is done only when a scan from its beginning finds nothing.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class Removal:
         self._done: set[str] = set()
 
     def is_over(self, book: TenantBook) -> bool:
-        """Return whether nothing is left of the tenants that are deleted by these rules."""
+        """Return whether nothing is left of the tenants that `book` says are deleted."""
         return not book.deleted or (book is self._book and book.deleted <= self._done)
 
     def advance(self, transaction: Transaction, limit: int, max_bytes: int) -> None:
-        """Cancel schedules of tenants that were deleted: at most `limit`, or `max_bytes` of payload."""
+        """Cancel schedules of deleted tenants: at most `limit`, or `max_bytes` of payload."""
         book = transaction.tenants
         if book is not self._book:
             self._book, self._reached, self._done = book, {}, set()

@@ -1,4 +1,4 @@
-"""The difference between a worker's clock and the broker's, as the answers to its transactions show it."""
+"""The difference between a worker's clock and the broker's, measured from the answers to its transactions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ log = logging.getLogger(__name__)
 
 
 def skew_ms(sent: int, appended: int, answered: int) -> int:
-    """Return by how much (ms) our clock is ahead of the broker's at least; negative: behind it.
+    """Return how far (ms) this worker's clock is at least ahead of the broker's, or behind it if negative.
 
-    The broker appended a record between our request and its answer, so only a difference beyond that time is skew.
+    The broker appended a record between the request and its answer, so only a difference beyond that time is skew.
     """
     return max(0, sent - appended) + min(0, answered - appended)
 
 
 class ClockSkew:
-    """The latest skew that a lane saw; `limit` (ms) is what is warned of, once a minute and
-    when the clock goes wrong the other way.
+    """The latest skew of a lane. Warns of skew above `limit` (ms), once a minute and when its sign changes.
 
     `time` is a monotonic clock in s.
     """
@@ -34,7 +33,7 @@ class ClockSkew:
         self._warned_side: str | None = None
 
     def observe(self, sent: int, appended: int, answered: int) -> None:
-        """Take the broker's time of a record in, and our own before and after."""
+        """Process the broker's time of a record, and this worker's time before and after."""
         self.ms = skew_ms(sent, appended, answered)
         if abs(self.ms) <= self._limit:
             return

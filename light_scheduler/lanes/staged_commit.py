@@ -1,4 +1,4 @@
-"""Whether a staged transaction may be committed at its due time."""
+"""Decides whether a staged transaction may be committed at its due time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .context import CycleContext
 from .intake import Intake
 
 MAX_LOOKED_AT = 200
-"""If more commands than this wait, they come before the staged firings, whatever they are."""
+"""If more commands than this wait, they come before the staged firings, whatever they are about."""
 
 
 class StagedCommit:
-    """Of one lane; its alarm rings when a command arrives."""
+    """The staged commits of one lane, whose alarm rings when a command arrives."""
 
     def __init__(
         self, context: CycleContext, clock: Clock, intake: Intake, alarm: Alarm, is_closing: Callable[[], bool]
@@ -28,7 +28,7 @@ class StagedCommit:
         self._is_closing = is_closing
 
     async def may_commit(self, instant: int, staged: frozenset[bytes]) -> bool:
-        """Wait for an instant; return False as soon as something else has to be done before."""
+        """Wait for an instant. Return False as soon as other work must come first."""
         while not self._is_closing() and not self._must_come_first(staged):
             now = self._clock.now()
             if now >= instant:

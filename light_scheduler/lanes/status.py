@@ -13,11 +13,11 @@ from light_scheduler.tables.status import RestoreStatus
 RULES_UNREAD = "the rules of the tenants have not been read yet"
 NOT_YET_USED = "it was added: it is used when its changelog has it too, and earlier moves are over"
 TOLD_TO_ALL = (RULES_UNREAD, NOT_YET_USED)
-"""Reasons why a lane does not run that name nothing of a tenant's."""
+"""Reasons for a lane not to run that reveal nothing about tenants."""
 
 
 class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A target topic that cannot be written to just now, wholly or in part: what is due for it waits."""
+    """A target topic of which all or some partitions are unavailable now. Firings for them wait."""
 
     topic: str
     partitions: Annotated[list[int], Meta(description="Those that are unavailable; empty: the whole topic.")]
@@ -31,7 +31,7 @@ class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of the probes of a partition since this worker took it over."""
+    """The results of the probes of a partition since this worker took it over."""
 
     successes: Annotated[int, Meta(description="Probes that came back.")] = 0
     failures: Annotated[int, Meta(description="Probes that were not sent, or not back in time.")] = 0
@@ -48,7 +48,7 @@ class ProbeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaneStatus(msgspec.Struct, kw_only=True):
-    """A lane at one moment. Counters run since this worker took the partition over."""
+    """The status of a lane. Counters start when this worker takes over the partition."""
 
     topic: Annotated[str, Meta(description="The commands topic.")]
     partition: int

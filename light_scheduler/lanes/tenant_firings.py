@@ -1,4 +1,4 @@
-"""The firings that a worker has delivered of each tenant, for a limited number of tenants: each is a time series."""
+"""The firings that a worker has delivered per tenant. The number of tenants is limited, as each is a time series."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MOST_TENANTS = 100
-"""Number of tenants with a count of their own: the first ones that this worker delivers firings of."""
+"""Number of tenants with a count of their own: the first whose firings this worker delivers."""
 
 
 @dataclass
 class TenantFirings:
-    """Firings since the worker began, of all lanes that it has or had.
+    """Firings since the worker started, of all lanes that it has or had.
 
-    A tenant that is named stays named, and one that is not stays among the others, so no count ever goes down.
+    A named tenant stays named, and any other stays among the others, so no count ever goes down.
     """
 
     named: Counter[str] = field(default_factory=Counter)
     others: int = 0
 
     def add(self, delivered: Mapping[str, Counter[int]]) -> None:
-        """Count what a transaction delivered of each tenant, by when that was due."""
+        """Count the firings of a transaction: tenant -> due time -> number."""
         for tenant, dues in delivered.items():
             if not (firings := dues.total()):
                 continue

@@ -1,7 +1,7 @@
-"""Events that a lane reports to traces, once their transaction is committed.
+"""The events that a lane reports to traces once their transaction is committed.
 
 If the command of a schedule came with a sampled `traceparent` (W3C Trace Context), each history event of the schedule
-is reported. Nothing is collected without a receiver.
+is reported. Without a receiver, nothing is collected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TracedEvent(NamedTuple):
 
 
 class TracedCycle(NamedTuple):
-    """A committed cycle with traced events; from when it was decided to when it was committed (UTC epoch ms)."""
+    """A committed cycle with traced events. It decided at `begun`, and ended at `committed` (UTC epoch ms)."""
 
     topic: str
     partition: int
@@ -48,21 +48,21 @@ class TracedCycle(NamedTuple):
 
 
 class Tracing(Protocol):
-    """The receiver of traced cycles. An error would fail the lane, so it must not raise, nor wait."""
+    """The receiver of traced cycles. It must neither raise, which would fail the lane, nor block."""
 
     def record(self, cycle: TracedCycle) -> None: ...
 
 
 def trace_id_of(entry: Entry) -> str | None:
-    """Return the id of the trace that a schedule's command belongs to, if it is one that is recorded."""
+    """Return the id of the trace that a schedule's command belongs to, if that trace is sampled."""
     parent = sampled_parent(entry)
     return None if parent is None else parent.split("-")[1]
 
 
 def sampled_parent(entry: Entry) -> str | None:
-    """Return the `traceparent` of a schedule's command, if it says that its trace is recorded.
+    """Return the `traceparent` of a schedule's command, if its trace is sampled.
 
-    Of versions after 00 only the fields that 00 has, as W3C Trace Context asks for: so its length is fixed.
+    For versions after 00, return only the fields of 00, as W3C Trace Context requires. So the length is fixed.
     """
     for name, value in entry.schedule.headers:
         if name == TRACEPARENT and value is not None:

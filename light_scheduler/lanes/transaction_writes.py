@@ -1,4 +1,4 @@
-"""The transaction of one cycle: its records, state changes and input position, until they are sent."""
+"""Collects the transaction of one cycle: its records, state changes and input position."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .dead_letters import DeadLetters
 from .history import History
 
 SPLIT_BYTES = 1_024
-"""A larger state record is not written again when its schedule moves on: only the progress is."""
+"""If a state record is larger, only the schedule's progress is written when that changes."""
 
 
 class Transaction:
-    """The writes of a cycle so far; if dropped, it leaves no trace. `now` (UTC epoch ms) is when the cycle decides.
+    """The writes of a cycle so far. If dropped, it leaves no trace. `now` (UTC epoch ms) is when the cycle decides.
 
     A state change goes into the overlay and, as a record, into the batch of the changelog. Nothing here refers back to
     its users, so a transaction is freed with its cycle, not by the garbage collector.
@@ -47,20 +47,20 @@ class Transaction:
         context.command_rates.begin()
         context.command_rates.earn(context.rate_part, now)
         self.over_quota = 0
-        """Commands rejected for a quota of their tenant."""
+        """The number of commands rejected because of a tenant's quota."""
         self.delayed = 0
-        """Commands delayed for a quota of their tenant."""
+        """The number of commands delayed because of a tenant's quota."""
         self.delivered: list[Entry] = []
         self.firings: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        """How many of those each tenant has, by when they were due (UTC epoch ms)."""
+        """The number of delivered firings, per tenant and due time (UTC epoch ms)."""
         self.probes: list[str] = []
-        """The random numbers of the probes that were stored."""
+        """The random numbers of the stored probes."""
         self.forwarded = 0
-        """Commands passed on to the partition of their key."""
+        """The number of commands forwarded to the partition of their key."""
         self.relayed = self.moved = self.adopted = 0
-        """Since the topic has grown: commands passed on, schedules handed over, and schedules taken over."""
+        """Moves due to the topic's growth: commands forwarded, schedules handed over, and schedules taken over."""
         self.unreported: list[BulkTotal] = []
-        """Totals of bulk commands that ended without the reports of all partitions."""
+        """Totals of bulk commands that ended without the reports of some partitions."""
         self._changelog = context.changelog
 
     def store(self, name: bytes, entry: Entry | None) -> None:
@@ -96,7 +96,7 @@ class Transaction:
         self.overlay.others.put(key, record)
 
     def moved_to(self, position: int) -> None:
-        """Note the next command to read."""
+        """Note the position of the next command to read."""
         self.overlay.position = position
         self.batches.add(self._changelog, POSITION_KEY, encode_position(position, self.overlay.commands_log))
 

@@ -1,4 +1,4 @@
-"""Turns of partitions: where a tenant's messages to a topic go if its rules distribute them in turn."""
+"""Round-robin turns of partitions, for tenants whose rules distribute messages that way."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from light_scheduler.model import ScheduleCommand, Target
 from light_scheduler.wire.partitioner import key_with_hash, partition_for
 
 _MOST_TOPICS = 1_000
-"""Topics of a tenant whose turns are known. With more, those that began first begin anew."""
+"""Maximum number of topics of a tenant with turns. Beyond that, the oldest ones start over."""
 _ANY_START = 2**31
 
 
 class Turns:
-    """Keys that choose the partitions of a topic in turn, for each tenant and topic, whatever number of partitions.
+    """Keys that choose the partitions of a topic in turn, per tenant and topic, for any number of partitions.
 
-    Those of a worker are shared by its lanes. They begin anywhere, by the place of the first command, and anew when the
-    worker starts. Turns that a transaction took which is aborted are passed over.
+    The lanes of a worker share them. They begin at a partition derived from the place of the first command, and start
+    over when the worker starts. Turns taken by an aborted transaction are skipped.
     """
 
     def __init__(self) -> None:
         self._tenants: dict[str, dict[str, _Turn]] = {}  # only tenants with such a rule
 
     def key(self, command: ScheduleCommand) -> bytes:
-        """Return the partition key of a tenant's next message."""
+        """Return the partition key for a tenant's next message."""
         turns, topic = self._tenants.setdefault(command.tenant, {}), command.target.topic
         if (turn := turns.get(topic)) is None:
             if len(turns) >= _MOST_TOPICS:
@@ -31,9 +31,9 @@ class Turns:
         return turn.key
 
     def accept(self, tenant: str, target: Target) -> None:
-        """Have the next turn if a schedule that is accepted has the key of this one."""
+        """Go on to the next turn if an accepted schedule uses the key of this one."""
         turn = self._tenants.get(tenant, {}).get(target.topic)
-        if turn is not None and target.partition_key is turn.key:  # what is kept may have an equal key of an older turn
+        if turn is not None and target.partition_key is turn.key:  # a stored schedule may have an equal, older key
             turn.end()
 
 

@@ -1,15 +1,14 @@
-"""Records for partitions of the commands topic that cannot be written to: they wait in the state of the lane.
+"""Stores records for unavailable partitions of the commands topic in the state of the lane, where they wait.
 
-A transaction fails if any partition that it writes to takes nothing. A command may have to be passed on to such a
-partition, or copied to it with all others. It is neither refused for that, nor does anything else wait for it:
+A transaction fails if any partition that it writes to is unavailable. A command may have to be forwarded to such a
+partition, or copied to it and all others. That neither rejects the command nor holds up other work:
 
-    1. A record for a partition that is `away` is kept in the lane's state, in the transaction that would have sent it.
-       So is every later one for that partition while any waits: none overtakes another.
-    2. When the partition is back, cycles send what waits, in order. Each record leaves the queue in the transaction
-       that writes it to the partition.
+    1. A record for a partition that is `away` is stored in the lane's state, in the transaction that would have sent
+       it. While any waits, all later ones for that partition are stored too, so none overtakes another.
+    2. When the partition is back, cycles send the waiting records, in order. Each record leaves the queue in the
+       transaction that writes it to the partition.
 
-To the lane that reads it, the record has arrived later, and nothing else is different. Nothing of a queue is in memory
-but its ends.
+To the lane that reads the record, it only arrives later. Only the ends of a queue are in memory.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ NOT_AWAY: frozenset[int] = frozenset()
 
 
 class WaitingWrites:
-    """Of one cycle; partitions that are `away` take nothing in it.
+    """The waiting records in one cycle, for which partitions that are `away` are unavailable.
 
-    `sent` is how many records it took out of queues, and `sent_to` those of which partitions.
+    `sent` is the number of records that it took out of queues, and `sent_to` are the partitions of these queues.
     """
 
     def __init__(self, transaction: Transaction, away: Collection[int] = NOT_AWAY) -> None:
@@ -47,19 +46,19 @@ class WaitingWrites:
         self.sent = 0
         self.sent_to: list[Place] = []
         self.too_large: str | None = None
-        """Why nothing more is sent to a partition that is back."""
+        """Why no more records are sent to a partition that is back, or None."""
 
     def __bool__(self) -> bool:
-        """Return whether anything waits."""
+        """Return whether any record waits."""
         return bool(self._queues)
 
     @property
     def waiting(self) -> int:
-        """How many records wait."""
+        """The number of waiting records."""
         return sum(queue.waiting for queue in self._queues.values())
 
     def is_away(self, partition: int) -> bool:
-        """Return whether a partition takes nothing."""
+        """Return whether a partition is unavailable."""
         return partition in self._away
 
     def holds(self, partition: int) -> bool:
@@ -67,20 +66,20 @@ class WaitingWrites:
         return partition in self._away or partition in self._queues
 
     def write(self, partition: int, record: WaitingRecord) -> None:
-        """1. Send a record to a partition, or keep it for that. Raises RecordTooLargeError."""
+        """1. Send a record to a partition, or store it for later. Raises RecordTooLargeError."""
         if not self.holds(partition):
             self._transaction.batches.add((self._topic, partition), *record)
             return
-        self._transaction.batches.check(self._topic, *record)  # it is to fit in there when it is sent
+        self._transaction.batches.check(self._topic, *record)  # it must fit into the topic when it is sent
         queue, kept = self._queues.get(partition, DelayedQueue()), encode_waiting(record)
         self._transaction.store_record(waiting_key(partition, queue.end), kept)
         self._keep(partition, DelayedQueue(queue.first, queue.end + 1, queue.size + len(kept)))
 
     def send(self, limit: int, max_bytes: int) -> int:
-        """2. Send at most `limit` records that wait, or `max_bytes` of them; return how many.
+        """2. Send at most `limit` waiting records, or `max_bytes` of them. Return how many.
 
-        What has become too large for its topic waits on, and so does what is behind it; and what is for a partition
-        that the topic has not got, since somebody has made it anew with fewer.
+        A record that has become too large for its topic waits on, and so do the records after it. So do records for a
+        partition that no longer exists, as the topic was recreated with fewer.
         """
         there = range(self._transaction.context.targets[self._topic].partitions)
         for partition in [each for each in sorted(self._queues) if each in there and each not in self._away]:

@@ -1,1 +1,1 @@
-"""Bulk commands: those for many schedules, carried out by every partition of a commands topic."""
+"""Bulk commands, which select many schedules: every partition of a commands topic applies them."""

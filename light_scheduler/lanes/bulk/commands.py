@@ -1,20 +1,21 @@
-"""Bulk commands: those for many schedules, as a cycle carries them out.
+"""How a cycle executes bulk commands, which select many schedules.
 
     1. The lane that reads a bulk command copies it to all other partitions. It begins a total, and a part for its own
        partition. A lane that reads a copy begins a part.
-    2. From the next cycle on, each part changes a slice of the selected schedules per cycle, and stores its position;
-       tenants have equal parts of a slice. If anything else is to happen to a schedule first, the part changes it
-       before that (`catch_up`).
-    3. A part that is done reports its count to the partition that the command was sent to.
+    2. From the next cycle on, each part changes a slice of the selected schedules per cycle and stores its position.
+       Tenants get equal parts of a slice. If a schedule is about to change or fire first, the part changes it before
+       that (`catch_up`).
+    3. A finished part reports its count to the partition that the command was sent to.
     4. When all have reported, or after a day (see `bulk.overdue`), the total becomes the answer. It names the
        partitions that have not reported.
 
-While a topic grows, schedules move, so a part for each partition could miss some of them and change others twice. Then
-only the former partitions get the copies of step 1. Each of them begins a sub-total, and copies the command to all
-partitions that its schedules may have moved to. A part changes only schedules of one former partition (`bulk.growth`):
-those that this still had when it read the command are changed there, before they move; the others where they are.
+While a topic grows, schedules move, so one part per partition could miss some of them and change others twice. So only
+the former partitions get the copies of step 1. Each of them begins a sub-total, and copies the command to all
+partitions that its schedules may have moved to. A part changes only schedules of one former partition (`bulk.growth`).
+If that partition still had a schedule when it read the command, the schedule is changed there before it moves.
+Otherwise, it is changed where it is.
 
-Each step is part of a lane's transaction: nothing is done or counted twice, whatever is killed in between.
+Each step is part of a lane's transaction, so nothing is done or counted twice, even if workers are killed in between.
 """
 
 from __future__ import annotations
@@ -57,20 +58,26 @@ replace = msgspec.structs.replace
 log = logging.getLogger(__name__)
 
 MOST_AT_WORK = 1_000
-"""Bulk commands of a tenant that are at work in a partition, or wait for reports there: each cycle reads all of them,
-and each schedule of the tenant that a command names, or that is due, is brought up to date with all of them."""
+"""Maximum number of a tenant's bulk commands that are in progress, or wait for reports, in a partition.
+
+Each cycle reads all of them, and applies all of them to each schedule of the tenant that a command names or that is
+due.
+"""
 
 _FRAME_BYTES = 128
-"""Bytes of the changelog around a value, at most: the header of a batch, 61, and the lengths, attributes, time, offset
-and key of a record, 37; and by which a value grows besides ids and partitions: counts and lengths, 18."""
+"""Maximum overhead (bytes) of a value in the changelog.
+
+That is 61 for the header of a batch, 37 for a record's lengths, attributes, time, offset and key, and 18 for counts and
+lengths by which the value grows, not counting ids and partitions.
+"""
 _PARTITION_BYTES = 5
-"""Bytes of a partition's number, at most, in a total."""
+"""Maximum size (bytes) of a partition number in a total."""
 
 TOO_LARGE = "with its labels, key and time rule the command is too large to be kept in the changelog"
 
 
 class BulkCommands:
-    """The bulk commands that are at work in a partition, for the length of one cycle."""
+    """The bulk commands in progress in a partition, for the length of one cycle."""
 
     def __init__(
         self, transaction: Transaction, writes: PartitionWrites, answers: Answers, condemned: Condemned
@@ -91,9 +98,9 @@ class BulkCommands:
         self._before = self._overlay.others.bulk_parts()
         self._at_work = BulkParts(self._before)
         self.offset = -1
-        """The offset of the bulk command that is being carried on, ended or given up, or was last; -1: of none yet."""
+        """Offset of the bulk command that is, or was last, continued, ended or abandoned. -1 before the first."""
         self.has_given_up = False
-        """Whether one was given up, and nothing else done for any."""
+        """Whether the cycle abandoned a bulk command, instead of continuing any."""
         self._moved: set[int] = set()
         self._totals = BulkTotals(self._overlay)
 
@@ -106,17 +113,17 @@ class BulkCommands:
     def any_awaited(self) -> bool:
         """Whether a total waits for reports here.
 
-        It may be that of a command that was copied before this lane heard of the growth: others follow schedules all
-        the same.
+        Its command may have been copied before this lane learned that the topic has grown. Other partitions follow
+        moved schedules all the same.
         """
         return bool(self._totals)
 
     def awaits(self, tenant: str) -> bool:
-        """Return whether a total of a tenant's command waits here: only for its schedules does the order matter."""
+        """Return whether a total of a tenant's command waits here. Only for that tenant does the order matter."""
         return self._totals.any_of(tenant)
 
     def check_room(self, tenant: str) -> None:
-        """Raise InvalidCommand if a tenant has as many bulk commands here as it may have; it is counted."""
+        """Raise InvalidCommand, and count that, if a tenant has as many bulk commands here as allowed."""
         if max(self._at_work.count_of(tenant), self._totals.count_of(tenant)) < MOST_AT_WORK:
             return
         self._transaction.over_quota += 1
@@ -129,7 +136,10 @@ class BulkCommands:
     def begin(
         self, record: CommandRecord, command: BulkCommand, origin: Origin | None, *, are_moving: bool = False
     ) -> None:
-        """1. Take a bulk command, or a copy of one, while schedules `are_moving` or not. Raises InvalidCommand."""
+        """1. Begin a bulk command, or a copy of one. Raises InvalidCommand.
+
+        `are_moving` says whether schedules are moving between partitions.
+        """
         if origin is None:
             self._begin_all(record, command, are_moving=are_moving)
         elif not origin.token:
@@ -159,7 +169,7 @@ class BulkCommands:
         self._totals.put(command.offset, total)
 
     def _spread(self, record: CommandRecord, command: BulkCommand, parent: Origin) -> None:
-        """1. Begin a part here, and others wherever schedules of this partition may be by now."""
+        """1. Begin a part here, and one in each partition that schedules may have moved to from here."""
         token, number, homes = self._new_token(), SUB_TOTAL + command.offset, self._governing.homes
         above = parent.partition, parent.offset, parent.token
         total = SubTotal(command, (self._partition, *homes), 0, token, self._history.requester, *above)
@@ -178,7 +188,7 @@ class BulkCommands:
 
     def _copy(self, record: CommandRecord, partitions: list[int], token: str, kind: ReachKind | None) -> None:
         try:
-            # First those that it has to wait for: it may be too large for that, and then nothing may be copied.
+            # First the copies that have to wait: one may be too large for that, and then none may be written.
             for partition in sorted(partitions, key=self._writes.waiting.holds, reverse=True):
                 if kind is None:
                     self._writes.copy(record, partition, token)
@@ -189,9 +199,9 @@ class BulkCommands:
             raise InvalidCommand("payload", f"is too large to be forwarded to all partitions: {error}") from error
 
     def report_none(self, origin: Origin) -> None:
-        """1. Report that a copy changed nothing because it is not understood here, in case a total waits for it.
+        """1. Report that a copy changed nothing because this version cannot read it, in case a total waits for it.
 
-        A worker of another version may have made it.
+        A worker of another version may have written the copy.
         """
         if origin.token:
             is_part = origin.reach is not None and origin.reach.kind == "part"
@@ -200,10 +210,10 @@ class BulkCommands:
             self._writes.report(count, origin.partition)
 
     def catch_up(self, name: bytes, entry: Entry) -> Entry | None:
-        """2. Deal with a schedule before something else happens to it; return how it stands then.
+        """2. Apply the bulk commands in progress to a schedule before it changes or fires. Return the schedule then.
 
-        A condemned bulk command, which ends where it is, does nothing more. Raises WorkFailedError for one that raises
-        what is no fault of the worker's state: what else is to happen to the schedule is not to blame.
+        A condemned bulk command, which ends where it is, is skipped. If a bulk command fails, and not because of the
+        worker's state, WorkFailedError blames it, not the command or firing that follows.
         """
         current: Entry | None = entry
         offset = -1
@@ -217,10 +227,10 @@ class BulkCommands:
         return current
 
     def give_up(self, offset: int, reason: str | None) -> None:
-        """End a bulk command that cannot be carried out where it stands, and record why, if it is at work.
+        """End a bulk command that fails, at its current position, and record why.
 
-        Its part is reported as missing. If only its totals wait here, they end with what was reported to them. Without
-        a `reason`, it ends in silence: a transaction that tells of it fails.
+        Its part is reported as missing. If only its totals wait here, they end with the reports so far. Without a
+        `reason`, nothing is recorded, as a transaction that records the failure fails as well.
         """
         self.offset, self.has_given_up = offset, True
         part = self._at_work.pop(offset)
@@ -241,7 +251,7 @@ class BulkCommands:
                 self._finish_given_up(number, total, reason)
 
     def _finish_given_up(self, number: int, total: BulkTotal, reason: str | None) -> None:
-        """Report a total to the one above it, or answer, whatever fails."""
+        """Report a total to the one above it, or answer. Errors are only logged."""
         self._totals.drop(number, total)
         if isinstance(total, SubTotal) and total.parent_token:
             self._report_given_up(_count_of(total, self._partition), total.parent_partition, reason)
@@ -249,7 +259,7 @@ class BulkCommands:
             self._answer_given_up(total)
 
     def _report_given_up(self, count: Count, to: int, reason: str | None) -> None:
-        """Report something that is given up. If a total elsewhere cannot be told, it ends by its age."""
+        """Report an abandoned part or sub-total. A total elsewhere that cannot be reached ends by its age."""
         if to != self._partition:
             with enduring(f"the bulk command at offset {self.offset} cannot be reported to partition {to}"):
                 self._writes.report(count, to)
@@ -270,7 +280,7 @@ class BulkCommands:
                 self._answers.add_unrecorded(total)
 
     def _tell_failed(self, given_up: BulkPart | BulkTotal, what: str, reason: str | None) -> None:
-        """Record that the scheduler fails to do something about a bulk command, unless it is to be in silence."""
+        """Record that the scheduler fails to execute or answer a bulk command. Does nothing without a `reason`."""
         if reason is None:
             return
         command = given_up.command
@@ -282,12 +292,12 @@ class BulkCommands:
             self._history.record_command(EventType.REJECTED, command.tenant, command.id, told)
 
     def advance(self, limit: int, max_bytes: int, turn: int) -> bool:
-        """2. Deal with the next `limit` schedules, or `max_bytes` of payload; return whether anything was at work.
+        """2. Process the next `limit` schedules, or `max_bytes` of payload. Return whether anything was in progress.
 
-        It goes through what the table had before this cycle: that is all there was when a bulk command of an
-        earlier cycle arrived. Tenants have equal parts of that; the commands of one come one after the other. The
-        `turn` decides which tenant is the first: another one after each cycle that is committed. So with a limit of
-        one, what makes transactions fail comes to stand alone.
+        Reads the table as it was before this cycle. That covers every schedule that existed when a bulk command of an
+        earlier cycle arrived. Tenants get equal parts, and the commands of a tenant run one after the other. `turn`
+        decides which tenant comes first, and changes with each committed cycle. So with a limit of one, a command that
+        makes transactions fail is isolated.
         """
         parts: defaultdict[str, list[BulkPart]] = defaultdict(list)
         for part in self._before:
@@ -303,7 +313,7 @@ class BulkCommands:
         return True
 
     def _advance(self, parts: list[BulkPart], limit: int, max_bytes: int) -> int:
-        """Deal with the next schedules of a tenant; return how many that were."""
+        """Process the next schedules of a tenant. Return how many."""
         dealt = 0
         for part in parts:
             self.offset = offset = part.command.offset
@@ -321,19 +331,19 @@ class BulkCommands:
                     if self._concerns(part, entry):
                         self._deal_with(offset, name, entry)
             self._end(offset)
-            dealt += 1  # with a limit of one, what ends a command is not held against the next
+            dealt += 1  # with a limit of one, the next command is not blamed for the end of this one
             if dealt >= limit:
                 break
         return dealt
 
     def add_count(self, count: Count) -> None:
-        """3. Add what another partition has counted. Raises InvalidCommand for a report that nobody waits for."""
+        """3. Add the count of another partition. Raises InvalidCommand if no total waits for the report."""
         number, total = self._totals.add(count)
         if not total.awaited:
             self._finish(number, total)
 
     def end_overdue(self, overdue_totals: OverdueTotals) -> bool:
-        """4. Answer what has waited for reports for too long, with what was reported; return whether there was any."""
+        """4. Answer totals that have waited too long, with the reports so far. Return whether there were any."""
         transaction = self._transaction
         tenants, share = transaction.tenants, transaction.context.rate_part.share
         overdue = overdue_totals.overdue(
@@ -356,7 +366,7 @@ class BulkCommands:
             self._answers.add_bulk(total)  # 4.
 
     def keep(self) -> None:
-        """Store what has moved; nothing moves after that."""
+        """Store the changed parts and totals. Nothing may change after that."""
         records: dict[bytes, bytes | None] = {}
         for offset in self._moved:
             part = self._at_work.get(offset)
@@ -368,9 +378,9 @@ class BulkCommands:
         part = self._at_work[offset]
         decision = decide_bulk(part.command, entry, self._transaction.now, self._limits)
         try:
-            with self._history.asked_for_by(part.requester):  # it may be another command's turn
+            with self._history.asked_for_by(part.requester):  # another command may be running
                 record_decision(self._transaction, name, entry, decision)
-        except InvalidCommand:  # with its new rule it is too large to be kept: it stays as it is
+        except InvalidCommand:  # with its new rule it is too large to store, so it stays as it is
             return entry
         if decision.event is not None:
             self._at_work.put(replace(part, changed=part.changed + 1))
@@ -397,13 +407,13 @@ class BulkCommands:
 
 
 def room_to_begin(limit: int, limits: Limits, partitions: int) -> int:
-    """Return how large (bytes) the records of a bulk command may be when it begins, for a `limit` of their batch.
+    """Return the maximum size (bytes) of a bulk command's state records when it begins, for a batch `limit`.
 
-    A part notes the last id that was dealt with, and a total the partitions that do not carry the command out.
+    The records grow later: a part notes the last processed id, and a total the partitions that skip the command.
     """
     return limit - _FRAME_BYTES - limits.max_id_bytes - partitions * _PARTITION_BYTES
 
 
 def _count_of(total: SubTotal, partition: int) -> Count:
-    """Return the report of a sub-total of a partition to the total above it."""
+    """Return the report of a partition's sub-total to the total above it."""
     return Count(total.parent_offset, partition, total.changed, total.parent_token, total.without)

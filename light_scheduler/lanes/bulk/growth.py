@@ -1,7 +1,7 @@
 """Bulk commands while a commands topic grows: which former partition governs a schedule.
 
-It is the partition that the schedule was in before the topic grew. Until all schedules have moved, every command for a
-schedule passes the log of that partition, which decides the order (see `moving`).
+That is the partition that had the schedule before the topic grew. Until all schedules have moved, every command for a
+schedule passes through the log of that partition, which decides the order (see `moving`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Governing:
         self._former = partitioning.former or partitioning.partitions
 
     def of(self, entry: Entry) -> int:
-        """Return the former partition for a schedule that is here."""
+        """Return the former partition of a schedule that is in this partition."""
         key = entry.schedule.key
         if key is not None and partition_for(key, self.partitioning.partitions) == self.partition:
             return partition_for(key, self._former)
-        return self.partition % self._former  # it is where it was, or its key has changed since
+        return self.partition % self._former  # it has not moved, or its key has changed since
 
     @property
     def homes(self) -> list[int]:
@@ -37,19 +37,19 @@ class Governing:
         return [each for each in range(first, self.partitioning.partitions, step) if each != self.partition]
 
     def was_there(self, partition: int) -> bool:
-        """Return whether there was a partition before the topic grew."""
+        """Return whether a partition existed before the topic grew."""
         return partition < self._former
 
     def reach(self, *, is_tree: bool) -> ReachKind | None:
-        """Return how far the copies of a bulk command go that is sent to this partition; None: the topic never grew."""
+        """Return how far copies of a bulk command sent to this partition reach, or None if the topic never grew."""
         if self.partitioning.former is None:
             return None
         return "tree" if is_tree else "flat"
 
     def spreads(self, reach: BulkReach | None) -> bool:
-        """Return whether this partition is to copy a bulk command that was copied so far.
+        """Return whether this partition must copy on a bulk command with this reach.
 
-        Who made the copy may not know yet that the topic has grown, or that nothing moves any more.
+        The worker that wrote the copy may not know yet that the topic has grown, or that all schedules have moved.
         """
         partitioning = self.partitioning
         if partitioning.former is None or not self.was_there(self.partition):

@@ -1,4 +1,4 @@
-"""The parts of bulk commands that are at work in a partition, in the order in which they arrived."""
+"""The parts of bulk commands in progress in a partition, in order of arrival."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from light_scheduler.model import BulkPart
 
 
 class BulkParts:
-    """Parts by the offset of their command, and by its tenant: nobody has to look at those of others."""
+    """Parts by the offset of their command, indexed by tenant."""
 
     def __init__(self, parts: Iterable[BulkPart]) -> None:
         self._parts: dict[int, BulkPart] = {}
@@ -27,7 +27,7 @@ class BulkParts:
         return self._parts.get(offset)
 
     def of(self, tenant: str) -> list[BulkPart]:
-        """Return a tenant's parts as they are now."""
+        """Return the current parts of a tenant."""
         return [self._parts[offset] for offset in self._of[tenant]] if tenant in self._of else []
 
     def count_of(self, tenant: str) -> int:
@@ -35,13 +35,13 @@ class BulkParts:
         return len(self._of[tenant]) if tenant in self._of else 0
 
     def put(self, part: BulkPart) -> None:
-        """Keep a part, in the place of the one of its command if there is one."""
+        """Store a part. It replaces an earlier part of the same command."""
         offset = part.command.offset
         self._parts[offset] = part
         self._of[part.command.tenant][offset] = None
 
     def pop(self, offset: int) -> BulkPart | None:
-        """Keep a part no longer; return it, if it was there."""
+        """Remove a part. Return it, or None if there was none."""
         part = self._parts.pop(offset, None)
         if part is not None:
             del self._of[part.command.tenant][offset]

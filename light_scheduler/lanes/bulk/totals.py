@@ -1,4 +1,4 @@
-"""The totals of bulk commands that wait for reports in a partition, and what one cycle changes of them.
+"""The totals of bulk commands that wait for reports in a partition, and one cycle's changes to them.
 
 A total has a number: the offset of its command, or `SUB_TOTAL` more for a sub-total.
 """
@@ -20,7 +20,7 @@ from light_scheduler.wire.state import bulk_total_key, encode_bulk_total
 
 replace = msgspec.structs.replace
 _Kind = tuple[str, bool]
-"""A tenant, and whether its sub-totals are meant."""
+"""(tenant, whether these are sub-totals)."""
 
 
 class BulkTotals:
@@ -29,7 +29,7 @@ class BulkTotals:
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
         self._changed: dict[int, BulkTotal | None] = {}
-        self._counts: Counter[_Kind] | None = None  # how many wait here, once that was asked for
+        self._counts: Counter[_Kind] | None = None  # how many wait here, computed on first use
 
     def __bool__(self) -> bool:
         """Return whether a total waits for reports here.
@@ -52,25 +52,25 @@ class BulkTotals:
         return self._overlay.others.bulk_totals()
 
     def get(self, number: int) -> BulkTotal | None:
-        """Return a total as it is with the changes so far; None: there is none."""
+        """Return a total with the changes so far, or None if there is none."""
         return self._changed[number] if number in self._changed else self.before.get(number)
 
     def put(self, number: int, total: BulkTotal) -> None:
-        """Keep a total, which may be new."""
+        """Store a new or changed total."""
         if self._counts is not None and self.get(number) is None:
             self._counts[_kind_of(number, total)] += 1
         self._changed[number] = total
 
     def drop(self, number: int, total: BulkTotal) -> None:
-        """Keep a total no longer."""
+        """Remove a total."""
         if self._counts is not None:
             self._counts[_kind_of(number, total)] -= 1
         self._changed[number] = None
 
     def add(self, count: Count) -> tuple[int, BulkTotal]:
-        """Add a report to the total that waits for it; return its number, and the total with the report.
+        """Add a report to the total that waits for it. Return the number of the total and the updated total.
 
-        Raises InvalidCommand if none waits for it.
+        Raises InvalidCommand if no total waits for the report.
         """
         number, total = self._waiting_for(count)
         awaited = tuple(partition for partition in total.awaited if partition != count.partition)
@@ -81,7 +81,7 @@ class BulkTotals:
         return number, total
 
     def records(self) -> dict[bytes, bytes | None]:
-        """Return the state records of what has changed, by key; None: it is removed."""
+        """Return the state records of the changed totals by key. None removes a record."""
         return {
             bulk_total_key(number): None if total is None else encode_bulk_total(total)
             for number, total in self._changed.items()

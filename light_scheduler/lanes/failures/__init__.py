@@ -1,1 +1,1 @@
-"""What a lane does when a transaction fails, or a target is unavailable: nothing else waits for it."""
+"""Handles failed transactions and unavailable targets of a lane, so that other work does not wait for them."""

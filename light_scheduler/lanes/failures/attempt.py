@@ -1,4 +1,4 @@
-"""The transaction that a lane is sending, to learn from it if it fails."""
+"""The transaction that a lane is sending, as the lane learns from it if it fails."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .failing_work_search import Work
 
 @dataclass
 class Attempt:
-    """`size` is of commands and firings together; `works` is what it held, if that is little.
+    """One transaction. `size` counts commands and firings, and `works` has its work if there is little of it.
 
-    `places` are those of users and ours alike; `written` is what they are known to have taken, as answers come in.
-    `sent_late` are those of our commands topic that it writes to what had waited for them.
+    `places` are the places of users and the scheduler. `written` has what they acknowledged, updated as answers arrive.
+    `sent_late` are the places of the commands topic to which it writes records that had to wait for them.
     """
 
     transactional_id: str = ""
@@ -28,5 +28,5 @@ class Attempt:
     written: Mapping[Place, Written] = field(default_factory=dict)
 
     def begin(self, size: int, batches: RecordBatches) -> None:
-        """Note that it is about to be sent."""
+        """Note that the transaction is about to be sent."""
         self.size, self.places, self.written, self.is_begun = size, batches.places, batches.written, True

@@ -1,4 +1,4 @@
-"""Work that fails every time it is carried out: it is refused instead."""
+"""Condemned work, which fails every time: the lane refuses it instead of executing it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from light_scheduler.errors import SchedulerError
 from .failing_work_search import Work, WorkFailedError
 
 NO_FAULT_OF_WORK = (SchedulerError, OSError, MemoryError)
-"""Errors caused by the state of the worker or its storage, not by the command or firing that meets them."""
+"""Errors caused by the state of the worker or its storage, not by the command or firing being executed."""
 
 NOTHING_CONDEMNED: Mapping[Work, str] = {}
 
@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 
 
 class Condemned:
-    """Work that one cycle has to refuse, with the reasons; `met` is the work that it has refused.
+    """The work that one cycle must refuse, with the reasons. `met` is the work that it has refused.
 
-    Of `silenced` work, the refusal has failed as well: nothing is to be told of it.
+    For `silenced` work, the refusal has failed as well, so it is not recorded.
     """
 
     def __init__(self, reasons: Mapping[Work, str], silenced: Collection[Work] = ()) -> None:
@@ -39,7 +39,7 @@ class Condemned:
         return iter(self._reasons)
 
     def meet(self, work: Work) -> str | None:
-        """Return why a piece of work is to be refused, and note that it was met; None: it is to be carried out."""
+        """Return why a piece of work must be refused, and note that it was. Return None if it may be executed."""
         reason = self._reasons.get(work)
         if reason is not None:
             self.met.append(work)
@@ -51,7 +51,7 @@ class Condemned:
 
 @contextmanager
 def enduring(failure: str) -> Iterator[None]:
-    """Log what an error of refused work means, and go on: there is nothing else to try."""
+    """Log `failure` for an error in refusing work, and go on: there is nothing else to try."""
     try:
         yield
     except NO_FAULT_OF_WORK:
@@ -62,10 +62,10 @@ def enduring(failure: str) -> Iterator[None]:
 
 @contextmanager
 def blaming(work: Callable[[], Work | None]) -> Iterator[None]:
-    """Raise WorkFailedError for an error that a piece of work is at fault for; `work` says which was under way."""
+    """Raise WorkFailedError for an error caused by a piece of work. `work` returns the one being executed."""
     try:
         yield
-    except (*NO_FAULT_OF_WORK, WorkFailedError):  # of the latter, what is to blame is known
+    except (*NO_FAULT_OF_WORK, WorkFailedError):  # the latter already names its work
         raise
     except Exception as error:
         if (failed := work()) is None:

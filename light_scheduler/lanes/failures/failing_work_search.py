@@ -1,14 +1,14 @@
-"""How a lane that failed goes on: with less work at a time, until what fails stands alone.
+"""Isolates the work that makes a lane fail, by doing less work at a time after failures.
 
-Whatever the error is, the same work must not be met by it for ever. So after a failure each cycle holds one kind of
-work, in turn: while one kind fails, the others go on. Each kind has its limit: a quarter of what failed, since size
-alone may be what was wrong; and twice as much after each success. A cycle that failed leaves no trace, so the next one
-of its kind begins with the same work, and what fails comes to stand alone, however much arrives behind it.
+Whatever the error is, the same work must not fail forever. So after a failure each cycle holds one kind of work, in
+turn: while one kind fails, the others proceed. The limit of each kind begins at a quarter of the failed cycle, since
+its size alone may be the cause, and doubles after each success. A failed cycle leaves no trace, so the next one of its
+kind begins with the same work, and the failing work is isolated, however much arrives behind it.
 
-When a single piece of work has failed, a command or a firing, a control cycle follows, which holds nothing. If the
-control cycle passes, the work has a strike, and with `STRIKES` of them it is to blame, and is condemned. If the control
-cycle fails too, it is the broker or the worker that fails, and nobody is to blame. A connection that breaks says little
-of what was sent over it: that takes `BREAKS` times.
+When a single piece of work (a command or a firing) has failed, an empty control cycle follows. If the control cycle
+passes, the work gets a strike. After `STRIKES` of them it is to blame, and is condemned. If the control cycle fails
+too, the broker or the worker is at fault, and no work is blamed. A broken connection says little about the work sent
+over it, so that takes `BREAKS` failures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STRIKES, BREAKS = 3, 15
 
 
 class Kind(Enum):
-    """Kinds of work, in the order in which a cycle does them. A delayed command is, as a piece of work, a command."""
+    """Kinds of work, in the order in which a cycle does them. As `Work`, a delayed command is a COMMAND."""
 
     DELAYED = auto()
     COMMAND = auto()
@@ -33,14 +33,14 @@ class Kind(Enum):
 
 
 class Work(NamedTuple):
-    """A piece of work: a command record or a bulk command at work, by its offset, or a firing."""
+    """A piece of work: a command record or a bulk command in progress, by its offset, or a firing."""
 
     kind: Kind
     key: int | OriginKey
 
 
 class WorkFailedError(Exception):
-    """Carrying out a piece of work raised an error: it is to blame for that. The cause is the error."""
+    """A piece of work raised an error (the cause), and is to blame for it."""
 
     def __init__(self, work: Work) -> None:
         super().__init__(f"{work.kind.name.lower()} {work.key}")
@@ -59,21 +59,21 @@ NOTHING: frozenset[Kind] = frozenset()
 
 
 class FailingWorkSearch:
-    """How much a lane may do at a time after failures; `condemned` says what it shall not do, and why.
+    """Limits how much a lane does at a time after failures. `condemned` has the work to refuse, with the reasons.
 
-    Cycles that refuse `silenced` bulk commands fail, too, so they shall not tell of them.
+    Recording the refusal of a `silenced` bulk command fails too, so a cycle must not record it.
     """
 
     def __init__(self) -> None:
         self.condemned: dict[Work, str] = {}
         self.silenced: set[Work] = set()
         self.is_getting_on = True
-        """Whether failures may be the work's: a cycle that held nothing passed, or was not tried yet."""
+        """Whether work may be the cause of failures. False after a failed control cycle, until a cycle is committed."""
         self._limits: dict[Kind, int] = {}
-        self._turns = deque(Kind)  # the first one is next
-        self._kind = self._turns[0]  # of the cycle that is under way
+        self._turns = deque(Kind)  # the first is next
+        self._kind = self._turns[0]  # of the current cycle
         self._strikes: dict[Work, float] = {}
-        self._suspect: Work | None = None  # what has failed alone, while a control cycle is due
+        self._suspect: Work | None = None  # the work that failed alone, while a control cycle is due
         self._is_control_due = False
 
     @property
@@ -82,10 +82,10 @@ class FailingWorkSearch:
         return bool(self._limits)
 
     def share(self, limit: int, *, is_behind: bool = False, is_catching_up: bool = False) -> Share:
-        """Return what the next cycle may hold, of a `limit` at most.
+        """Return the kinds of work that the next cycle may hold, and how much, up to a `limit`.
 
-        A lane that `is_behind` reads commands before anything else, and while it `is_catching_up` then carries out what
-        was delayed: then what is due can have its turn, whatever fails.
+        A lane that `is_behind` reads commands before anything else. While it `is_catching_up` after that, it executes
+        delayed commands. Then due firings get their turn, whatever fails.
         """
         if not self._limits:
             return Share(limit, EVERYTHING)
@@ -96,15 +96,15 @@ class FailingWorkSearch:
         return Share(min(limit, self._limit), frozenset({self._kind}))
 
     def bytes_of(self, most: int) -> int:
-        """Return how many bytes of firings the next cycle may hold, of `most`."""
+        """Return how many bytes of firings the next cycle may hold, up to `most`."""
         return max(1, most * min(self._limit, FULL) // FULL) if self._limits else most
 
     def failed(self, size: int, works: list[Work], *, is_break: bool = False) -> None:
-        """Learn that a cycle of a size (commands and firings) failed; `works` is what it held, if that is little.
+        """Note that a cycle of `size` commands and firings failed. `works` has its work if there is little of it.
 
-        `is_break` says that what failed was the connection.
+        `is_break` says that the connection failed.
         """
-        if self._is_control_due:  # with nothing in it: whatever fails, it is no piece of work
+        if self._is_control_due:  # an empty cycle failed, so no work is the cause
             self._is_control_due = self.is_getting_on = False
             self._strikes.clear()
         elif not self._limits:
@@ -120,7 +120,7 @@ class FailingWorkSearch:
                 self._strikes[self._suspect] = self._strikes.get(self._suspect, 0.0) + strike
 
     def succeeded(self, works: list[Work]) -> Work | None:
-        """Learn that a cycle was committed; return what is to blame for the failures before, if that is clear."""
+        """Note that a cycle was committed. Return the work to blame for earlier failures, if that is clear."""
         self.is_getting_on = True
         if not self._limits:
             return None
@@ -137,34 +137,34 @@ class FailingWorkSearch:
         return None
 
     def rested(self, *, is_caught_up: bool) -> bool:
-        """Learn that there was nothing to do of what a cycle could hold; return whether another is to follow at once.
+        """Note that there was no work of a cycle's kind. Return whether the next cycle must follow at once.
 
-        So nothing is left of that kind that could fail. A lane that is not yet `is_caught_up` waits for commands: what
-        failed is still to come.
+        That means no work of that kind is left that could fail. But a lane that is not yet `is_caught_up` waits for
+        commands, as the failed ones are still to come.
         """
         if is_caught_up:
             self._release(self._end_turn())
         return is_caught_up
 
     def met(self, works: Iterable[Work]) -> None:
-        """Forget what was condemned and has been refused."""
+        """Forget condemned work that has been refused."""
         for work in works:
             self.condemned.pop(work, None)
             self.silenced.discard(work)
 
     def condemn(self, work: Work, reason: str) -> None:
-        """Have a piece of work refused when it is met next; a bulk command in silence, if that is to blame as well."""
+        """Refuse a piece of work the next time. A bulk command still condemned is silenced, as its refusal failed."""
         if work.kind is Kind.BULK and work in self.condemned:
             self.silenced.add(work)
         self.condemned[work] = reason
 
     @property
     def _limit(self) -> int:
-        """That of the kind of work in the cycle that is under way."""
+        """The limit for the kind of work in the current cycle."""
         return self._limits.get(self._kind, FULL)
 
     def _end_turn(self) -> Kind:
-        """Have the next kind have its turn, if it was a turn; return the kind of the cycle that has ended."""
+        """Return the kind of the cycle that has ended. If that was its turn, the next kind is up."""
         kind = self._kind
         if kind is self._turns[0]:
             self._turns.rotate(-1)
@@ -172,13 +172,13 @@ class FailingWorkSearch:
         return kind
 
     def _release(self, kind: Kind) -> None:
-        """Have a kind of work have no limit."""
+        """Remove the limit of a kind of work."""
         self._limits.pop(kind, None)
         if not self._limits:
             self._strikes.clear()
 
     def _blamed(self) -> Work | None:
-        """Return what has failed alone before a control cycle that passed, if it has all its strikes."""
+        """Return the work that failed alone before a passed control cycle, if it has all its strikes."""
         suspect, self._suspect = self._suspect, None
         if suspect is None or self._strikes[suspect] < STRIKES - 0.1:
             return None
@@ -187,4 +187,4 @@ class FailingWorkSearch:
 
 
 FULL = 2_500
-"""A limit from which on there is none."""
+"""The limit at which a kind of work is no longer limited."""

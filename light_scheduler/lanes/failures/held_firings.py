@@ -1,4 +1,4 @@
-"""A lane's handling of unavailable targets: their firings wait, and are delivered when the target is back."""
+"""Holds back a lane's firings for unavailable targets, and delivers them once the target is back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .markers import Markers
 
 
 class Holding:
-    """The firings of one lane that wait for unavailable targets, and its knowledge of these targets."""
+    """The firings of one lane that wait for unavailable targets, and the lane's knowledge of these targets."""
 
     def __init__(self, context: LaneContext, markers: Markers) -> None:
         self._context = context
@@ -30,9 +30,9 @@ class Holding:
         self._undecided: Attempt | None = None
 
     def waits(self, refusals: Refusals) -> Waits | None:
-        """Return what tells the due scan which place a schedule waits for; None: none waits.
+        """Return a function for the due scan that returns the place a schedule waits for. Return None if none waits.
 
-        What is refused does not wait. Of what is for a place on trial, the scan takes those that `sends` may choose.
+        Refused firings do not wait. For a place on trial, the scan takes those firings that `sends` may choose.
         """
         trials = self._context.targets.trials
         foremost: dict[tuple[Place, str], Rank] = {}
@@ -48,7 +48,7 @@ class Holding:
         return self._waits(refusals, may_be_chosen)
 
     def sends(self, refusals: Refusals, due: Collection[Entry]) -> Waits | None:
-        """Return the same for what the scan has taken: to each place on trial one is sent, and the others wait."""
+        """Return the same for firings that the scan took. Each place on trial gets one of them, and the others wait."""
         trials = self._context.targets.trials
         chosen: dict[Place, Schedule] = {}
 
@@ -66,7 +66,10 @@ class Holding:
         return self._waits(refusals, lambda place, schedule: chosen.get(place) is schedule)
 
     def _waits(self, refusals: Refusals, may_try: Callable[[Place, Schedule], bool]) -> Waits | None:
-        """Return what tells which place a schedule waits for, if any does; at one on trial not those that `may_try`."""
+        """Return a function that returns the place a schedule waits for. Return None if none waits.
+
+        Schedules that `may_try` a place on trial do not wait for it.
+        """
         targets, markers, place_of = self._context.targets, self._markers, self._context.place_of
         on_trial = targets.trials.places
         markers.distrust()
@@ -93,7 +96,7 @@ class Holding:
         return waits
 
     def loses(self, place: Place) -> bool:
-        """Return whether an answer cannot be sent to a place: it does not wait."""
+        """Return whether an answer for a place is lost, as answers do not wait for unavailable targets."""
         return self._held(place) is not None
 
     def _held(self, place: Place) -> Place | None:
@@ -101,30 +104,30 @@ class Holding:
         return place if held is None and self._markers.holds(place) else held
 
     def stalled(self, error: TargetsStalledError) -> list[Place]:
-        """Return which places to suspect: those of answers at the second time, since answers do not wait."""
+        """Return the places to suspect. A place of answers is suspected the second time, as answers do not wait."""
         again = [place for place in error.of_answers if place in self._slow_answers]
         self._slow_answers.update(error.of_answers)
         return [*error.places, *again]
 
     def committed(self, ends: Mapping[Place, int], transactional_id: str) -> None:
-        """Remember what a transaction ended in users' topics: places that took something."""
+        """Note the users' places that a committed transaction wrote to, with its end offsets."""
         self._context.targets.trials.took(ends)
         if self._slow_answers:
             self._slow_answers -= ends.keys()
         self._markers.committed(ends, transactional_id)
 
     def failed(self, attempt: Attempt, *, may_count: bool = False) -> None:
-        """Remember the users' places of a transaction that will be aborted, unless it `may_count` all the same."""
+        """Note the users' places of a transaction that will be aborted, unless it `may_count` (be committed)."""
         if may_count and self._context.changelog in attempt.written:
             self._undecided = attempt
         else:
             self._markers.failed(attempt.places, attempt.transactional_id, attempt.written)
 
     async def decide(self, untouched: Untouched) -> bool:
-        """Find out whether a transaction counts whose commit was not answered; return whether there is one that does.
+        """Find out whether a transaction with an unanswered commit was committed. Return True if there is one.
 
-        `untouched` tells of the changelog, to which each transaction writes, and where this one has its marker by now.
-        What it raises leaves that open: it is to be asked again before anything is settled.
+        `untouched` looks that up in the changelog, where each transaction writes and this one has its marker by now. If
+        it raises, the question stays open: ask again before settling anything.
         """
         if (attempt := self._undecided) is None:
             return False
@@ -138,13 +141,13 @@ class Holding:
         return not is_lost
 
     def stuck(self) -> None:
-        """Have the topics be watched that the last transaction touched: it does not end where a leader is lost."""
+        """Watch the topics of the last transaction, as a transaction does not end while a partition has no leader."""
         self._context.targets.doubt(self._markers.touched_last())
 
     async def release(self, table: ScheduleTable, producer: TransactionalProducer) -> None:
-        """Give back to the due scan what waited for places that can be written to again.
+        """Give firings back to the due scan if their places can be written to again.
 
-        Raises what looking places up, or ending what is open there, does.
+        Raises the errors of looking up places and of ending open transactions there.
         """
         self._markers.distrust()
         if self._markers:

@@ -1,8 +1,8 @@
-"""Markers of transactions that brokers may have dropped: where they are missing, and writing them after all.
+"""Finds and writes transaction markers that brokers may have dropped.
 
-Brokers of Kafka 4.3 do not write the markers of a transaction in a partition that has no leader just then
-(KAFKA-20734). Readers stand still there, and the next transaction under the same id would decide for both. So nothing
-is sent to such a place before a transaction without records has ended there as the one before it did.
+Kafka 4.3 brokers do not write a transaction's marker in a partition that has no leader at that moment (KAFKA-20734).
+Readers are stuck there, and the next transaction with the same id would decide both. So nothing is sent to such a place
+before a transaction without records has ended there with the same result as the one before it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from light_scheduler.model.place import Place
 
 MOST_REMEMBERED = 1_000
 RECENT_S = 60.0
-"""A transaction that ended longer ago has its markers."""
+"""After this time, the markers of a transaction have been written."""
 MARKER_S, MARKER_POLL_S = 1.0, 0.05
-"""How long a marker may come after the answer to a commit, and how often it is looked for."""
+"""How long a marker may take after the answer to a commit, and how often to look for it."""
 
 StableEnds = Callable[[list[Place]], Awaitable[Mapping[Place, int | KafkaError]]]
-"""Looks up where what is committed in places ends, or why that cannot be told; leaves out who does not answer."""
+"""Looks up the last stable offsets of places, or the errors. Omits places that do not answer."""
 
 End = Callable[[str, Place, bool], Awaitable[None]]
-"""Ends what is open in a place under an id: commits it, or aborts it."""
+"""Ends the open transaction of an id in a place. True commits it, False aborts it."""
 
 Deny = Callable[[str, KafkaError], None]
-"""Has a topic be one that may not be written to, for a while."""
+"""Marks a topic as not writable for a while, because of an error."""
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 class _Touched:
     """The last transactions of one id in a place.
 
-    `at` is when the last one ended (monotonic, s), `end` the end offset of the last committed one (-1: none), and
-    `has_written_since` whether the place is known to have records of one that was aborted after that.
+    `at` is when the last one ended (monotonic, s), and `end` the end offset of the last committed one, or -1.
+    `has_written_since` says whether the place is known to have records of a later, aborted one.
     """
 
     at: float
@@ -51,16 +51,16 @@ class _Touched:
     has_written_since: bool = False
 
     def lacks_commit(self, stable_end: int) -> bool:
-        """Return whether the one that counts can be missing its marker, by where what is committed in the place ends.
+        """Return whether the committed transaction may lack its marker, given the last stable offset of the place.
 
-        What is committed ends before its end then; which others, who have something open there, may cause as well. To
-        commit once more does no harm, unless records of something aborted came after it: then that is what is open.
+        Then that offset is before the transaction's end. Others' open transactions can cause that too, but another
+        commit does no harm, unless records of an aborted transaction followed: then that one is open.
         """
         return stable_end < self.end and not self.has_written_since
 
 
 class Markers:
-    """Of the transactions of one lane."""
+    """The markers of one lane's transactions."""
 
     def __init__(self, context: LaneContext, stable_ends: StableEnds, end: End, deny: Deny) -> None:
         self._context = context
@@ -70,22 +70,22 @@ class Markers:
         self._deny = deny
         self._touched: dict[Place, dict[str, _Touched]] = {}  # by transactional id
         self._missing: dict[Place, set[str]] = {}  # the same ids
-        self._alone: set[Place] = set()  # of several together, one could not be settled
+        self._alone: set[Place] = set()  # settle these one by one, after settling several together failed
 
     def __bool__(self) -> bool:
         return bool(self._missing)
 
     def holds(self, place: Place) -> bool:
-        """Return whether nothing may be sent to a place until it is settled; what is refused there is refused."""
+        """Return whether nothing may be sent to a place until it is settled. False for topics that deny access."""
         return place in self._missing and not self._context.targets[place[0]].is_denied
 
     @property
     def topics(self) -> set[str]:
-        """Those in which markers may be missing."""
+        """The topics in which markers may be missing."""
         return {topic for topic, _ in self._missing}
 
     def committed(self, ends: Mapping[Place, int], transactional_id: str) -> None:
-        """Remember what a transaction ended in users' topics."""
+        """Note the end offsets of a committed transaction in users' topics."""
         now, own = self._outages.time(), self._context.own_topics
         for place, end in ends.items():
             if place[0] not in own:
@@ -93,7 +93,7 @@ class Markers:
         self._make_room(now)
 
     def failed(self, places: Collection[Place], transactional_id: str, written: Collection[Place]) -> None:
-        """Remember the users' places of a transaction that will be aborted, and which of them have `written` of it."""
+        """Note the users' places of a transaction that will be aborted. `written` are those that have records of it."""
         now, own = self._outages.time(), self._context.own_topics
         for place in places:
             if place[0] not in own:
@@ -103,15 +103,15 @@ class Markers:
         self._make_room(now)
 
     def touched_last(self) -> set[str]:
-        """Return the users' topics of the last transaction, whether it counts or not."""
+        """Return the users' topics of the last transaction, committed or not."""
         times = {place: max(touched.at for touched in ids.values()) for place, ids in self._touched.items()}
         last = max(times.values(), default=0.0)
         return {place[0] for place, at in times.items() if at == last}
 
     def distrust(self) -> None:
-        """Note where the markers of a transaction that has just ended may have been lost with the leader.
+        """Note places where markers of a recent transaction may have been lost with the leader.
 
-        The leader may be back by now: a lane that sleeps, or waits for an answer, sees nothing of a short outage.
+        The leader may be back by now: a lane that sleeps, or waits for an answer, does not see a short outage.
         """
         for place, until in self._outages.known_faults().items():
             for transactional_id, touched in self._touched.get(place, {}).items():
@@ -119,10 +119,10 @@ class Markers:
                     self._missing.setdefault(place, set()).add(transactional_id)
 
     async def settle(self, producer: TransactionalProducer) -> None:
-        """Write what may be missing, where that is possible by now.
+        """Write markers that may be missing, where that is possible by now.
 
-        What goes wrong with a place is that place's matter: it is left alone, and tried again later. Raises what leaves
-        the producer useless all the same, or says nothing of a place.
+        A place with an error is left alone, and retried later. Raises errors that make the producer useless, and those
+        that are not about a place.
         """
         places = [place for place in self._missing if self._outages.place_held(*place) is None]
         if not places:
@@ -131,13 +131,13 @@ class Markers:
         for place in places:
             if self._is_gone(place):
                 self._forget(place)
-        # Where the right is missing it may come back, and whatever was sent there first would decide for what is open.
-        # No time-out ends that, since to the coordinator it has ended. So the place is kept, not forgotten.
+        # A missing permission may come back, and the first records sent there would decide the open transaction. No
+        # timeout ends that one, as the coordinator considers it ended. So the place is kept.
         ours = [place for place in places if self.holds(place)]
         if not ours:
             return
         ends = await self._known_ends(ours)
-        own: dict[bool, set[Place]] = {True: set(), False: set()}  # by whether the marker is that of a commit
+        own: dict[bool, set[Place]] = {True: set(), False: set()}  # by whether the marker is a commit
         for place, end in sorted(ends.items()):
             for transactional_id in sorted(self._missing[place]):
                 commits = self._touched[place][transactional_id].lacks_commit(end)
@@ -154,7 +154,7 @@ class Markers:
                 await self._end(together, producer, commits=commits)
             for place in sorted(group & self._alone):
                 await self._end({place}, producer, commits=commits)
-        await self._context.targets.resolve({topic for topic, _ in ours})  # what was denied is so from now on
+        await self._context.targets.resolve({topic for topic, _ in ours})  # apply denials from now on
 
     def _make_room(self, now: float) -> None:
         if len(self._touched) > MOST_REMEMBERED:
@@ -169,10 +169,10 @@ class Markers:
         return not (topic.is_denied or place[1] < topic.partitions)
 
     async def _has_changelog_marker(self, producer: TransactionalProducer) -> bool:
-        """Return whether the producer's last transaction has its marker in the changelog; False if that is not told.
+        """Return whether the producer's last transaction has its marker in the changelog. False if that is unknown.
 
-        After it has settled anything, its coordinator would no longer tell how that one was decided. Raises LaneError
-        if the marker does not come: whoever fences the id writes it.
+        Once the producer has settled anything, the coordinator no longer knows how that transaction ended. Raises
+        LaneError if the marker does not appear: fencing the id will write it.
         """
         changelog, continuity = self._context.changelog, producer.continuity
         if continuity is None:
@@ -198,7 +198,7 @@ class Markers:
         return ends
 
     async def _end(self, places: Collection[Place], producer: TransactionalProducer, *, commits: bool) -> None:
-        """End what is open in places; see `TransactionalProducer.settle`."""
+        """End open transactions in places. See `TransactionalProducer.settle`."""
         try:
             await producer.settle(places, commits=commits)
         except TopicAuthorizationFailedError as error:
@@ -220,7 +220,7 @@ class Markers:
                 self._done(place, producer.transactional_id)
 
     async def _end_under(self, transactional_id: str, place: Place, *, commits: bool) -> None:
-        """End what is open in a place under another id than the producer's: to fence that id writes no marker."""
+        """End the open transaction of an id other than the producer's. Fencing that id would write no marker."""
         try:
             await self._end_by_id(transactional_id, place, commits)
         except (KafkaError, LaneError) as error:
@@ -229,7 +229,7 @@ class Markers:
             self._done(place, transactional_id)
 
     def _set_aside(self, place: Place, error: Exception) -> None:
-        """Try a place again later; until then nothing is sent there."""
+        """Retry a place later. Until then, nothing is sent there."""
         log.warning("cannot end what a transaction may have left open in %s-%d: %r", *place, error)
         if isinstance(error, TopicAuthorizationFailedError):
             self._deny(place[0], error)
@@ -238,7 +238,7 @@ class Markers:
             self._context.targets.leave_alone(place, reason)
 
     def _done(self, place: Place, transactional_id: str) -> None:
-        """Forget what an id left in a place; the place may be written to once there is no more."""
+        """Note that the marker of an id is settled. The place may be written to once all ids there are."""
         self._touched[place].pop(transactional_id)
         self._missing[place].discard(transactional_id)
         if not self._missing[place]:

@@ -1,4 +1,4 @@
-"""Finding out which record a topic refuses, so that only that one is set aside."""
+"""Finds the record that a topic refuses, so that only that one is set aside."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from light_scheduler.model.place import Place
 
 DENIAL_MARGIN_MS = 500
 FORGET_MS = 60_000
-"""A refusal is met in the next cycle or two; should it come later after all, the topic refuses it once more."""
+"""When to forget a refusal. It usually applies in the next cycle or two. After that, the topic just refuses again."""
 
 log = logging.getLogger(__name__)
 
 
 class RefusedRecordSearch:
-    """Records that topics have refused to a lane. `name` is the lane's, for the log.
+    """The records of a lane that topics have refused. `name` is the lane's, for the log.
 
-    Some topics name the record that they refuse. When a topic refuses a whole batch, all its records are suspects: they
-    are sent one by one until the refused one is known, or all went through.
+    Some topics name the record that they refuse. When a topic refuses a whole batch, all its records are suspects. They
+    are sent one by one until the refused one is known, or all have been accepted.
     """
 
     def __init__(self, name: str, targets: TargetLookup) -> None:
         self._name = name
         self._targets = targets
         self.refusals: Refusals = {}
-        self._noted: dict[OriginKey, int] = {}  # when
+        self._noted: dict[OriginKey, int] = {}  # key -> when noted (UTC epoch ms)
         self._suspects: dict[str, set[OriginKey]] = {}  # topic -> records, one of which it refused
 
     @property
@@ -43,16 +43,16 @@ class RefusedRecordSearch:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether there is anything that is not dealt with."""
+        """Whether there are suspects or refusals left to deal with."""
         return bool(self._suspects or self.refusals)
 
     @property
     def suspicious_topics(self) -> Collection[str]:
-        """The topics whose records are to be sent one by one."""
+        """The topics whose records must be sent one by one."""
         return self._suspects.keys()
 
     def note(self, refused: RecordsRefusedError, now: int) -> None:
-        """Remember what a topic refused at an instant (UTC epoch ms)."""
+        """Note the records that a topic refused at an instant (UTC epoch ms)."""
         with about(refused.culprits):
             log.warning("lane %s: %s", self._name, refused)
         keys = {origin_key(origin) for origin in refused.culprits}
@@ -65,18 +65,18 @@ class RefusedRecordSearch:
             self._suspects[refused.topic] = self._suspects.get(refused.topic, set()) | keys
 
     def deny(self, topic: str, error: KafkaError, now: int) -> None:
-        """Refuse all firings for a topic from an instant (UTC epoch ms) on: each try fails the whole transaction.
+        """Refuse all firings for a topic from an instant (UTC epoch ms), as each try fails the whole transaction.
 
-        That ends before what was refused is tried again, whichever clock is faster.
+        The denial ends before refused firings are retried, whichever clock is faster.
         """
         seconds = max(0, next_try(now) - now - DENIAL_MARGIN_MS) / 1_000
         self._targets.deny(topic, refusal_of(topic, error), seconds)
 
     def refuse(self, keys: Collection[OriginKey], reason: str, now: int, place: Place | None) -> None:
-        """Have what records would deliver refused when it is met next, from an instant (UTC epoch ms) on.
+        """Refuse the records with these keys from an instant (UTC epoch ms) on.
 
-        A `place` that has refused several is left alone for a while (`kafka.half_open`). Nobody else's firings are
-        refused for that: they wait, and one of them at a time tries whether the place takes anything.
+        A `place` that has refused several records is left alone for a while (`kafka.half_open`). That refuses no other
+        firings: they wait, and one at a time tests whether the place accepts records.
         """
         self.refusals.update(dict.fromkeys(keys, reason))
         self._noted.update(dict.fromkeys(keys, now))
@@ -86,15 +86,15 @@ class RefusedRecordSearch:
                 self._targets.leave_alone(place, f"it refuses one record after the other: {reason}", times)
 
     def expire(self, now: int) -> None:
-        """Forget what was refused and never met again: it was cancelled, replaced, or is late by its own rules."""
+        """Forget refused records that never came up again: cancelled, replaced, or late by their own rules."""
         if self._noted:
             self._forget({key for key, noted in self._noted.items() if now - noted > FORGET_MS})
 
     def clear(self, done: set[OriginKey], *, has_looked: bool) -> None:
-        """Forget what a cycle that was committed has dealt with; `has_looked`: what is due was in it."""
+        """Forget records that a committed cycle has dealt with. `has_looked` says that the cycle took due firings."""
         self._forget(done)
         left = {topic: keys - done for topic, keys in self._suspects.items()}
-        # Suspects that are not due any more were cancelled: nothing of theirs was in a cycle that has looked.
+        # If a cycle that has looked had no record of the suspects, they were cancelled.
         self._suspects = {
             topic: keys for topic, keys in left.items() if keys and not (has_looked and keys == self._suspects[topic])
         }

@@ -1,4 +1,4 @@
-"""The work that a cycle must not do, as its lane knows when the cycle begins."""
+"""The work that a cycle must not do, as known when the cycle begins."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .failing_work_search import Work
 
 
 class Restrictions(NamedTuple):
-    """Of one cycle; by default there are none.
+    """The restrictions of one cycle. By default, there are none.
 
-    `condemned` work is refused, for these reasons, and `silenced` bulk commands without a word of it. A delayed command
-    waits on unless it `can_read` it. Other partitions are asked for room and tokens, and answered, but those that are
-    `left_alone`. What is for partitions that are `away` waits for them.
+    `condemned` work is refused with the given reasons. For `silenced` bulk commands, that is not recorded. A delayed
+    command waits on unless the cycle `can_read` it. Partitions that are `left_alone` are not asked for room and tokens,
+    and get no answer. Records for partitions that are `away` wait for them.
     """
 
     condemned: Mapping[Work, str] = NOTHING_CONDEMNED

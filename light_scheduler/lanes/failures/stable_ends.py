@@ -1,4 +1,4 @@
-"""Looking up the last stable offsets of partitions, some of which may not answer."""
+"""Looks up the last stable offsets of partitions, some of which may not answer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ async def stable_ends(
 ) -> dict[Place, int | KafkaError]:
     """Return the last stable offset of each place that answers, or its error.
 
-    Those that do not answer are suspected, unless their topic is the scheduler's own. Raises what connecting to the
-    cluster does.
+    Places that do not answer are suspected, unless their topic is the scheduler's own. Raises the errors of connecting
+    to the cluster.
     """
     ends: dict[Place, int | KafkaError] = {}
 

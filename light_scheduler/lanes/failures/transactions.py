@@ -1,6 +1,6 @@
-"""What a lane learns from its transactions: smaller cycles, work to refuse, and targets that are unavailable.
+"""What a lane learns from its transactions: the size of cycles, work to refuse, and unavailable targets.
 
-They outlive table and producer, which a lane drops after an error.
+This knowledge outlives table and producer, which a lane drops after an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class Failures:
-    """The knowledge of a lane from its failures."""
+    """What a lane has learned from its failures."""
 
     def __init__(self, context: LaneContext, services: LaneServices) -> None:
         self._tp = TopicPartition(context.commands_topic, context.partition)
@@ -55,25 +55,25 @@ class Failures:
         self._unsent: str | None = None
 
     def waits(self) -> Waits | None:
-        """Tell which schedules wait for their targets; None: none."""
+        """Return a function that returns the place a schedule waits for, or None if none waits."""
         return self.holding.waits(self.record_search.refusals)
 
     def sends(self, due: DueScan) -> Waits | None:
-        """Tell which of the schedules that are due wait for their targets; None: none."""
+        """Return the same for the schedules that are due."""
         return self.holding.sends(self.record_search.refusals, due.entries)
 
     def away(self) -> frozenset[int]:
-        """Return which partitions of its topic take nothing, as the metadata tell or transactions have shown."""
+        """Return the partitions of its topic that are unavailable according to the metadata or to transactions."""
         targets, topic = self._context.targets, self._context.commands_topic
         silent = {place[1] for place in targets.outages.places if place[0] == topic}
         return targets[topic].unavailable | silent
 
     def left_alone(self, now: int) -> frozenset[int]:
-        """Return which other partitions of its topic the lane asks for nothing, and does not answer."""
+        """Return the other partitions of its topic that the lane neither asks nor answers."""
         return self.neighbours.left_alone(self._context.partitioning.partitions, self.away(), now)
 
     def committed(self, ends: Mapping[Place, int]) -> None:
-        """Learn from a transaction that was committed. Whatever fails before the next one is not its fault."""
+        """Learn from a committed transaction. It is not to blame for failures before the next one."""
         attempt, self.attempt = self.attempt, Attempt()
         self.note_committed(ends.get(self.changelog.place, self.changelog.committed_end))
         self.holding.committed(ends, attempt.transactional_id)
@@ -81,18 +81,18 @@ class Failures:
         self._blame(self.work_search.succeeded(attempt.works))
 
     def note_committed(self, end: int) -> None:
-        """Note where that ends in the changelog which is known to be committed; 0: nothing is known."""
+        """Note the end of the changelog's known committed part. 0 means unknown."""
         self.changelog = self.changelog._replace(committed_end=end)
 
     def condemn(self, failed: WorkFailedError) -> None:
-        """Have what raised an error as it was carried out be refused in the next cycle."""
+        """Refuse work that raised an error, in the next cycle."""
         log.error("lane %s-%d cannot carry out %s", *self._tp, failed, exc_info=failed.__cause__)
         self.work_search.condemn(failed.work, repr(failed.__cause__))
 
     def failed(self, error: Exception, *, may_count: bool) -> bool:
-        """Learn from a transaction that failed, unless it `may_count` all the same.
+        """Learn from a transaction that failed, unless it `may_count` (be committed) after all.
 
-        Returns whether to try again soon: it may have been the work's fault, and the next cycle holds less of it.
+        Return whether to retry soon: if the work may be the cause, the next cycle holds less of it.
         """
         attempt, self.attempt = self.attempt, Attempt()
         if isinstance(error, TransactionStuck):
@@ -110,7 +110,7 @@ class Failures:
         return attempt.is_begun and self.work_search.is_getting_on
 
     def stalled(self, error: TargetsStalledError) -> list[Place]:
-        """Learn that targets do not answer; return which to suspect."""
+        """Note that targets do not answer. Return the places to suspect."""
         attempt, self.attempt = self.attempt, Attempt()
         if self.neighbours.among(error.places):
             self.neighbours.failed(attempt.places, attempt.written, self._services.clock.now())
@@ -119,7 +119,7 @@ class Failures:
         return suspects
 
     async def refused(self, error: RecordsRefusedError) -> None:
-        """Find out which records a topic refuses; one that gives no reason may take them a little later."""
+        """Find out which records a topic refuses. A topic that gives no reason may accept them a little later."""
         attempt, self.attempt = self.attempt, Attempt()
         outages = self._context.targets.outages
         for refused in error.of_users:
@@ -132,17 +132,17 @@ class Failures:
         self.holding.failed(attempt)
 
     def note_unsent(self, reason: str | None) -> None:
-        """Log why something that waits cannot be sent, once."""
+        """Log once why a waiting record cannot be sent. None means that there is no problem."""
         if reason != self._unsent:
             self._unsent = reason
             if reason is not None:
                 log.error("lane %s-%d: %s", *self._tp, reason)
 
     def _leave_out(self, error: Exception, attempt: Attempt) -> bool:
-        """Have what is for partitions of the topic wait that may be why a transaction failed; False: there are none.
+        """Hold back records for partitions of the topic that may have failed a transaction. Return False if none.
 
-        They did not answer it in time, or with an error that says nothing of records, or it wrote to them what had
-        waited for them: no work is to blame then. If the next transaction fails without them, they were not it.
+        They did not answer in time, or with an error that is not about records, or the transaction sent them records
+        that had waited for them. Then no work is to blame. If the next transaction also fails, they were not the cause.
         """
         suspects = {place for place in attempt.sent_late if place not in attempt.written}
         if isinstance(error, CycleTimeout):
@@ -155,7 +155,7 @@ class Failures:
         return bool(ours)
 
     def _blame(self, work: Work | None) -> None:
-        """Refuse a piece of work that fails by itself, while cycles without it pass."""
+        """Refuse a piece of work that fails alone, while cycles without it pass."""
         if work is None:
             return
         reason = f"transactions with it fail: {self._failed_with}"

@@ -1,1 +1,1 @@
-"""Commands topics that get more partitions: schedules move to the partition that their key belongs to."""
+"""Growing commands topics: schedules move to the partition that their key belongs to."""

@@ -1,6 +1,6 @@
-"""Handing over, slice by slice, what belongs to other partitions since the topic has grown: how far a lane has come.
+"""Hands over, slice by slice, the schedules that belong to other partitions since the topic has grown.
 
-`moving` moves each single schedule.
+This module has the position of a lane. `moving` moves each schedule.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from .moving import Moving
 MOST_SEEN = 5_000
 MOST_MOVED = 500
 MOST_BYTES = 2 << 20
-"""Per cycle, so that firings do not wait for long: schedules looked at, schedules moved, and payloads looked at."""
+"""Limits of a cycle, so that firings do not wait long: schedules seen, schedules moved, and bytes of payload seen."""
 
 AGAIN_MS, SOON_MS = 60_000, 10_000
-"""How long it is at least until those that could not be moved are looked at again; or all, once more, since there were
-delayed commands."""
+"""Minimum time until the next pass, if some schedules could not be moved, or because there were delayed commands."""
 
 
 class Slice(NamedTuple):
-    """How far a cycle has come: all up to the identity `after` were looked at, and `stayed` of them cannot be moved.
+    """The schedules that a cycle looked at: all up to the identity `after`. `stayed` of them cannot be moved.
 
-    Commands are delayed of the tenants of `waiting` more. If it `is_last`, there are no more, and `ends` are where the
-    queues of delayed commands end, by tenant. For partitions that are `away` some stayed.
+    `waiting` more belong to tenants with delayed commands. If it `is_last`, there are no more schedules, and `ends` has
+    the ends of the queues of delayed commands, by tenant. Some stayed for partitions that are `away`.
     """
 
     after: bytes
@@ -38,13 +37,13 @@ class Slice(NamedTuple):
 
 
 class HandoverPass:
-    """Goes through the schedules of a partition by identity, to hand over those of other partitions.
+    """Goes through the schedules of a partition by identity, and hands over those of other partitions.
 
-    Its position is only in memory: a new worker starts again, and finds only the schedules that were not moved.
+    Its position is only in memory: a new worker starts again, and finds only schedules that were not moved.
 
-    At first it skips schedules of tenants with delayed commands, since one of those may be a bulk command. After the
-    first pass, once all commands that waited by its end are carried out, it moves these schedules too, even if newer
-    commands wait: a tenant that always exceeds its rate must not keep the partition from finishing.
+    At first it skips schedules of tenants with delayed commands, since one of those may be a bulk command. Once all
+    commands that waited at the end of the first pass are executed, it moves these schedules too, even if newer commands
+    wait: a tenant that always exceeds its rate must not keep the partition from finishing.
     """
 
     def __init__(self) -> None:
@@ -55,13 +54,13 @@ class HandoverPass:
         self._after = b""
         self._stayed = self._waiting = self._again_at = 0
         self._away: frozenset[int] = frozenset()  # partitions that schedules wait for
-        self._ends: Mapping[str, int] | None = None  # where queues ended when all had been gone through once
+        self._ends: Mapping[str, int] | None = None  # ends of the queues after the first pass
 
     def is_due(self, moving: Moving, now: int) -> bool:
-        """Return whether there may be something to hand over at an instant (UTC epoch ms).
+        """Return whether there may be schedules to hand over at an instant (UTC epoch ms).
 
-        Not in a cycle that gives a bulk command up: another one may fail on what would be handed over, and that the
-        first is given up would never be committed.
+        False in a cycle that abandons a bulk command: another one may fail on a schedule to hand over, and then the
+        abandonment would never be committed.
         """
         partitioning = moving.partitioning
         if not moving.is_active or not partitioning.all_run or moving.has_handed_over() or moving.has_given_up:
@@ -74,7 +73,7 @@ class HandoverPass:
         return is_time and (self._ends is None or not moving.waits_before(self._ends))
 
     def advance(self, moving: Moving, overlay: Overlay, most: int) -> Slice:
-        """Hand over the next schedules; nothing is kept of that before `learn`."""
+        """Hand over the next schedules. The position only changes with `learn`."""
         after, stayed, waiting, moved, size = self._after, self._stayed, self._waiting, 0, 0
         ends = moving.delayed_ends()
         held = {tenant.encode() for tenant in ends} if self._ends is None else set()
@@ -91,7 +90,7 @@ class HandoverPass:
                 continue
             size += len(entry.schedule.payload or b"")
             key = entry.schedule.key
-            if key is None:  # it moves when a command tells its key
+            if key is None:  # it moves once a command names its key
                 stayed += 1
             elif moving.leaves(key):
                 is_gone = moving.move_caught_up(name, entry, key)
@@ -103,7 +102,7 @@ class HandoverPass:
         return Slice(after, stayed, waiting, is_last=True, ends=ends, away=frozenset(away))
 
     def learn(self, done: Slice, now: int) -> None:
-        """Go on behind a slice; its transaction was committed at an instant (UTC epoch ms), or had nothing to say."""
+        """Continue after a slice whose transaction was committed at an instant (UTC epoch ms), or was empty."""
         self._away = done.away
         if not done.is_last:
             self._after, self._stayed, self._waiting = done.after, done.stayed, done.waiting

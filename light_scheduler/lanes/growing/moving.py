@@ -1,21 +1,21 @@
-"""Moving schedules when a commands topic has grown, and passing commands on meanwhile.
+"""Moves schedules when a commands topic has grown, and forwards commands meanwhile.
 
-A key that belonged to one partition may belong to another as soon as there are more. Its former partition hands the
-schedule over: the tombstone in its own changelog and the record by which the new one adopts it are one transaction.
-Commands of the key arrive in both, so all of them go by way of the former partition, whose log gives them their order:
+With more partitions, a key may belong to another partition than before. The former partition hands its schedule over:
+the tombstone in its own changelog and the record by which the new one adopts the schedule are one transaction. Commands
+of the key arrive in both, so all of them go through the former partition, whose log decides their order:
 
-    1. The partition that a key belongs to passes its commands to the former one, as a question (`?`), and keeps how
-       many of each schedule are not back.
-    2. The former one never carries out a command of a key that belongs elsewhere. If it has the schedule, it moves it
-       now. Then it passes the command on (`=`), behind the schedule and in the same log.
-    3. What comes with `=` is carried out where it arrives. If that is not the partition that has asked, since the
-       schedule has another key or is too large to be moved, that one is told (`.`).
-    4. Meanwhile the former one moves all others, slice by slice (`handover`). When none is left, and what was delayed
-       has been passed on, it says so in the logs of all partitions, behind the last schedule (`Emptied`).
-    5. From there on the partition that a key belongs to asks no more, but for schedules of which commands are not back.
+    1. The partition that a key belongs to forwards its commands to the former one, as a question (`?`), and counts per
+       schedule how many are not back.
+    2. The former one never executes a command of a key that belongs elsewhere. If it has the schedule, it moves it now.
+       Then it forwards the command (`=`), after the schedule and to the same log.
+    3. A command with `=` is executed where it arrives. If that is not the partition that asked, since the schedule has
+       another key or is too large to move, the asking partition is told (`.`).
+    4. Meanwhile the former one moves all other schedules, slice by slice (`handover`). When none is left, and delayed
+       commands have been forwarded, it reports that in the logs of all partitions, after the last schedule (`Emptied`).
+    5. From then on the partition that a key belongs to asks no more, except for schedules with commands not yet back.
 
-A lane that does not know yet that the topic has grown asks nobody, and passes on what it believes to belong elsewhere
-without `=`: who knows more takes that for a question.
+A lane that does not know yet that the topic has grown asks no partition. It forwards commands that it believes to
+belong elsewhere without `=`, and a partition that knows more treats that as a question.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ replace = msgspec.structs.replace
 
 
 class Moving:
-    """Moves schedules and passes commands on. `is_active` while schedules are left to be moved from here or to here."""
+    """Moves schedules and forwards commands. `is_active` while schedules are left to move from or to this partition."""
 
     def __init__(
         self, transaction: Transaction, writes: PartitionWrites, bulk: BulkCommands, delaying: Delaying
@@ -90,17 +90,17 @@ class Moving:
         self._transaction.adopted += 1
 
     def note_emptied(self, record: CommandRecord, emptied: Emptied) -> None:
-        """4. Keep that a partition has nothing left to hand over. Raises InvalidCommand."""
+        """4. Store that a partition has nothing left to hand over. Raises InvalidCommand."""
         require_handed_over(record, self.partitioning.secret)
         self._transaction.store_record(emptied_key(emptied.partitions, emptied.partition), encode_emptied())
 
     def returned(self, name: bytes, origin: Origin) -> None:
-        """3. Note that a command for a schedule is back, if it is one."""
+        """3. Note that a command for a schedule is back, if it was forwarded as a question."""
         if self._is_back(origin) and (count := self._lent(name)) > 0:
             self._lend(name, count - 1)
 
     def returned_for_nothing(self, record: CommandRecord, origin: Origin) -> None:
-        """3. Note that a command is back, if it is one, that cannot be read or carried out here."""
+        """3. Note that a command is back, as `returned` does, if it cannot be read or executed here."""
         if not self._is_back(origin):
             return
         try:
@@ -115,15 +115,15 @@ class Moving:
         self.returned(identity(command.tenant, command.id), origin)
 
     def send_back(self, record: CommandRecord, origin: Origin) -> None:
-        """2. Give a question back to who asked, who carries the command out, or rejects it."""
+        """2. Return a question to the partition that asked, which executes or rejects the command."""
         self._writes.relay(record, origin, origin.partition)
 
     def answer_who_asked(
         self, record: CommandRecord, command: Command, origin: Origin, place: int | None = None
     ) -> None:
-        """3. Have the partition that asked, if one does, not wait for a command that is carried out in another place.
+        """3. Tell the partition that asked, if any, not to wait for a command that is executed in partition `place`.
 
-        By default that is here. Raises RecordTooLargeError.
+        By default that is this one. Raises RecordTooLargeError.
         """
         place = self._partition if place is None else place
         if origin.asks and origin.partition not in (place, self._partition):
@@ -134,9 +134,9 @@ class Moving:
     def pass_on(
         self, record: CommandRecord, command: Command, name: bytes, current: Entry | None, origin: Origin | None
     ) -> bool:
-        """Pass a command on if it is not for this partition to carry out, or not yet; return whether it was.
+        """Forward a command that this partition must not execute, or not yet. Return whether it was forwarded.
 
-        Raises InvalidCommand if its copy would be too large, LaneError if this lane does not know enough.
+        Raises InvalidCommand if its copy would be too large, and LaneError if this lane does not know enough.
         """
         if not self.is_active and origin is None:
             return False
@@ -165,7 +165,7 @@ class Moving:
     def _pass_home(
         self, record: CommandRecord, command: Command, current: Entry | None, origin: Origin | None, key: bytes
     ) -> bool:
-        """2. Pass a command to the partition that its key belongs to, or else to the one that may have its schedule."""
+        """2. Forward a command to the partition that its key belongs to, or to the one that may have its schedule."""
         if origin is not None and not origin.asks and origin.partitions >= self.partitioning.partitions:
             return False
         home, former = self.home_of(key), self._former_of(key)
@@ -184,7 +184,7 @@ class Moving:
     def move(self, name: bytes, entry: Entry, key: bytes) -> bool:
         """Hand a schedule over to the partition of its key, and record that.
 
-        False: it stays, since it is too large for that, or the other partition takes nothing just now.
+        Return False if it stays, because it is too large or the other partition is unavailable.
         """
         if entry.schedule.key is None:
             entry = Entry(replace(entry.schedule, home_key=key), entry.progress)
@@ -196,13 +196,13 @@ class Moving:
         except RecordTooLargeError:
             return False
         self._transaction.remove(name)
-        with self._transaction.history.asked_for_by(None):  # a command may be the occasion, and is not the reason
+        with self._transaction.history.asked_for_by(None):  # a command may trigger this, but is not the reason
             self._transaction.history.record(EventType.MOVED, name, entry, f"handed over to partition {home}")
         self._transaction.moved += 1
         return True
 
     def is_settled(self) -> bool:
-        """5. Return whether nothing is left to be moved here, to here, or to come back; as it was before this cycle."""
+        """5. Return whether, before this cycle, nothing was left to move from or to here, or to come back."""
         if self._has_been_settled:
             return True
         former = self.partitioning.former or 0
@@ -213,20 +213,20 @@ class Moving:
         return not waits
 
     def note_waits(self) -> None:
-        """5. Note which delayed commands wait when nothing more is to be moved here: bulk commands may be for all.
+        """5. Note the delayed commands that wait once no more schedules move to here, as some may be bulk commands.
 
-        To be called before commands are taken: that nothing moves any more decides how bulk commands are copied.
+        Call it before taking commands, because it affects how bulk commands are copied.
         """
         if self.is_active and all(map(self._is_emptied, range(self.partitioning.former or 0))):
             self._queue_ends.note(self.partitioning.partitions, self._delaying.ends)
 
     def note_settled(self) -> None:
-        """5. Note that all workers are told that nothing is left: that holds, whatever bulk commands come now."""
+        """5. Note that all workers are told that nothing is left. Later bulk commands do not change that."""
         self._queue_ends.settle(self.partitioning.partitions)
 
     @property
     def may_move(self) -> bool:
-        """Whether schedules may be left to be moved, as far as this partition knows."""
+        """Whether schedules may be left to move, as far as this partition knows."""
         return self.is_active and not self.is_settled()
 
     def has_handed_over(self) -> bool:
@@ -235,25 +235,25 @@ class Moving:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether this cycle has given a bulk command up."""
+        """Whether this cycle has abandoned a bulk command."""
         return self._bulk.has_given_up
 
     def delayed_ends(self) -> dict[str, int]:
-        """4. Return where the queues of delayed commands end, by tenant; some of those may be to be passed on."""
+        """4. Return the ends of the queues of delayed commands, by tenant. Some of these may have to be forwarded."""
         return self._delaying.ends
 
     def waits_before(self, ends: Mapping[str, int]) -> bool:
-        """4. Return whether a command waits that did so when queues ended there."""
+        """4. Return whether a delayed command from before these queue ends still waits."""
         return self._delaying.waits_before(ends)
 
     def finish(self) -> None:
-        """4. Note, and tell all others, that this partition has handed over everything."""
+        """4. Note that this partition has handed over everything, and tell all others."""
         key = emptied_key(self.partitioning.partitions, self._partition)
         self._transaction.store_record(key, encode_emptied())
         self._writes.report_emptied()
 
     def move_caught_up(self, name: bytes, entry: Entry, key: bytes) -> bool:
-        """4. Hand a schedule over after the bulk commands at work have dealt with it; return whether it is gone."""
+        """4. Apply the bulk commands in progress to a schedule, then hand it over. Return whether it is gone."""
         left: Entry | None = entry
         if self._bulk.any_at_work:
             left = self._bulk.catch_up(name, entry)
@@ -264,7 +264,7 @@ class Moving:
         return partition_for(key, self.partitioning.partitions)
 
     def is_away(self, partition: int) -> bool:
-        """Return whether a partition takes nothing just now: no schedule is handed over to it."""
+        """Return whether a partition is unavailable now, so that no schedule is handed over to it."""
         return self._writes.waiting.is_away(partition)
 
     def belongs_elsewhere(self, key: bytes) -> bool:
@@ -272,15 +272,15 @@ class Moving:
         return self.home_of(key) != self._partition
 
     def leaves(self, key: bytes) -> bool:
-        """Return whether a schedule of a key is handed over: it belongs elsewhere, and belonged to this partition.
+        """Return whether a schedule with this key is handed over: it belongs elsewhere, and belonged to this partition.
 
-        Another one is here since a sender chose the partition, and stays: nobody looked for it elsewhere before, and
-        the order of its commands is that of this log.
+        If it did not belong here, its sender chose the partition, and it stays. Its commands have always come here, and
+        this log decides their order.
         """
         return self.belongs_elsewhere(key) and self._former_of(key) == self._partition
 
     def _key_of(self, record: CommandRecord, command: Command, current: Entry | None) -> bytes | None:
-        """Return the key that decides where a command belongs; None: it does not matter, the schedule is here.
+        """Return the key that decides where a command belongs, or None if it does not matter, as the schedule is here.
 
         A schedule is found by its id wherever it is, so its own key counts.
         """
@@ -301,9 +301,9 @@ class Moving:
         return self._overlay.others.get(emptied_key(self.partitioning.partitions, partition)) is not None
 
     def _may_have(self, former: int, command: Command) -> bool:
-        """Return whether a partition is to be asked first, since it has schedules, or is to hear of a bulk command.
+        """Return whether the former partition must be asked first, as it may have the schedule.
 
-        A command behind a bulk command of its tenant takes the same way, so as not to overtake it.
+        A command after a bulk command of its tenant takes the same way, so as not to overtake it.
         """
         is_moving = self.is_active and not self._has_been_settled
         return not self._is_emptied(former) or (is_moving and self._bulk.awaits(command.tenant))

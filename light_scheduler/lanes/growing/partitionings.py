@@ -1,4 +1,4 @@
-"""The number of partitions as lanes know it, and their reports of their progress after it has grown."""
+"""The number of partitions as lanes know it, and their progress reports after it has grown."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from light_scheduler.model.partitioning import Partitioning
 
 
 class Stage(StrEnum):
-    """How far a partition is since its topic has grown."""
+    """The progress of a partition since its topic has grown."""
 
     FOLLOWING = "following"
-    """It runs in a worker that knows how bulk commands follow schedules: to be reported before that it runs."""
+    """It runs in a worker that knows how bulk commands follow schedules. Reported before RUNNING."""
     RUNNING = "running"
     SETTLED = "settled"
 
 
 class Partitionings(Protocol):
-    """The partitioning for each commands topic: the same for all workers, after a moment.
+    """The partitioning of each commands topic, which is the same for all workers after a moment.
 
-    A topic counts as grown when every worker can know it, which may be some time after it has got partitions; the new
-    partitions are not used until then. `changed` is called when a partitioning changes.
+    A topic counts as grown once every worker can know it, which may be some time after partitions were added. The new
+    partitions are not used until then. The `changed` functions are called when a partitioning changes.
     """
 
     changed: list[Callable[[], None]]
 
     def of(self, topic: str) -> Partitioning | None:
-        """Return the partitioning of a commands topic, as far as is known; None: it is not known."""
+        """Return the partitioning of a commands topic, or None if it is not known."""
         ...
 
     async def refresh(self, topic: str, partition: int) -> None:
-        """Learn of everything that held before this call, for the lane of a partition. Raises BrokerError.
+        """Fetch the state as of this call, for the lane of a partition. Raises BrokerError.
 
-        If that is one that is not used, it may have been added: then the topic counts as grown, if it may grow.
+        An unused partition may have been added. Then the topic counts as grown, if it may grow.
         """
         ...
 
     def report(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
-        """Report to all workers how far a partition is, of `partitions`; soon, unless this process ends before."""
+        """Report the stage of a partition, of `partitions`, to all workers soon, unless this process ends before."""
         ...

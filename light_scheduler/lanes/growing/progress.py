@@ -1,7 +1,7 @@
-"""A lane's progress between its cycles when tenants' rules change or its topic grows.
+"""A lane's progress, from cycle to cycle, after tenants' rules change or its topic grows.
 
-Room for pending schedules follows the rules and the number of partitions. In a topic that has grown, schedules are
-handed over slice by slice, and the other workers are told how far this partition is.
+Room for pending schedules follows the rules and the number of partitions. In a grown topic, schedules are handed over
+slice by slice, and this partition reports its stage to the other workers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .partitionings import Stage
 
 
 class _Followed(NamedTuple):
-    """Rules of tenants that room follows, in how many partitions; those `left_alone` are still to be asked for it."""
+    """The tenant rules and number of partitions that room follows. Partitions `left_alone` must still be asked."""
 
     tenants: TenantBook = NO_TENANTS
     partitions: int = 0
@@ -27,16 +27,16 @@ class _Followed(NamedTuple):
 
     @classmethod
     def by(cls, cycle: Cycle) -> Self:
-        """Return what a cycle follows, if it does."""
+        """Return the rules that a cycle follows, once it is committed."""
         return cls(cycle.transaction.tenants, cycle.moving.partitioning.partitions, cycle.room_lending.left_alone)
 
     def covers(self, other: Self) -> bool:
-        """Return whether nothing is left to do that another cycle could."""
+        """Return whether following `other` would change nothing."""
         return self[:2] == other[:2] and self.left_alone <= other.left_alone
 
 
 class GrowthProgress:
-    """Of one lane."""
+    """The progress of one lane."""
 
     def __init__(self, context: CycleContext) -> None:
         self._topic, self._partition = context.commands_topic, context.partition
@@ -45,21 +45,21 @@ class GrowthProgress:
         self._followed = _Followed()
 
     def follow_rules(self, cycle: Cycle) -> None:
-        """Have room follow the rules of tenants, if they or the number of partitions have changed."""
+        """Adapt room to the tenants' rules, if they or the number of partitions have changed."""
         if not self._followed.covers(_Followed.by(cycle)):
             cycle.room_lending.follow_rules()
 
     def hand_over(self, cycle: Cycle, overlay: Overlay, most: int, now: int) -> Slice | None:
-        """Hand the next schedules over that belong elsewhere; None: it is not time for that.
+        """Hand over the next schedules that belong elsewhere. Return None if it is not time for that.
 
-        To be called once the backlog is taken: a command in it may be for one of these schedules.
+        Call it once the backlog is taken, as a command in it may be for one of these schedules.
         """
         return self._handover.advance(cycle.moving, overlay, most) if self._handover.is_due(cycle.moving, now) else None
 
     def settle(self, cycle: Cycle, done: Slice | None, now: int) -> None:
-        """Learn which rules are followed and how far schedules have been moved, and tell when nothing is left.
+        """Note the rules followed and the schedules moved, and report the stage of this partition.
 
-        To be called when the transaction of a cycle is committed, or the cycle had nothing to commit.
+        Call it when the transaction of a cycle is committed, or the cycle had nothing to commit.
         """
         followed = _Followed.by(cycle)
         if not self._followed.covers(followed):
@@ -71,10 +71,10 @@ class GrowthProgress:
         if partitionings is None or partitioning.is_settled:
             return
         report = partial(partitionings.report, self._topic, partition, partitioning.partitions)
-        if partition not in partitioning.following:  # also where all was moved by a worker of an earlier version
+        if partition not in partitioning.following:  # even if a worker of an earlier version moved everything
             report(Stage.FOLLOWING)
         if moving.is_active:
-            if partition not in partitioning.running and not cycle.waiting:  # that was passed on by what was known then
+            if partition not in partitioning.running and not cycle.waiting:  # waiting records have older routes
                 report(Stage.RUNNING)
             if moving.is_settled():
                 moving.note_settled()

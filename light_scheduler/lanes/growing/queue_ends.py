@@ -1,6 +1,6 @@
-"""Where the queues of delayed commands ended when a partition had nothing left to move after its topic grew.
+"""The ends of the queues of delayed commands when a partition had nothing left to move after its topic grew.
 
-One of these commands may be a bulk command, so the growth counts as settled only after them.
+One of these commands may be a bulk command, so the growth only counts as settled after them.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ class QueueEnds:
         self._ends: Mapping[str, int] = {}
 
     def note(self, partitions: int, ends: Mapping[str, int]) -> None:
-        """Note where queues end, the first time that it is called for a topic of so many partitions."""
+        """Note the ends of queues. Only the first call for a number of partitions counts."""
         if partitions != self._partitions:
             self._partitions, self._ends = partitions, dict(ends)
 
     def ends(self, partitions: int) -> Mapping[str, int] | None:
-        """Return what was noted; None: nothing."""
+        """Return the noted ends for a number of partitions, or None."""
         return self._ends if partitions == self._partitions else None
 
     def settle(self, partitions: int) -> None:
-        """Note that nothing is left to be moved in a topic of so many partitions, and that others are told so."""
+        """Note that nothing is left to move in a topic with this many partitions, and that others are told so."""
         self._settled = partitions
 
     def has_settled(self, partitions: int) -> bool:
-        """Return whether that was noted."""
+        """Return whether `settle` was called for a number of partitions."""
         return partitions == self._settled

@@ -1,11 +1,13 @@
-"""How many partitions keys belong to, as records of the compacted tenants topic, which has records of others too. Pure.
+"""The number of partitions that keys belong to, as records of the compacted tenants topic. Pure.
 
-    placement/{topic}/{topic id}/{partitions}                        keys have belonged to so many since
+The topic has other records too.
+
+    placement/{topic}/{topic id}/{partitions}                        keys belong to this many partitions from then on
     placement/{topic}/{topic id}/{partitions}/running/{partition}    that partition is ready to be handed schedules
     placement/{topic}/{topic id}/{partitions}/following/{partition}  its worker has bulk commands follow schedules
-    placement/{topic}/{topic id}/{partitions}/settled/{partition}    nothing is left to be moved from it or to it
+    placement/{topic}/{topic id}/{partitions}/settled/{partition}    nothing is left to move from it or to it
 
-Values are `{}`: the keys say it all, and none is ever removed. A topic that is made again has another id.
+Values are `{}`: the keys say it all, and none is ever removed. A recreated topic has another id.
 """
 
 from __future__ import annotations
@@ -24,26 +26,26 @@ VALUE = b"{}"
 
 
 class TopicIncarnation(NamedTuple):
-    """A commands topic, and the id that tells it from others of its name."""
+    """A commands topic, and the id that distinguishes it from others with the same name."""
 
     topic: str
     id: str
 
 
 def partitions_key(topic: TopicIncarnation, partitions: int) -> bytes:
-    """Return the key that says that keys belong to so many partitions."""
+    """Return the record key which says that keys belong to this many partitions."""
     return _PREFIX + f"{topic.topic}/{topic.id}/{partitions}".encode()
 
 
 def stage_key(topic: TopicIncarnation, partitions: int, stage: Stage, partition: int) -> bytes:
-    """Return the key that says how far a partition is, among so many."""
+    """Return the record key for the stage of a partition, one of `partitions`."""
     return partitions_key(topic, partitions) + f"/{stage}/{partition}".encode()
 
 
 def partitioning_in(entries: Mapping[bytes, bytes], topic: TopicIncarnation) -> Partitioning | None:
-    """Return what the tenants topic says of a commands topic; None: nothing yet.
+    """Return the partitioning of a commands topic from the tenants topic, or None if there is none yet.
 
-    Entries are in the order in which they were written. A number counts when nothing moves since the one before it.
+    Entries are in the order in which they were written. A number only counts if the growth before it was settled.
     """
     prefix = _PREFIX + f"{topic.topic}/{topic.id}/".encode()
     counts: list[int] = []

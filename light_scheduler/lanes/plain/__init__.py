@@ -1,1 +1,1 @@
-"""The short paths of plain commands and firings: the same bytes as on the general path, for less."""
+"""Fast paths for plain commands and firings. They write the same bytes as the general path."""

@@ -1,8 +1,8 @@
-"""Carrying out runs of plain commands, without the intermediate values of the general path.
+"""Executes runs of plain commands, without the intermediate values of the general path.
 
-Nearly all commands of most applications are plain (`engine.plain`). Of anything else, and of a plain command whose id
-is pending or belongs elsewhere, nothing is decided here: it is left for the general way (`commands`), which comes to
-the same for plain ones, byte for byte.
+Nearly all commands of most applications are plain (`engine.plain`). All others, and plain commands whose id is pending
+or belongs elsewhere, are left for the general path (`commands`). For plain commands, that has the same result, byte for
+byte.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STATE_KEY = SCHEDULE_KIND + IDENTITY
 
 
 class PlainCommands:
-    """Carries out plain commands, as part of a transaction in which nothing special holds for the default tenant."""
+    """Executes plain commands of the default tenant as part of a transaction, if no special rules apply to it."""
 
     def __init__(self, transaction: Transaction, writes: PartitionWrites, delaying: Delaying) -> None:
         self._transaction = transaction
@@ -33,13 +33,13 @@ class PlainCommands:
 
     @property
     def is_possible(self) -> bool:
-        """Whether anything may be carried out here."""
-        if self._transaction.context.limits.max_pending_per_partition:  # is asked for each command
+        """Whether any command may be executed here."""
+        if self._transaction.context.limits.max_pending_per_partition:  # checked for each command
             return False
         return may_be_short(self._transaction) and DEFAULT_TENANT not in self._delaying.tenants
 
     def take_run(self, records: list[CommandRecord]) -> None:
-        """Carry out the plain commands at the end of a list, the last one first, and remove them from it."""
+        """Execute the plain commands at the end of a list, the last one first, and remove them from it."""
         context, transaction = self._transaction.context, self._transaction
         now, limits, changelog = transaction.now, context.limits, context.changelog
         history = context.own_place(context.names.history)

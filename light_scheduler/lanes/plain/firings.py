@@ -1,8 +1,7 @@
-"""Carrying out plain firings of one-shots, without the intermediate values of the general path.
+"""Executes plain firings of one-shots, without the intermediate values of the general path.
 
 Nearly all firings of most applications are plain: a message of the default tenant is delivered, and its schedule is
-gone. Of anything else nothing is decided here: it is left for the general way (`firings`), which comes to the same for
-plain ones, byte for byte.
+gone. All others are left for the general path (`firings`). For plain firings, that has the same result, byte for byte.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ _STATE_KEY = SCHEDULE_KIND + IDENTITY
 
 
 class PlainFirings:
-    """Carries plain firings out, as part of a transaction in which nothing special holds for the default tenant.
+    """Executes plain firings of the default tenant as part of a transaction, if no special rules apply to it.
 
-    `done` is how many of them were.
+    `done` is the number of executed firings.
     """
 
     def __init__(self, transaction: Transaction, messages: PlainMessages) -> None:
@@ -39,7 +38,7 @@ class PlainFirings:
         self._row_of, self._remove, self._key_start = schedules.row_of, schedules.remove, schedules.key_start
 
     def fire(self, entry: Entry) -> bool:
-        """Deliver the message of a schedule that wakes, if that is all there is to do; return whether it is done."""
+        """Deliver the message of a waking schedule, if that is all there is to do. Return whether it was delivered."""
         schedule, progress = entry.schedule, entry.progress
         if schedule.tenant != DEFAULT_TENANT or not is_plain_turn(schedule, progress, self._now, self._rules):
             return False

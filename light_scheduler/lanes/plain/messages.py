@@ -1,4 +1,4 @@
-"""Adding the messages of plain firings to a transaction."""
+"""Adds the messages of plain firings to a transaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from light_scheduler.wire import partition_for
 
 
 class PlainMessages:
-    """Adds messages whose tenants have no rules; `now` (UTC epoch ms) is when they are delivered."""
+    """Adds messages of tenants without rules to a transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         context = transaction.context
@@ -18,13 +18,13 @@ class PlainMessages:
         self._add = transaction.batches.add
         self._now = transaction.now
         self._targets = context.targets
-        self._places: dict[str, list[Place]] = {}  # of each target topic; none if it is for the general way
+        self._places: dict[str, list[Place]] = {}  # by target topic; empty if it needs the general path
         self._message_of = context.dialect.delivered
         self._source_topic = context.commands_topic.encode()
         self._headers_of = context.dialect.fired_headers(self._now, self._source_topic)
 
     def add(self, entry: Entry, id: bytes) -> bool:
-        """Add the message of a schedule's next firing; return whether it is done, or left for the general way."""
+        """Add the message of a schedule's next firing. Return False if it needs the general path."""
         schedule = entry.schedule
         target = schedule.target
         topic = target.topic

@@ -1,4 +1,4 @@
-"""When plain commands and firings may take a shorter path than the general one."""
+"""Decides when plain commands and firings may take the fast path."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from light_scheduler.lanes.transaction_writes import Transaction
 from light_scheduler.model import DEFAULT_TENANT
 
 HISTORY_ROOM = 65_536
-"""Bytes of a history event at most: an id of 10,000 bytes, which no setting goes beyond, is in it up to three times,
-being in its key and, escaped, in its value. A topic that takes less is for the general way, which shortens events."""
+"""Maximum size (bytes) of a plain history event.
+
+It contains an id of at most 10,000 bytes, the limit of any setting, up to three times: in its key and, escaped, in its
+value. A topic with a lower limit needs the general path, which shortens events.
+"""
 
 
 def may_be_short(transaction: Transaction, tenant: str = DEFAULT_TENANT) -> bool:
-    """Return whether nothing special holds for a tenant in a transaction."""
+    """Return whether plain commands and firings of a tenant may take the fast path in a transaction."""
     context = transaction.context
     has_room = context.targets[context.names.history].max_message_bytes >= HISTORY_ROOM
     return context.plain_paths and has_room and not transaction.tenants.get(tenant)

@@ -1,6 +1,6 @@
-"""Carrying out plain firings of series, of any tenants, without the intermediate values of the general path.
+"""Executes plain firings of series of any tenant, without the intermediate values of the general path.
 
-As with plain firings of one-shots (`plain.firings`), whatever is not plain is left for the general way.
+As with plain firings of one-shots (`plain.firings`), all others are left for the general path.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .messages import PlainMessages
 from .paths import may_be_short
 
 _Tenant = tuple[WholeSchedules, Callable[[str, int, int, int, int, str], bytes], bytes, bytes, Counter[int]]
-"""Where schedules of a tenant are: what holds them, what writes their history, what the keys of their state records and
-of their history begin with, and what counts firings. A plain tuple, for it is taken apart for each firing.
+"""A tenant's schedules, the function that formats history events, the prefixes of state and history keys, and the count
+of firings. A plain tuple, as it is unpacked for each firing.
 """
 
 
 class PlainSeries:
-    """Carries plain firings of series out, as part of a transaction; `done` is how many of them were."""
+    """Executes plain firings of series as part of a transaction. `done` is the number of executed firings."""
 
     def __init__(self, transaction: Transaction, messages: PlainMessages) -> None:
         context = transaction.context
@@ -41,9 +41,9 @@ class PlainSeries:
         self._tenants: dict[str, _Tenant | None] = {}
 
     def fire(self, entry: Entry) -> Entry | None:
-        """Deliver the message of a series that wakes, if that is all there is to do; return how it stands afterwards.
+        """Deliver the message of a waking series, if that is all there is to do. Return the series afterwards.
 
-        None: nothing is done.
+        Return None if nothing was done.
         """
         schedule, progress = entry.schedule, entry.progress
         following = plain_step(schedule, progress, self._now, self._rules)
@@ -74,7 +74,7 @@ class PlainSeries:
         return stands
 
     def _tenant(self, name: str) -> _Tenant | None:
-        """Return where schedules of a tenant are; None if something special holds for it."""
+        """Return the context of a tenant, or None if its schedules need the general path."""
         transaction = self._transaction
         if not may_be_short(transaction, name):
             return None

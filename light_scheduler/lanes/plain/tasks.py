@@ -1,6 +1,6 @@
-"""Carrying out runs of plain tasks, of any tenants, without the intermediate values of the general path.
+"""Executes runs of plain tasks of any tenant, without the intermediate values of the general path.
 
-As with plain commands (`plain.commands`), whatever is not plain, or whose id is pending, is left for the general way.
+As with plain commands (`plain.commands`), all others, and tasks whose id is pending, are left for the general path.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from light_scheduler.wire.state import SCHEDULE_KIND, identity
 from .paths import may_be_short
 
 _Tenant = tuple[WholeSchedules, Callable[[str, int, str], bytes], bytes, bytes]
-"""Where schedules of a tenant go: what holds them, what writes their history, and what the keys of their state records
-and of their history begin with. A plain tuple, for it is taken apart for each command.
+"""A tenant's schedules, the function that formats history events, and the prefixes of state and history keys. A plain
+tuple, as it is unpacked for each command.
 """
 
 
 class PlainTasks:
-    """Carries out plain tasks, as part of a transaction."""
+    """Executes plain tasks as part of a transaction."""
 
     def __init__(self, transaction: Transaction, delaying: Delaying) -> None:
         self._transaction = transaction
@@ -35,12 +35,12 @@ class PlainTasks:
 
     @property
     def is_possible(self) -> bool:
-        """Whether anything may be carried out here."""
+        """Whether any task may be executed here."""
         context = self._transaction.context
-        return context.plain_paths and not context.limits.max_pending_per_partition  # which is asked for each command
+        return context.plain_paths and not context.limits.max_pending_per_partition  # checked for each command
 
     def take_run(self, records: list[CommandRecord]) -> None:
-        """Carry out the plain tasks at the end of a list, the last one first, and remove them from it."""
+        """Execute the plain tasks at the end of a list, the last one first, and remove them from it."""
         context, transaction = self._transaction.context, self._transaction
         now, limits, changelog = transaction.now, context.limits, context.changelog
         history = context.own_place(context.names.history)
@@ -74,7 +74,7 @@ class PlainTasks:
             transaction.history.events[EventType.SCHEDULED] += done
 
     def _tenant(self, name: str) -> _Tenant | None:
-        """Return where schedules of a tenant go; None if something special holds for it."""
+        """Return the context of a tenant, or None if its tasks need the general path."""
         transaction = self._transaction
         if not may_be_short(transaction, name) or name in self._delaying.tenants:
             return None

@@ -1,1 +1,1 @@
-"""Quotas and rules of tenants in a lane, and what its partitions lend each other."""
+"""Quotas and rules of tenants in a lane, and lending between partitions."""

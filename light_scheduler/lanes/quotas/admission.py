@@ -1,4 +1,4 @@
-"""Admission control: whether a command is carried out now, waits, or is rejected, by the rules of its tenant."""
+"""Admission control: whether a command is executed now, waits, or is rejected, by the rules of its tenant."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .room_lending import RoomLending
 
 
 class Admission(NamedTuple):
-    """Of one cycle: `quotas` reject commands, `delaying` has them wait.
+    """The admission control of one cycle: `quotas` rejects commands, and `delaying` delays them.
 
-    `room_lending` finds room for schedules, `rate_lending` tokens for what is held back.
+    `room_lending` finds room for schedules, and `rate_lending` finds tokens for work that is held back.
     """
 
     transaction: Transaction
@@ -34,16 +34,16 @@ class Admission(NamedTuple):
 
     @classmethod
     def to(cls, transaction: Transaction, restrictions: Restrictions) -> Self:
-        """Return what lets commands into a transaction."""
+        """Return the admission control of a transaction."""
         room = RoomLending(transaction, left_alone=restrictions.left_alone)
         rates = RateLending(transaction, left_alone=restrictions.left_alone)
         quotas = CommandQuotas(transaction, room, rates)
         return cls(transaction, quotas, room, Delaying(transaction, quotas, room, restrictions.can_read), rates)
 
     def lend(self, record: CommandRecord, mark: Loan) -> None:
-        """Take what another partition asks or answers about room or rates.
+        """Process another partition's question or answer about room or rates.
 
-        Raises InvalidCommand unless a worker has signed it for this partition, LaneError if this lane is behind.
+        Raises InvalidCommand unless a worker has signed it for this partition, and LaneError if this lane is behind.
         """
         context = self.transaction.context
         require_signed_for(record, context.commands_topic, context.partitioning.secret)
@@ -57,9 +57,9 @@ class Admission(NamedTuple):
             self.rate_lending.take(mark)
 
     def waits_for_room(self, tenant: Tenant, command: Command, origin: Origin | None) -> bool:
-        """Return whether a command for a new schedule waits until others have answered whether they have room."""
+        """Return whether a command for a new schedule waits until other partitions say whether they have room."""
         if self.room_lending.has_room(tenant) or (origin is not None and (origin.partitions or origin.asks)):
-            return False  # others wait for the outcome of a command that moves along with schedules
+            return False  # others wait for the outcome of a command that moves with schedules
         if self.quotas.is_over(tenant, command.recorded_at):
             return False
         return self.room_lending.waits(tenant, self.delaying.waiting_of(tenant.name))

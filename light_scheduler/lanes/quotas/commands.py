@@ -1,7 +1,8 @@
-"""Holds the commands of a cycle to the quotas of their tenants: `commands_per_second` and `max_pending`.
+"""Enforces the quotas of tenants on the commands of a cycle: `commands_per_second` and `max_pending`.
 
-Each partition that keys belong to has an equal part of a quota. It lends what it does not need to others: tokens of
-rates (`rate_lending`), and room for pending schedules (`room_lending`). Rates of firings are in `engine.firing_rates`.
+Each partition that keys belong to has an equal part of a quota. It lends the part that it does not need to others:
+tokens of rates (`rate_lending`), and room for pending schedules (`room_lending`). Firing rates are in
+`engine.firing_rates`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .room_lending import RoomLending
 
 
 class CommandQuotas:
-    """Of one cycle. Rejections are counted in its transaction."""
+    """The command quotas of one cycle, which counts rejections in its transaction."""
 
     def __init__(self, transaction: Transaction, lending: RoomLending, rate_lending: RateLending) -> None:
         self._transaction = transaction
@@ -26,7 +27,7 @@ class CommandQuotas:
         self._rates = transaction.context.command_rates
 
     def take(self, command: Command, tenant: Tenant) -> None:
-        """Count a command. Raises InvalidCommand if its tenant has sent too many; reports on firings are free."""
+        """Count a command. Raises InvalidCommand if its tenant has sent too many. Reports on firings do not count."""
         rate = tenant.rules.commands_per_second
         if rate is None or isinstance(command, CompleteCommand | ExtendCommand):
             return
@@ -40,32 +41,32 @@ class CommandQuotas:
         self._rate_lending.took(name, rate, self._rates.left(tenant.name), can_wait=can_wait)
 
     def over_rate(self, reason: str) -> InvalidCommand:
-        """Return the rejection of a command over its tenant's rate; it is counted."""
+        """Count a command over its tenant's rate, and return the error to reject it with."""
         self._transaction.over_quota += 1
         return InvalidCommand(f"{QUOTA}commands_per_second", reason)
 
     def delays(self, command: Command, tenant: Tenant) -> bool:
-        """Return whether a command is to be delayed: its tenant has sent too many, and the rule is to delay those."""
+        """Return whether to delay a command: its tenant has sent too many, and its rule is to delay them."""
         return not self.may_reject(tenant) and self.is_over(tenant, command.recorded_at)
 
     def may_reject(self, tenant: Tenant) -> bool:
         """Return whether commands above the rate of a tenant are rejected.
 
-        Where a partition was added they wait, whatever the rule is: it may not have its part of the rate yet.
+        In an added partition they wait, whatever the rule is, as it may not have its part of the rate yet.
         """
         return tenant.rules.over_rate is not OverRate.DELAY and not self._rates.is_new
 
     def goes_on_at(self, tenant: Tenant | None, *, catches_up: bool = False) -> int | None:
-        """Return when (UTC epoch ms) delayed commands of a tenant go on; None: now.
+        """Return when (UTC epoch ms) delayed commands of a tenant can be executed, or None for now.
 
-        If the lane `catches_up`, the next one goes on now if its turn came since the last one of the tenant.
+        If the lane `catches_up`, that is now if the next one's turn has come since the tenant's last command.
         """
         if tenant is None or (catches_up and self._catches_up(tenant)):
             return None
         return self._rates.ready_at(tenant.name) if self.is_over(tenant, self._transaction.now) else None
 
     def is_over(self, tenant: Tenant, recorded_at: int) -> bool:
-        """Return whether a tenant has sent too many commands for one more, recorded at an instant (UTC epoch ms)."""
+        """Return whether a tenant has no token for a command that was recorded at an instant (UTC epoch ms)."""
         rate = tenant.rules.commands_per_second
         if rate is None:
             return False
@@ -75,7 +76,7 @@ class CommandQuotas:
         return True
 
     def check_room(self, tenant: Tenant) -> None:
-        """Raise InvalidCommand if a tenant has as many pending schedules as it may have."""
+        """Raise InvalidCommand if a tenant has reached its limit of pending schedules."""
         if self._lending.has_room(tenant):
             return
         self._transaction.over_quota += 1

@@ -1,16 +1,17 @@
-"""Delaying commands over a rate of their tenant, if its rules say so, and those that wait for room.
+"""Delays commands over the rate of their tenant, if its rules say so, and commands that wait for room.
 
-    1. A command over the rate, or one whose tenant may get room from other partitions, is kept in the lane's state,
-       behind those of its tenant that wait there already, in the transaction that reads it. So is every command of the
-       tenant while any waits: none overtakes another.
-    2. A cycle first carries out what waits, as far as rates and room allow, in order and as if it were read just then;
-       the command leaves the queue in the same transaction.
-    3. While a lane reads a backlog, rates count by when commands were recorded. So what waits goes on when a command is
-       read that was recorded when there was room again, and just before it. Once the backlog is read, the lane catches
-       up: before anything is fired, what waits goes on if its turn has come since its tenant's last command.
+    1. A command over the rate, or one whose tenant may get room from other partitions, is stored in the lane's state,
+       in the transaction that reads it, after the waiting commands of its tenant. While any waits, all commands of the
+       tenant are stored there, so none overtakes another.
+    2. A cycle first executes waiting commands, as far as rates and room allow, in order and as if they had just been
+       read. A command leaves the queue in the same transaction.
+    3. While a lane reads a backlog, rates count by when commands were recorded. So when it reads a command that was
+       recorded after there was room again, it executes the waiting ones just before that. Once the backlog is read, the
+       lane catches up: before anything fires, a waiting command is executed if its turn has come since its tenant's
+       last command.
 
-Other tenants do not wait, and nothing of a queue is in memory but its ends. Reports of consumers are never delayed:
-they say what has happened to a firing, and change no schedule but the one that waits for them.
+Other tenants do not wait, and only the ends of a queue are in memory. Reports of consumers are never delayed: they say
+what happened to a firing, and change only the schedule that waits for them.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ from .room_lending import RoomLending
 
 MOST_DELAYED = 100_000
 MOST_DELAYED_BYTES = 256 << 20
-"""Of a tenant in a partition: commands that wait, and what they take. Those above are rejected."""
+"""Limits for a tenant in a partition: waiting commands, and their bytes. Further commands are rejected."""
 
 FOR_COPIES = 2
-"""How many times as much may wait before copies of bulk commands are rejected too: other partitions carry those out."""
+"""The factor of these limits for copies of bulk commands, which other partitions execute too."""
 
 
 def longest_delay(tenant: Tenant | None, share: float) -> float:
-    """Return for how long (ms) a copy of a bulk command may wait in a lane with a share of the rate of its tenant.
+    """Return how long (ms) a copy of a bulk command may wait in a lane with this share of its tenant's rate.
 
-    What waits already goes on at the rate also where the rules have come to reject.
+    Commands that already wait are executed at the rate, even if the rules have changed to reject.
     """
     if tenant is None:
         return 0.0
@@ -63,7 +64,7 @@ def longest_delay(tenant: Tenant | None, share: float) -> float:
 class Delaying:
     """The delayed commands of a partition, for the length of one cycle.
 
-    One that cannot be read waits on: the worker that has delayed it knew the schemas that it needs.
+    A command that cannot be read waits on: the worker that delayed it knew the schemas that it needs.
     """
 
     def __init__(
@@ -81,27 +82,27 @@ class Delaying:
         self._held: set[str] = set()
         self._queues = self._overlay.others.delayed()
         self.goes_on_at: int | None = None
-        """When (UTC epoch ms) the first of the tenants goes on that were asked for and have to wait."""
+        """The earliest time (UTC epoch ms) at which one of the checked tenants can go on, if any has to wait."""
         self.taken = self.taken_bytes = 0
-        """How many were taken out of their queues, and what they took there."""
+        """The number of commands taken out of their queues, and their bytes there."""
 
     @property
     def tenants(self) -> list[str]:
-        """The tenants of which commands wait."""
+        """The tenants with waiting commands."""
         return list(self._queues)
 
     @property
     def waiting(self) -> int:
-        """How many commands wait."""
+        """The number of waiting commands."""
         return sum(queue.waiting for queue in self._queues.values())
 
     @property
     def ends(self) -> dict[str, int]:
-        """The number behind the last command of each queue."""
+        """The number that follows the last command of each queue, by tenant."""
         return {name: queue.end for name, queue in self._queues.items()}
 
     def waits_before(self, ends: Mapping[str, int]) -> bool:
-        """Return whether a command waits that did so when queues ended there; one that began anew counts from 0."""
+        """Return whether a command from before these queue ends still waits. An emptied queue restarts at 0."""
         return any(
             (queue := self._queues.get(name)) is not None and queue.first < end <= queue.end
             for name, end in ends.items()
@@ -113,13 +114,13 @@ class Delaying:
         return 0 if queue is None else queue.waiting
 
     def takes(self, record: CommandRecord, command: Command | BulkCommand, origin: Origin | None) -> bool:
-        """1. Keep a command as it was read, if it has to wait; return whether it was. Raises InvalidCommand."""
+        """1. Store a command as it was read, if it has to wait. Return whether it was stored. Raises InvalidCommand."""
         if isinstance(command, CompleteCommand | ExtendCommand):
             return False
         tenant = self._transaction.tenants.get(command.tenant)
-        asks = origin is not None and origin.asks  # as a worker has signed: another lane waits for it
+        asks = origin is not None and origin.asks  # signed by a worker: another lane waits for it
         is_bulk = isinstance(command, BulkCommand) and command.selection is not None
-        is_copy = origin is not None and bool(origin.token) and is_bulk  # as anyone may claim
+        is_copy = origin is not None and bool(origin.token) and is_bulk  # unsigned: anyone may claim that
         if command.tenant in self._queues:
             if tenant is not None and origin is None and self._rejects(tenant):
                 raise self._quotas.over_rate(f"commands of tenant {tenant.name} wait: send it again later")
@@ -129,9 +130,9 @@ class Delaying:
         return True
 
     def takes_asked(self, record: CommandRecord, command: Command) -> bool:
-        """1. Keep a command that another lane has asked about, if it has to wait; return whether it was.
+        """1. Store a command that another lane has asked about, if it has to wait. Return whether it was stored.
 
-        That lane carries it out, and counts it, as a rule. It is counted here if its schedule cannot be moved to there.
+        Usually that lane executes and counts the command. It is counted here if its schedule cannot move there.
         """
         tenant = self._transaction.tenants.get(command.tenant)
         if tenant is None or not self._quotas.delays(command, tenant):
@@ -140,7 +141,7 @@ class Delaying:
         return True
 
     def wait_for_room(self, record: CommandRecord | None, name: str) -> None:
-        """1. Keep a command as it was read, since it has to wait for room; None: the first of the queue waits on.
+        """1. Store a command as it was read, as it has to wait for room. With None, the first in the queue waits on.
 
         Raises InvalidCommand.
         """
@@ -150,18 +151,18 @@ class Delaying:
             self._add(record, name)
 
     def first(self, name: str, *, catches_up: bool = False) -> DelayedCommand | None:
-        """2. Return the first command of a tenant's queue; None: none waits, or it has to wait on.
+        """2. Return the first command of a tenant's queue, or None if there is none or it has to wait on.
 
-        3. If the lane `catches_up`, it goes on if its turn came before.
+        3. If the lane `catches_up`, it need not wait if its turn came before.
         """
         if name not in self._queues or self._waits_on(name, catches_up=catches_up):
             return None
         return self._first(name)
 
     def first_before(self, command: Command | BulkCommand) -> DelayedCommand | None:
-        """3. Return the first command of the queue of a command's tenant, if there was room when that was recorded.
+        """3. Return the first waiting command of a command's tenant, if there was room when `command` was recorded.
 
-        None: none waits, or it has to wait on.
+        Return None if there is none or it has to wait on.
         """
         name = command.tenant
         if name not in self._queues:
@@ -175,7 +176,7 @@ class Delaying:
         return None if self._waits_for_room(tenant) else self._first(name)
 
     def drop_first(self, name: str) -> bool:
-        """2. Take the first command of a tenant out of its queue, unless it has to wait on; return whether it was."""
+        """2. Remove the first command of a tenant's queue, unless it has to wait on. Return whether it was removed."""
         if name in self._held:
             self._held.discard(name)
             self._waits_on(name)
@@ -211,11 +212,11 @@ class Delaying:
         self.goes_on_at = at if self.goes_on_at is None else min(at, self.goes_on_at)
 
     def _rejects(self, tenant: Tenant) -> bool:
-        """Return whether the rules have changed: what came before waits, and what comes is rejected."""
+        """Return whether new commands are rejected while older ones wait, as the rules have changed."""
         return self._quotas.may_reject(tenant) and self._quotas.goes_on_at(tenant) is not None
 
     def _add(self, record: CommandRecord, name: str, times: float = 1) -> None:
-        """Keep a command behind all others of a tenant, if there is room when the bounds are so many times as large."""
+        """Append a command to a tenant's queue, if there is room. The limits are `times` as large as usual."""
         queue, kept = self._queues.get(name, DelayedQueue()), encode_delayed(record)
         if queue.waiting >= times * MOST_DELAYED or queue.size + len(kept) > times * MOST_DELAYED_BYTES:
             raise self._quotas.over_rate(

@@ -1,4 +1,4 @@
-"""Carrying what lanes say to each other about rates: in this worker at once, to other workers by a courier."""
+"""Delivers the messages of lanes about rates: within this worker at once, to other workers by a courier."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateMessage
 from .rate_sharing import Owned, RateSharing
 
 MOST_WAITING = 1_000
-"""Letters for a lane, or for another worker; older ones are lost."""
+"""Maximum number of letters for a lane, or for another worker. Older ones are lost."""
 
 
 class Letter(NamedTuple):
@@ -24,20 +24,26 @@ class Letter(NamedTuple):
 
 
 class Owners(Protocol):
-    """Who has which partitions: worker -> topic -> partitions."""
+    """Knows which worker owns which partitions."""
 
     @property
     def own_url(self) -> str:
-        """This worker."""
+        """The URL of this worker."""
         ...
 
     def owners(self) -> Owned:
-        """Return those of all workers: the same object for as long as the assignment is the same."""
+        """Return the partitions of all workers: worker -> topic -> partitions.
+
+        It is the same object as long as the assignment does not change.
+        """
         ...
 
 
 class RateExchange:
-    """Of one worker, whose settings have these commands `topics`. A courier takes what is for other workers."""
+    """The exchange of one worker with these commands `topics` in its settings.
+
+    A courier takes the letters for other workers.
+    """
 
     def __init__(self, owners: Owners, topics: Collection[str]) -> None:
         self._owners = owners
@@ -49,18 +55,18 @@ class RateExchange:
 
     @property
     def sharing(self) -> RateSharing:
-        """Who shares rates now."""
+        """The lanes that share rates now."""
         owned = self._owners.owners()
         if owned is not self._known.owned:
             self._known = RateSharing(owned, self._topics)
         return self._known
 
     def post_of(self, place: Place) -> Post:
-        """Return the way of a lane to all others."""
+        """Return the post by which a lane reaches all others."""
         return Post(self, place)
 
     def send(self, letter: Letter) -> None:
-        """Deliver a letter to a lane of this worker, or have it carried to another one's."""
+        """Deliver a letter to a lane of this worker, or queue it for the lane's worker."""
         if letter.to in self._posts:
             self.deliver(letter)
             return
@@ -70,18 +76,18 @@ class RateExchange:
             self._posted.set()
 
     def deliver(self, letter: Letter) -> None:
-        """Give a letter to a lane of this worker, if it has it."""
+        """Deliver a letter to a lane, if this worker has that lane."""
         if (post := self._posts.get(letter.to)) is not None:
             post.take(letter.message)
 
     async def addressees(self) -> list[str]:
-        """Wait until there is something new for other workers; return for which there is something."""
+        """Wait for new letters for other workers. Return the URLs of all workers with letters."""
         await self._posted.wait()
         self._posted.clear()
         return [*self._outgoing]
 
     def take(self, url: str, most: int) -> list[Letter]:
-        """Take letters for another worker out, the oldest first."""
+        """Remove and return up to `most` letters for another worker, the oldest first."""
         waiting = self._outgoing.get(url, ())
         letters = [waiting.popleft() for _ in range(min(most, len(waiting)))] if waiting else []
         if not waiting:
@@ -89,11 +95,11 @@ class RateExchange:
         return letters
 
     def enter(self, post: Post) -> None:
-        """Have a lane be reached."""
+        """Make a lane reachable."""
         self._posts[post.place] = post
 
     def leave(self, post: Post) -> None:
-        """Have a lane not be reached, unless there is another one in its place by now."""
+        """Make a lane unreachable, unless another one has taken its place."""
         if self._posts.get(post.place) is post:
             del self._posts[post.place]
 
@@ -118,7 +124,7 @@ class Post:
         self._exchange.send(Letter(to, RateMessage(self.place[0], said)))
 
     def take(self, message: RateMessage) -> None:
-        """Keep a message for the lane, and wake it."""
+        """Queue a message for the lane, and wake it."""
         self._letters.append(message)
         self._ring()
 

@@ -1,19 +1,18 @@
-"""Lending tokens of rates between the partitions of all commands topics (see `engine.rate_lending`).
+"""Lends tokens of rates between the partitions of all commands topics (see `engine.rate_lending`).
 
-    1. A lane that has to hold back, since it has no token of a rate left, asks other lanes.
-    2. A lane that is asked takes what it lends from its bucket, in the transaction that answers. Of the asks of another
-       lane for a rate that it reads at once, it answers the last: who asks knows one that is open. It answers none in a
-       backlog that it found, unless the next command waits for its schema: nobody waits for that any more. As commands
-       do, asks count by when they were recorded, so those that are read late are not held against the commands behind
-       them. One that comes by `rate_post` counts as if it stood in the log ahead of the commands of its tenant that are
-       still to be read (see `unread`).
-    3. The one that asked adds it to its own bucket in the transaction that reads the answer.
+    1. A lane that must hold work back, as it has no token of a rate left, asks other lanes.
+    2. A lane that is asked takes the lent tokens from its bucket, in the transaction that answers. If it reads several
+       asks of another lane for a rate at once, it answers the last, as the requester tracks only one open ask. It does
+       not answer asks in a backlog, which are out of date, unless the next command waits for its schema. Like commands,
+       asks count by when they were recorded, so late ones take no tokens from the commands after them. An ask by
+       `rate_post` counts as if it were in the log before the unread commands of its tenant (see `unread`).
+    3. The requester adds the tokens to its own bucket in the transaction that reads the answer.
 
-Nobody waits for an answer: without one, a lane goes on with the tokens that it earns. Whether a lane answers does not
+No lane waits for an answer: without one, it goes on with the tokens that it earns. Whether a lane answers does not
 depend on clocks.
 
-Lanes of one topic write that to its log, if workers may write there. Others reach each other by `rate_post`, which has
-no part in transactions: what it brings counts from the moment when it is taken, and what it carries away is gone.
+Lanes of one topic send these messages through its log, if workers may write there. Others use `rate_post`, which is not
+part of transactions: a received message counts once it is taken, and tokens are gone once they are sent.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.rate_lending import rate_headers
 
 MOST_ASKS = 64
-"""In a cycle, of all rates together. Those that have not asked for longest come first."""
+"""Maximum number of asks in a cycle, for all rates together. Rates whose last ask is oldest come first."""
 
 
 class RateLending:
-    """Tokens asked for and lent, for the length of one cycle, in which some others are `left_alone`.
+    """Tokens asked for and lent in one cycle. Partitions that are `left_alone` are not asked or answered.
 
-    `ask_at` (UTC epoch ms) is when there is somebody to ask next; None: nothing is needed.
+    `ask_at` (UTC epoch ms) is when to ask next, or None if no tokens are needed.
     """
 
     def __init__(self, transaction: Transaction, *, left_alone: frozenset[int] = frozenset()) -> None:
@@ -54,22 +53,22 @@ class RateLending:
         self.ask_at: int | None = None
 
     def hold(self, name: RateName, rate: float) -> None:
-        """1. Note that something has to wait, or is rejected, for lack of tokens of a rate of so many a second."""
+        """1. Note that work waits, or is rejected, for lack of tokens of a rate of `rate` per second."""
         self._need(name, rate).hold(self._now)
 
     def hold_firings(self, held: Mapping[str, float]) -> None:
-        """1. Note of which tenants, or of ALL, firings have to wait, and what their caps are."""
+        """1. Note the tenants, or ALL, whose firings have to wait, with their caps."""
         for tenant, rate in held.items():
             self.hold(RateName(RateKind.FIRINGS, tenant), rate)
 
     def took(self, name: RateName, rate: float, left: int, *, can_wait: bool) -> None:
-        """Count a command, after which so many tokens are `left`; what cannot wait has others asked ahead."""
+        """Count a command after which `left` tokens remain. If commands cannot wait, ask others before none is left."""
         self._used[name] += 1
         if not can_wait and self._demand.of(name, self._now).is_low(left, self._now):
             self._need(name, rate)
 
     def ask(self) -> None:
-        """1. Ask for what is needed."""
+        """1. Ask for the needed tokens."""
         if not self._needed:
             return
         part = self._part
@@ -90,15 +89,14 @@ class RateLending:
             self.ask_at = at if self.ask_at is None else min(at, self.ask_at)
 
     def note(self, record: CommandRecord, ask: RateAsk) -> None:
-        """2. Note what another partition asks for."""
+        """2. Note another partition's ask."""
         if ask.partition not in self._left_alone:
             self._asks[ask.name, (self._context.commands_topic, ask.partition)] = ask, record.timestamp
 
     def answer(self, unread_since: Callable[[str], int | None] = lambda _: None) -> None:
-        """2. Lend what is not needed here soon, once the commands of the cycle have had their tokens.
+        """2. Lend the tokens that are not needed here soon, after the commands of the cycle have taken theirs.
 
-        `unread_since` returns when the first command of a tenant was recorded that later cycles read (UTC epoch ms);
-        None: none waits.
+        `unread_since` returns when the first unread command of a tenant was recorded (UTC epoch ms), or None.
         """
         for (_, sender), (ask, recorded_at) in self._asks.items():
             kept = self._demand.of(ask.name, self._now).kept(self._now)
@@ -110,11 +108,11 @@ class RateLending:
         self._asks.clear()
 
     def take(self, grant: RateGrant) -> None:
-        """3. Take what another partition lends."""
+        """3. Take the tokens that another partition lends."""
         self._borrow((self._context.commands_topic, grant.partition), grant, self._context.command_rates.borrow)
 
     def receive(self) -> None:
-        """2. and 3. Take what others say that share no log with this lane. To be called before commands are taken."""
+        """2. and 3. Take messages of lanes that share no log with this one. Call it before commands are taken."""
         for message in self._context.rate_post.received():
             said, sender = message.said, message.sender
             if isinstance(said, RateAsk):
@@ -123,13 +121,13 @@ class RateLending:
                 self._borrow(sender, said, self._context.command_rates.receive)
 
     def commit(self) -> None:
-        """Count the commands of this cycle, once they are committed."""
+        """Count the commands of this cycle once they are committed."""
         for name, count in self._used.items():
             self._demand.of(name, self._now).use(count, self._now)
 
     @property
     def _part(self) -> OwnPart:
-        """This lane's part of rates, and those of all others that may be asked."""
+        """The parts of rates that this lane has, and those of all others that it may ask."""
         context, post = self._context, self._context.rate_post
         others = post.others()
         basis = context.partitioning.partitions, context.writes_rates, self._left_alone, post.topics, others
@@ -143,7 +141,7 @@ class RateLending:
         return OwnPart((context.commands_topic, context.partition), share, others)
 
     def _neighbours(self) -> Iterator[Place]:
-        """Yield who reads the same log, those first that follow this one."""
+        """Yield the other partitions of the topic, beginning with those after this one."""
         context = self._context
         partitions = context.partitioning.partitions if context.writes_rates else 1
         for step in range(1, partitions):

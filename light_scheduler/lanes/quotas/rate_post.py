@@ -1,6 +1,6 @@
-"""How a lane lends tokens of rates to lanes of other commands topics, and borrows from them.
+"""How a lane lends rate tokens to lanes of other commands topics, and borrows from them.
 
-What is sent may be lost, and may arrive in any order. An answer counts once, whatever happens to it (see
+Messages may be lost, and may arrive in any order. An answer counts once, whatever happens to it (see
 `engine.rate_lending`), and tokens are taken from a bucket before they are sent.
 """
 
@@ -17,52 +17,55 @@ NOBODY: Mapping[Place, float] = MappingProxyType({})
 
 
 class RatePost(Protocol):
-    """Of one lane. Each rate is of `topics` commands topics together."""
+    """The post of one lane. `topics` commands topics share each rate."""
 
     @property
     def topics(self) -> int:
-        """How many commands topics share each rate."""
+        """The number of commands topics that share each rate."""
         ...
 
     def others(self) -> Mapping[Place, float]:
-        """Return who can be reached, and the share of each rate that each has; first who is to be asked first."""
+        """Return the reachable lanes with their share of each rate, in the order in which to ask them."""
         ...
 
     def send(self, to: Place, said: RateAsk | RateGrant) -> None:
-        """Send something soon."""
+        """Send a message soon."""
         ...
 
     def received(self) -> list[RateMessage]:
-        """Return what has arrived since the last call."""
+        """Return the messages since the last call."""
         ...
 
     def open(self, ring: Callable[[], None]) -> None:
-        """Receive from now on; `ring` is called when something arrives."""
+        """Receive messages from now on. `ring` is called when one arrives."""
         ...
 
     def close(self) -> None:
-        """Receive nothing any more."""
+        """Stop receiving messages."""
         ...
 
 
 class NoPost:
-    """For a lane that shares a log with all others, or has none that it shares rates with: the scheduler in memory."""
+    """The post of a lane that reaches no others, as in the in-memory scheduler.
+
+    It shares a log with all others, or there are none that it shares rates with.
+    """
 
     topics = 1
 
     def others(self) -> Mapping[Place, float]:
-        """There are none."""
+        """Return no lanes."""
         return NOBODY
 
     def send(self, to: Place, said: RateAsk | RateGrant) -> None:
-        """Nobody is there to be sent to."""
+        """Do nothing: there are no other lanes."""
 
     def received(self) -> list[RateMessage]:
-        """Nothing arrives."""
+        """Return no messages."""
         return []
 
     def open(self, ring: Callable[[], None]) -> None:
-        """Nothing will arrive."""
+        """Do nothing: no messages arrive."""
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to close."""

@@ -1,4 +1,4 @@
-"""Who shares rates with whom, according to one assignment. Pure."""
+"""Which partitions share rates, according to one assignment. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Owned = Mapping[str, Mapping[str, list[int]]]
 
 
 class RateSharing:
-    """Which `topics` share each rate, and which worker has which of their partitions.
+    """The `topics` that share each rate, and which worker has which of their partitions.
 
-    These are the topics of this worker's settings, and those that any worker has partitions of: while a topic is added
-    or removed, one worker after the other, all of them share rates among the same topics.
+    These are the topics in this worker's settings, and those of which any worker has partitions. So while a topic is
+    added or removed, worker by worker, all workers share rates among the same topics.
     """
 
     def __init__(self, owned: Owned, topics: Collection[str]) -> None:
@@ -29,9 +29,9 @@ class RateSharing:
         self._shares: dict[Place, Mapping[Place, float]] = {}
 
     def shares(self, place: Place) -> Mapping[Place, float]:
-        """Return all partitions that a worker has, but one, and which share of each rate each has.
+        """Return all owned partitions but one (`place`), with their share of each rate.
 
-        Those of its own topic come first, and of each topic those that follow it.
+        Those of its own topic come first. Within each topic, the partitions after `place` come first.
         """
         found = self._shares.get(place)
         if found is None:

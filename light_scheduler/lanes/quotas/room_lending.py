@@ -1,12 +1,12 @@
-"""Lending room for pending schedules between the partitions of a commands topic (see `engine.room_lending`).
+"""Lends room for pending schedules between the partitions of a commands topic (see `engine.room_lending`).
 
     1. A lane whose tenant has no room left asks other lanes, in the transaction that finds that out. The command waits
        at the head of its tenant's delayed commands (`delayed_commands`).
-    2. A lane that is asked takes what it gives from its balance, in the transaction that answers.
-    3. The one that asked adds it to its own in the transaction that reads the answer, and carries on what waits. If
-       nobody has room, or not in time, the command is rejected.
+    2. A lane that is asked takes the given room from its balance, in the transaction that answers.
+    3. The requester adds the room to its own balance in the transaction that reads the answer, and executes waiting
+       commands. If no lane has room, or answers in time, the command is rejected.
 
-Balances are state, so a crash neither loses nor doubles room, and one shares out no more than the quota.
+Balances are part of the state, so a crash neither loses nor doubles room, and they never exceed the quota together.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from light_scheduler.wire.room_state import decode_room, encode_room, room_key
 
 
 class RoomLending:
-    """The room of tenants in a partition, for the length of one cycle, in which some others are `left_alone`."""
+    """The room of tenants in a partition in one cycle. Partitions that are `left_alone` are not asked or answered."""
 
     def __init__(self, transaction: Transaction, *, left_alone: frozenset[int] = frozenset()) -> None:
         context = transaction.context
@@ -51,7 +51,7 @@ class RoomLending:
         self._known: dict[str, Lending] = {}
 
     def share(self, tenant: Tenant) -> int | None:
-        """Return how many pending schedules a tenant may have here; None: as many as it likes."""
+        """Return how many pending schedules a tenant may have here, or None if unlimited."""
         lending = self._of(tenant.name)
         return None if lending is None else share_with(lending, self._partition)
 
@@ -60,14 +60,14 @@ class RoomLending:
         return tenant.rules.max_pending is None or self._spare(tenant.name) > 0
 
     def waits(self, tenant: Tenant, waiting: int = 0) -> bool:
-        """1. Return whether a command is to wait for room that its tenant does not have here; ask for it.
+        """1. Ask for room that a tenant does not have here. Return whether its command must wait for it.
 
-        So many commands of the tenant are `waiting`.
+        `waiting` is the number of waiting commands of the tenant.
         """
         return self._search(tenant.name, waiting) is not None
 
     def goes_on_at(self, tenant: Tenant, waiting: int) -> int | None:
-        """3. Return when (UTC epoch ms) to look again after what waits for room; None: it goes on now."""
+        """3. Return when (UTC epoch ms) to check again for room, or None if waiting commands need not wait."""
         lending = self._of(tenant.name)
         if lending is None or not lending.search_until:
             return None
@@ -77,13 +77,13 @@ class RoomLending:
         return self._search(tenant.name, waiting)
 
     def ask_ahead(self, tenant: Tenant) -> None:
-        """1. Ask for room before there is none, if little is left."""
+        """1. Ask for room early, if little is left."""
         if (lending := self._of(tenant.name)) is not None and self._lends:
             step = ahead(lending, self._others, self._spare(tenant.name), self._now)
             self._ask(tenant.name, lending, step, 0)
 
     def answer(self, record: CommandRecord, ask: RoomAsk, waiting: int) -> None:
-        """2. Give room that is left beside what `waiting` commands need. Raises LaneError."""
+        """2. Give room that the `waiting` commands here do not need. Raises LaneError."""
         if ask.version.partitions > self._transaction.context.partitioning.partitions:
             raise LaneError(f"another partition knows {ask.version.partitions} partitions, this one fewer")
         if ask.partition in self.left_alone:
@@ -107,16 +107,16 @@ class RoomLending:
             self._keep(grant.tenant, following)
 
     def follow_rules(self) -> None:
-        """Forget the room of tenants that are not limited any more; ask for room where more is pending than may be.
+        """Forget the room of tenants without a limit, and ask for room for tenants above their limit.
 
-        That may be when a rule has changed, or schedules were moved.
+        Both may happen when a rule has changed, or schedules were moved.
         """
         tenants = self._transaction.tenants
         counted = tenants.counted
         for name, lending in self._overlay.others.rooms().items():
             if name in counted or is_newer(lending, tenants.pending_since.get(name, 0)):
                 continue
-            if (tenant := tenants.get(name)) is None or tenant.is_readable:  # else the quota may be what it was
+            if (tenant := tenants.get(name)) is None or tenant.is_readable:  # else the quota may be unchanged
                 self._transaction.store_record(room_key(name), None)
         for name in counted if self._lends else ():
             limited, spare = self._of(name), self._spare(name)
@@ -158,7 +158,7 @@ class RoomLending:
         return 0 if lending is None else share_with(lending, self._partition) - self._overlay.pending_of(name)
 
     def _of(self, name: str) -> Lending | None:
-        """Return what is lent and borrowed of a tenant's room; None: it is not limited."""
+        """Return the lent and borrowed room of a tenant, or None if it has no limit."""
         if (lending := self._known.get(name)) is not None:
             return lending
         tenants = self._transaction.tenants

@@ -9,26 +9,26 @@ from light_scheduler.model.tenant_rules import NO_TENANTS, TenantBook
 
 
 class Tenancy(Protocol):
-    """The rules, which change while lanes run. `changed` are called after each change."""
+    """The rules of tenants, which change while lanes run. The `changed` functions are called after each change."""
 
     changed: list[Callable[[], None]]
 
     @property
     def book(self) -> TenantBook:
-        """The rules of all tenants. A cycle looks once."""
+        """The rules of all tenants. A cycle reads them once."""
         ...
 
     async def loaded(self) -> None:
-        """Return when the rules have been read: nothing is fired before."""
+        """Wait until the rules have been read. Nothing fires before that."""
         ...
 
 
 class FixedTenancy:
-    """Rules from elsewhere than Kafka: by default there are none."""
+    """Rules that do not come from Kafka. By default, there are none."""
 
     def __init__(self, book: TenantBook = NO_TENANTS) -> None:
         self.book = book
         self.changed: list[Callable[[], None]] = []
 
     async def loaded(self) -> None:
-        """There is nothing to wait for."""
+        """Return at once."""

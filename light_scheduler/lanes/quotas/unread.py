@@ -1,7 +1,7 @@
-"""The commands that a lane has not read yet: since when each tenant may have some, for lending tokens of rates.
+"""The unread commands of a lane: since when each tenant may have some, for lending rate tokens.
 
-Usually the next cycle reads them, and the first one tells enough. But if the first one waits for its schema, they can
-wait for hours. Then only tenants that may have sent some of them lend nothing of the tokens that they earn meanwhile.
+Usually the next cycle reads them, and looking at the first one is enough. But if the first one waits for its schema,
+they can wait for hours. Then only for tenants that may have sent some of them, tokens earned meanwhile are not lent.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ MOST_LOOKED_AT = 1_000
 
 
 class _Look:
-    """What was found in waiting commands, which stay behind the `first` of them; instants are UTC epoch ms.
+    """The findings about waiting commands, valid while `first` is the first of them. Instants are UTC epoch ms.
 
-    `by_tenant` has when the first command of each tenant was recorded, `others` the first of those that may be any
-    tenant's: no more are looked at behind it.
+    `by_tenant` has when the first command of each tenant was recorded. `others` is when the first command of an unknown
+    tenant was recorded; later commands are not looked at.
     """
 
     def __init__(self, first: tuple[int, int]) -> None:
@@ -31,7 +31,7 @@ class _Look:
         self.others: int | None = None
 
     def on(self, waiting: Iterator[CommandRecord], dialect: Dialect) -> None:
-        """Look at those of the commands that wait that were not looked at yet."""
+        """Look at the waiting commands that are new."""
         for record in islice(waiting, self.count, None):
             if self.others is not None:
                 return
@@ -41,14 +41,14 @@ class _Look:
         envelope = dialect.salvage(record) if self.count < MOST_LOOKED_AT else None
         self.count += 1
         self.last = record.timestamp
-        if envelope is None or envelope.id is None:  # without an id, its tenant is not known either
+        if envelope is None or envelope.id is None:  # without an id, the tenant is unknown too
             self.others = self.last
         else:
             self.by_tenant.setdefault(envelope.tenant, self.last)
 
 
 class Unread:
-    """Of one lane; to be asked when a cycle has taken its commands. A command that waits on is looked at once."""
+    """The unread commands of one lane, after a cycle has taken its commands. Looks at each waiting command once."""
 
     def __init__(self, incoming: Incoming, dialect: Dialect) -> None:
         self._incoming = incoming
@@ -56,7 +56,7 @@ class Unread:
         self._look = _Look((0, 0))
 
     def since(self, tenant: str) -> int | None:
-        """Return when (UTC epoch ms) the first command was recorded that may be of a tenant; None: there is none."""
+        """Return when (UTC epoch ms) the first unread command that may be of a tenant was recorded, or None."""
         intake = self._incoming.intake
         first = next(intake.waiting(), None)
         if first is None or not self._incoming.readable.is_held:

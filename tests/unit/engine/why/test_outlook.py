@@ -140,8 +140,8 @@ PENDING: dict[str, tuple[Facts, str, int | None, str]] = {
         "paused",
         DUE + 1,
         "It has been due since 2026-01-01T00:00:00.001Z (59s 999ms ago): the tenant acme is paused, so it does not "
-        "fire until the tenant is resumed; its target topic out is unavailable since 2025-12-31T23:00:00.000Z (no leader), "
-        "and it waits for that.",
+        "fire until the tenant is resumed; its target topic out is unavailable since 2025-12-31T23:00:00.000Z (no "
+        "leader), and it waits for that.",
     ),
     "waits for its completion": (
         facts(AFTER, pending(DELIVERED, **ACKNOWLEDGED)),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.life import HOUR, LIMITS, MIDNIGHT, MINUTE, SECOND, SOURCE, Life, Told
 from support.tries import tries
 
-from light_scheduler.engine import decide_bulk, misfire
+from light_scheduler.engine import decide_bulk, misfire, recurrence
 from light_scheduler.model import (
     Backoff,
     Cron,
@@ -269,7 +269,7 @@ def test_what_is_counted_is_counted_once_and_not_gone_through(
         spans.append((after, until))
         return count(trigger, after, until)
 
-    count = misfire.times_between
+    count = recurrence.times_between
     monkeypatch.setattr(misfire, "times_between", times_between)
     monkeypatch.delattr(misfire, "next_of")
     life = Life()

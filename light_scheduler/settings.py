@@ -547,9 +547,11 @@ class Settings:
         return tuple(source for source in self.inputs if source.dialect in OWN_DIALECTS)
 
     @property
-    def first_input(self) -> CommandsTopic:
-        """The topic for commands whose schedule is not pending anywhere. Every dialect reads the JSON form."""
-        return (self.own_inputs or self.inputs)[0]
+    def default_input(self) -> CommandsTopic:
+        """The topic for commands about schedules that are pending nowhere: the first native one, else the first of our
+        own dialects, else the first. Every dialect reads the JSON form."""
+        native = (source for source in self.inputs if source.dialect == "native")
+        return next(native, (self.own_inputs or self.inputs)[0])
 
     @property
     def shares(self) -> Shares:

@@ -20,7 +20,6 @@ from light_scheduler.client.commands import CommandToSend, InvalidHeader
 from light_scheduler.errors import ConfigurationError, InvalidCommand
 from light_scheduler.model import FAILURES, ReplyTo, Result
 from light_scheduler.model.plain_reasons import warning_in
-from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
 from light_scheduler.web.commands.channel import largest_record
 from light_scheduler.wire import format_instant
@@ -70,7 +69,7 @@ class Sender:
 
     async def _sent(self, make: MakeCommand, find: str | None, *, to_all: bool) -> Result | Receipt:
         settings = self.settings
-        default = default_topic(settings)
+        default = settings.default_input
         check_command(make(None))  # report mistakes before asking a worker or a broker
         async with Channel(
             settings.connection.aiokafka(),
@@ -170,12 +169,6 @@ def invalid_commands_as_wrong_use() -> Iterator[None]:
 def quiet_kafka_client() -> None:
     """Keep the Kafka client's own log lines off the terminal: our errors contain everything important in them."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
-
-
-def default_topic(settings: Settings) -> CommandsTopic:
-    """Return the topic of a command whose schedule is pending nowhere: where `native_topic` sends those of a file, if
-    there is one."""
-    return next((topic for topic in settings.inputs if topic.dialect == "native"), settings.first_input)
 
 
 def native_topic(settings: Settings) -> str:

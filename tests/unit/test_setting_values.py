@@ -142,6 +142,21 @@ class TestCommandsTopics:
         assert settings.inputs == (CommandsTopic("orders", "json"), CommandsTopic("later", "native"))
 
     @pytest.mark.parametrize(
+        ("given", "default", "own"),
+        [
+            ("a:etf1,b:json,c,d", "c", ["b", "c", "d"]),
+            ("a:etf1,b:json,c:json", "b", ["b", "c"]),
+            ("a:etf1,b:karafka", "a", []),
+            ("", "light-scheduler-commands", ["light-scheduler-commands"]),
+        ],
+    )
+    def test_commands_about_what_is_pending_nowhere_go_to_a_native_topic_if_there_is_one(
+        self, given: str, default: str, own: list[str]
+    ) -> None:
+        settings = load_settings({"commands_topics": given}, environment={})
+        assert (settings.default_input.name, [source.name for source in settings.own_inputs]) == (default, own)
+
+    @pytest.mark.parametrize(
         "given", ["a,a:json", "a:", ":json", "a b", "..", 5, [5], {"a": "json"}, "light-scheduler-history"]
     )
     def test_what_cannot_be_read_is_refused(self, given: Any) -> None:

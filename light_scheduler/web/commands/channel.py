@@ -171,7 +171,7 @@ class CommandChannel:
             if self._opened is None:
                 channel = Channel(
                     self._settings.connection.aiokafka(),
-                    ChannelTopics(self._settings.first_input.name, self._settings.topics.results),
+                    ChannelTopics(self._settings.default_input.name, self._settings.topics.results),
                     close_timeout=CLOSE_TIMEOUT_S,
                     max_request_bytes=largest_record(self._settings),
                 )

@@ -77,7 +77,13 @@ async def test_a_place_has_room_for_all_that_is_sent_in_it(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("given", "topic"),
-    [("a:etf1,b:json,c", "b"), ("a:etf1,b", "b"), ("a:karafka,b:etf1", "a"), ("", "light-scheduler-commands")],
+    [
+        ("a:etf1,b:json,c", "c"),
+        ("a:etf1,b:json", "b"),
+        ("a:etf1,b", "b"),
+        ("a:karafka,b:etf1", "a"),
+        ("", "light-scheduler-commands"),
+    ],
 )
 async def test_new_commands_go_to_a_topic_of_the_scheduler_s_own_dialects_if_there_is_one(
     given: str, topic: str, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,7 @@ import click
 from msgspec import UNSET
 
 from light_scheduler.client import Receipt
-from light_scheduler.client.bulk_results import of_all_topics
+from light_scheduler.client.bulk_results import all_done, of_all_topics
 from light_scheduler.client.channel import Channel, ChannelTopics, MakeCommand
 from light_scheduler.client.commands import CommandToSend, InvalidHeader
 from light_scheduler.errors import ConfigurationError, InvalidCommand
@@ -82,9 +82,9 @@ class Sender:
             places = [found] if found else [Location(topic.name, None, topic.dialect) for topic in topics]
             makers = [_placed(make, place) for place in places]
             if self.waits:
-                results = await asyncio.gather(*(channel.ask(each, self.timeout_s) for each in makers))
+                results = await all_done(channel.ask(each, self.timeout_s) for each in makers)
                 return of_all_topics({place.topic: result for place, result in zip(places, results, strict=True)})
-            return (await asyncio.gather(*(channel.send(each(None), self.timeout_s) for each in makers)))[0]
+            return (await all_done(channel.send(each(None), self.timeout_s) for each in makers))[0]
 
 
 def _placed(make: MakeCommand, place: Location) -> MakeCommand:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
 
 from light_scheduler.model import FAILURES, Result
+
+T = TypeVar("T")
+
+
+async def all_done(doing: Iterable[Awaitable[T]]) -> list[T]:
+    """Return the result of each. Raises the first error, once all have ended: none is broken off for another."""
+    done = await asyncio.gather(*doing, return_exceptions=True)
+    for each in done:
+        if isinstance(each, BaseException):
+            raise each
+    return cast(list[T], done)
 
 
 def of_all_topics(results: Mapping[str, Result]) -> Result:

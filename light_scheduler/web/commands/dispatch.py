@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from time import monotonic
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from aiohttp import web
 
 from light_scheduler.client import Receipt
-from light_scheduler.client.bulk_results import of_all_topics
+from light_scheduler.client.bulk_results import all_done, of_all_topics
 from light_scheduler.client.channel import MakeCommand
 from light_scheduler.model import Outcome, Result
 from light_scheduler.web.forms.documents import ScheduleDetail
@@ -78,11 +77,7 @@ class Dispatch:
     async def _all(self, do: Callable[[MakeCommand], Awaitable[T]], command: Requested) -> dict[str, T]:
         """Do something with the command of each topic at the same time. Raises the first error, once all are done."""
         placed = {topic: replace(command, place=(topic, None)) for topic in self._topics} or {"": command}
-        done = await asyncio.gather(*(do(each.record) for each in placed.values()), return_exceptions=True)
-        for each in done:
-            if isinstance(each, BaseException):
-                raise each
-        return dict(zip(placed, cast(list[T], done), strict=True))
+        return dict(zip(placed, await all_done([do(each.record) for each in placed.values()]), strict=True))
 
     async def ask_where_it_is(self, request: web.Request, command: Requested, timeout_s: float) -> Result:
         """Place and send a command for an existing schedule, and wait for its result.

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from light_scheduler.client.bulk_results import of_all_topics
+from light_scheduler.client.bulk_results import all_done, of_all_topics
 from light_scheduler.model import Outcome, Result
 
 
@@ -30,3 +31,22 @@ def test_a_failure_in_one_topic_is_the_answer_and_says_where_the_command_was_car
 @pytest.mark.parametrize("only", [result(), result(Outcome.REJECTED, reason="no"), result(count=2, reason="x")])
 def test_the_result_of_one_topic_is_as_it_came(only: Result) -> None:
     assert of_all_topics({"a": only}) is only
+
+
+async def test_an_error_of_one_breaks_off_no_other() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def fails() -> str:
+        begun.set()
+        raise ValueError("one")
+
+    async def goes_on() -> str:
+        await begun.wait()
+        await asyncio.sleep(0)
+        ended.set()
+        return "done"
+
+    with pytest.raises(ValueError, match=r"^one$"):
+        await all_done([fails(), goes_on()])
+    assert ended.is_set()
+    assert await all_done([goes_on()]) == ["done"]

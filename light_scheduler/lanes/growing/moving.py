@@ -184,7 +184,7 @@ class Moving:
     def move(self, name: bytes, entry: Entry, key: bytes) -> bool:
         """Hand a schedule over to the partition of its key, and record that.
 
-        Return False if it stays, because it is too large or the other partition is unavailable.
+        Return False if it stays, because it is too large or the other partition `is_away`.
         """
         if entry.schedule.key is None:
             entry = Entry(replace(entry.schedule, home_key=key), entry.progress)
@@ -264,8 +264,12 @@ class Moving:
         return partition_for(key, self.partitioning.partitions)
 
     def is_away(self, partition: int) -> bool:
-        """Return whether a partition is unavailable now, so that no schedule is handed over to it."""
-        return self._writes.waiting.is_away(partition)
+        """Return whether no schedule is handed over to a partition now: it is unavailable, or records wait for it.
+
+        A schedule would wait behind those, and fire nowhere meanwhile. Other partitions would learn that nothing is
+        left to move before it arrives.
+        """
+        return self._writes.waiting.holds(partition)
 
     def belongs_elsewhere(self, key: bytes) -> bool:
         """Return whether a key belongs to another partition."""

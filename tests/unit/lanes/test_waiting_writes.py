@@ -297,6 +297,23 @@ async def test_it_is_handed_over_as_soon_as_the_partition_is_back_and_only_then_
     assert former.table.pending == 1
 
 
+async def test_a_schedule_never_waits_behind_other_records_but_stays_and_fires_until_they_are_sent(
+    former: Partition,
+) -> None:
+    await former.run(record(FORMER, ("schedule-id", b"other"), *ONCE, value=b"n" * 2_000, offset=2))
+    former.away, former.topics[NAMES.commands] = frozenset(), topic(AFTER, 1_000)
+    former.handover = HandoverPass()
+    await former.run()
+    await former.run(now=AT + AGAIN_MS)
+    assert (former.table.pending, passed(former, HOME), waiting(former)) == (1, [], 1)
+    assert not any(mark(each, EMPTIED) for each in former.sent(NAMES.commands))
+    former.topics[NAMES.commands] = topic(AFTER)
+    await former.run(now=AT + AGAIN_MS + 1)
+    command, adoption, emptied = passed(former, HOME)
+    assert (command.value, mark(adoption, ADOPTED_FROM), mark(emptied, EMPTIED)) == (b"n" * 2_000, b"1", b"1:12")
+    assert (former.table.pending, waiting(former)) == (0, 0)
+
+
 async def test_a_command_for_it_is_carried_out_where_it_is_and_who_asked_is_told_so_later(
     former: Partition, producer: Any
 ) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, CDPSession, FloatRect, Locator, Page, expect
+from playwright.async_api import Browser, CDPSession, FloatRect, Locator, Page, Route, expect
 from support.dashboard import Dashboard
 from support.pages import assert_accessible, go_back, open_view
 
@@ -184,6 +185,7 @@ async def test_the_chart_of_the_overview_leads_to_the_range_that_is_selected(das
     await open_view(page, "overview")
     await page.get_by_role("combobox", name="For", exact=True).select_option(f"tenant:{TENANT}")
     await page.get_by_role("combobox", name="Range").select_option("day")
+    await expect(page.get_by_text("Schedules due per day.")).to_be_visible()
     await expect(bars(page)).to_have_count(1)
     await bars(page).focus()
     await page.keyboard.press("Shift+ArrowLeft")
@@ -192,6 +194,25 @@ async def test_the_chart_of_the_overview_leads_to_the_range_that_is_selected(das
     await expect(page.get_by_label("Tenant")).to_have_value(TENANT)
     await expect(page.get_by_text("1 schedule due from")).to_be_visible()
     assert "by=hour" in page.url
+
+
+async def test_bars_of_the_last_choice_cannot_be_taken_for_those_of_the_next(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.put(TENANT, "sooner", trigger={"after": "30m"})
+    await open_view(page, "overview")
+    section = page.locator("section").filter(has=page.get_by_role("heading", name="Due next"))
+    await expect(section.get_by_text("Schedules due per hour.")).to_be_visible()
+    can_answer = asyncio.Event()
+
+    async def later(route: Route) -> None:
+        await can_answer.wait()
+        await route.continue_()
+
+    await page.route(f"**/tenants/{TENANT}/upcoming?**", later)
+    await section.get_by_role("combobox", name="For", exact=True).select_option(f"tenant:{TENANT}")
+    await expect(section.locator("[inert]").get_by_text("Schedules due per hour.")).to_be_visible()
+    can_answer.set()
+    await expect(section.locator("[inert]")).to_have_count(0)
+    await expect(section.get_by_text("Schedules due per hour. Highest: 1.")).to_be_visible()
 
 
 async def test_a_finger_that_moves_sideways_zooms_in_and_one_that_moves_down_scrolls(

@@ -32,11 +32,17 @@ export function roadAhead(signal) {
   const chart = new BarChart(HEIGHT);
   const body = h("div", {});
   const open = h("a", {}, "Details");
-  const range = choice("Range", RANGES, "hour", { onchange: () => void show() });
-  const of = choice("For", { [ALL]: "All tenants" }, ALL, { onchange: () => void show() });
+  const range = choice("Range", RANGES, "hour", { onchange: () => void showOther() });
+  const of = choice("For", { [ALL]: "All tenants" }, ALL, { onchange: () => void showOther() });
   const [ranges, scopes] = [range, of].map((each) => /** @type {HTMLSelectElement} */ (each.querySelector("select")));
   let asking = new AbortController();
   let hasFailed = false;
+
+  /** Until the answer is there, nobody should take the last choice's bars for those of this one. */
+  function showOther() {
+    body.inert = true;
+    return show();
+  }
 
   async function show() {
     asking.abort();
@@ -52,12 +58,14 @@ export function roadAhead(signal) {
       /** @type {Upcoming | UpcomingGroups} */
       const answer = await request(path + query, { signal: current });
       hasFailed = false;
+      body.inert = false;
       if (!pendingOf(answer)) return replace(body, empty("Nothing is pending."));
       chart.show({ bars: barsOf(countsOf(answer), by, from, to), by, scope, now });
       if (body.firstChild !== chart.node) replace(body, chart.node);
     } catch (error) {
       if (current.aborted) return;
       hasFailed = true;
+      body.inert = false;
       replace(body, failure(error));
     }
   }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from light_scheduler.lanes.budget import NOTHING_DUE, TurnBudget
 from light_scheduler.lanes.context import CycleContext
 from light_scheduler.lanes.cycle import Cycle
-from light_scheduler.lanes.cycles import MAX_BULK, MAX_FIRING_BYTES
+from light_scheduler.lanes.cycle_steps import CycleSize, CycleSteps
 from light_scheduler.lanes.pace import MOST
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import CommandRecord
@@ -24,7 +24,8 @@ class MemoryPartition:
         self.next_due: int | None = None
         self._context = context
         self._broker = broker
-        self._most = most
+        self._size = CycleSize(most)
+        self._steps = CycleSteps()
         self._place = context.commands_topic, context.partition
         self._table = ScheduleTable(MemoryStore())
         self._position = 0
@@ -40,34 +41,39 @@ class MemoryPartition:
         is_due = self.next_due is not None and self.next_due <= now
         return is_due or self._is_bulk_at_work or self._position < self._broker.end(self._place)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether one cycle cannot take all commands. One of the others may cancel a due firing."""
+        return self._broker.end(self._place) - self._position > self._size.most
+
+    @property
+    def is_held(self) -> bool:
+        """Commands never wait for schemas here."""
+        return False
+
+    def take(self, most: int) -> list[CommandRecord]:
+        """Take up to `most` of the next commands."""
+        taken: list[CommandRecord] = [*self._broker.log(self._place)[self._position : self._position + most]]
+        self._position += len(taken)
+        return taken
+
     def cycle(self, now: int) -> None:
         """Process all that waits at an instant, and write the results: steps 1 to 4 of the commit protocol."""
         overlay, batches = Overlay(self._table), self._context.new_batches(now)
         cycle = Cycle(self._context, overlay, batches, now)
-        commands = self._take_commands()
-        has_commands = bool(commands)
-        has_more = self._position < self._broker.end(self._place)
-        if has_commands:
-            cycle.take_all(commands)  # this empties the list
-            cycle.moved_to(self._position)
-        is_bulk_at_work = cycle.advance_bulk(min(self._most, MAX_BULK), MAX_FIRING_BYTES)
-        # A waiting command may cancel due firings.
-        turns = TurnBudget(self._most, MAX_FIRING_BYTES)
-        due = NOTHING_DUE if has_more else overlay.due(now, turns.most, turns.max_bytes)
-        cycle.fire_due(due, {}, turns)
-        cycle.answer({})
+        self._steps.begin(self)
+        taken = self._steps.take(cycle, self, self._size)
+        turns = TurnBudget(self._size.most, self._size.max_bytes)
+        may_fire = self._steps.may_fire(self._size, taken)
+        due = overlay.due(now, turns.most, turns.max_bytes) if may_fire else NOTHING_DUE
+        self._steps.fire(cycle, due, turns)
         cycle.keep_bulk()
+        if taken.position is not None:
+            cycle.moved_to(taken.position)
         for place, build, count in batches.by_place():
             self._broker.append_batch(place, build, count)
+        self._steps.commit(cycle, taken, self._context.command_rates)
         overlay.apply(changelog_offset=self._broker.end(self._context.changelog), complete_at=now)
         after = Overlay(self._table)
-        self._is_bulk_at_work = bool((has_commands or is_bulk_at_work) and after.others.bulk_parts())
+        self._is_bulk_at_work = bool((taken.read or taken.is_bulk_at_work) and after.others.bulk_parts())
         self.next_due = after.next_due()
-
-    def _take_commands(self) -> list[CommandRecord]:
-        """Return the next commands in reverse order."""
-        if self._position == self._broker.end(self._place):
-            return []
-        log = self._broker.log(self._place)[self._position : self._position + self._most]
-        self._position += len(log)
-        return [*reversed(log)]

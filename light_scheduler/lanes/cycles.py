@@ -13,14 +13,12 @@ from typing import NamedTuple
 
 from aiokafka import TopicPartition
 
-from light_scheduler.engine import FairQueue
 from light_scheduler.errors import BrokerError, InputInDoubt
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.continuity import Untouched
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.services import LaneServices
-from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.state import CommandsLog, identity_of
 
 from .alarm import Alarm
@@ -29,6 +27,7 @@ from .bulk.overdue import log_unreported
 from .context import LaneContext, origin_key
 from .counters import LaneCounters
 from .cycle import Cycle
+from .cycle_steps import MAX_BULK, MAX_FIRING_BYTES, CycleSize, CycleSteps, Taken
 from .failures.attempt import Attempt
 from .failures.failing_work_search import Kind, Work
 from .failures.restrictions import Restrictions
@@ -38,43 +37,32 @@ from .growing.handover import Slice
 from .growing.progress import GrowthProgress
 from .incoming import Incoming
 from .quotas.unread import Unread
-from .removal import Removal
 from .skew import ClockSkew
 from .staged_commit import StagedCommit
 from .staging import NO_STAGING
 from .tracing import TracedCycle
-
-MAX_FIRING_BYTES = 8 << 20
-MAX_BULK = 500
-"""Limits of a cycle: bytes of firings, and schedules changed by bulk commands. For other limits, see `budget`."""
 
 CHECKPOINT_MS = 3_600_000
 """How often an idle lane commits an empty transaction, so that its local copy does not become too old."""
 
 
 class _Made(NamedTuple):
-    """A cycle before it is sent. `kinds` are the kinds of work in it, and `position` follows the commands it read.
-
-    It `is_caught_up` if no delayed command is left that can be executed.
-    """
+    """A cycle before it is sent. `kinds` are the kinds of work in it."""
 
     now: int
     kinds: frozenset[Kind]
     overlay: Overlay
     batches: RecordBatches
     cycle: Cycle
-    read: int
-    position: int | None
+    taken: Taken
     due: DueScan
-    is_bulk_at_work: bool
     lost_results: int
     slice: Slice | None
-    is_caught_up: bool
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
-        return self.position is None and not self.is_bulk_at_work and not self.batches.places
+        return self.taken.position is None and not self.taken.is_bulk_at_work and not self.batches.places
 
 
 class LaneCycles:
@@ -108,10 +96,7 @@ class LaneCycles:
         self._is_closing = is_closing
         self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
         self._gathering = Gathering(services.processor_waits, lambda: asyncio.get_running_loop().time())
-        self._delayed_turns = FairQueue()
-        self._is_catching_up = False  # after a backlog, while older delayed commands are left
-        self._bulk_turn = 0
-        self._removal = Removal()
+        self._steps = CycleSteps()
         self._growth = GrowthProgress(context)
         self._undecided: _Made | None = None  # the last transaction, unless known to be committed
 
@@ -146,7 +131,7 @@ class LaneCycles:
         if made.is_empty:
             made.overlay.settle_floors()
             self._budget.commit()  # firings that wait for their target stay skipped
-            self._is_catching_up &= not made.is_caught_up
+            self._steps.rested(made.taken)
             self._growth.settle(made.cycle, made.slice, made.now)
             if made.slice is not None:  # the schedules it looked at stay, and there are more
                 await asyncio.sleep(0)
@@ -183,98 +168,67 @@ class LaneCycles:
 
     async def _make(self, table: ScheduleTable) -> _Made:
         """1. and 2. Take commands and due schedules, and execute them."""
-        record_search, budget = self._record_search, self._budget
+        record_search, work_search, budget, steps = self._record_search, self._work_search, self._budget, self._steps
         now = self._services.clock.now()
         record_search.expire(now)
-        self._delayed_turns.begin()
+        steps.begin(self._incoming)
         budget.begin()
         budget.follow_tenants(now)
         overlay, batches = Overlay(table), self._context.new_batches(now, record_search.suspicious_topics)
-        can_read = self._incoming.readable.can_read
-        work_search, left_alone = self._work_search, self.failures.left_alone(now)
-        restrictions = Restrictions(
-            work_search.condemned, can_read, left_alone, work_search.silenced, self.failures.away()
-        )
-        cycle = Cycle(self._context, overlay, batches, now, restrictions)
+        cycle = Cycle(self._context, overlay, batches, now, self._restrictions(now))
         is_behind = self._incoming.is_behind
-        self._is_catching_up |= is_behind
-        most, kinds = self._work_search.share(
-            budget.most(table), is_behind=is_behind, is_catching_up=self._is_catching_up
-        )
-        max_bytes = self._work_search.bytes_of(MAX_FIRING_BYTES)
+        most, kinds = work_search.share(budget.most(table), is_behind=is_behind, is_catching_up=steps.is_catching_up)
+        works = self.failures.attempt.works if work_search.is_active else None
+        size = CycleSize(most, work_search.bytes_of(MAX_FIRING_BYTES), MAX_BULK, kinds, works)
         self._growth.follow_rules(cycle)
-        cycle.moving.note_waits()
-        cycle.rate_lending.receive()
-        may_delay = Kind.DELAYED in kinds
-        sent = self._send_waiting(cycle, most, max_bytes) if may_delay else 0  # 2.
-        left = most - sent if work_search.is_active else most  # to isolate failing work
-        is_caught_up = may_delay and not is_behind and self._take_delayed(cycle, left, max_bytes)  # 1. and 2.
-        commands = self._take_commands(most) if Kind.COMMAND in kinds else []  # 1.
+        taken = steps.take(cycle, self._incoming, size, self._unread.since)  # 1. and 2.
+        if Kind.DELAYED in kinds:
+            self.failures.note_unsent(cycle.waiting.too_large)
         if is_behind and not self._incoming.is_behind:
             self._alarm.ring()  # for delayed commands and due firings
-        read, position = len(commands), commands[-1].offset + 1 if commands else None
-        commands.reverse()
-        cycle.take_all(commands, most if is_behind and not self._work_search.is_active else 0, max_bytes)  # 2.
-        read += cycle.delaying.taken + sent
-        if not is_behind or self._incoming.readable.is_held:
-            cycle.rate_lending.answer(self._unread.since)  # 2.
-        most_bulk = min(most, MAX_BULK)
-        is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(most_bulk, max_bytes, self._bulk_turn)  # 2.
-        if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
-            self._removal.advance(cycle.transaction, most_bulk, max_bytes)  # 2.
-        turns = budget.turns(now, most, max_bytes)
-        is_held_up = self._is_catching_up and not is_caught_up  # also while the lane is behind
-        due = NOTHING_DUE if is_held_up or Kind.FIRING not in kinds else budget.take_due(overlay, now, turns)  # 1.
-        cycle.rate_lending.hold_firings(budget.held(due))
-        cycle.rate_lending.ask()
-        topics = overlay.due_topics | cycle.reply_topics
-        await self._context.targets.resolve(topics)
-        is_traced = record_search.is_under_way or self._work_search.is_active
-        cycle.fire_due(due, record_search.refusals, turns, traced=is_traced, waits=self.failures.sends(due))  # 2.
-        lost_results = cycle.answer(record_search.refusals, self._holding)
+        turns = budget.turns(now, most, size.max_bytes)
+        due = budget.take_due(overlay, now, turns) if steps.may_fire(size, taken) else NOTHING_DUE  # 1.
+        await self._context.targets.resolve(overlay.due_topics | cycle.reply_topics)
+        is_traced = record_search.is_under_way or work_search.is_active
+        lost_results = steps.fire(  # 2.
+            cycle,
+            due,
+            turns,
+            held=budget.held(due),
+            refusals=record_search.refusals,
+            waits=self.failures.sends(due),
+            holding=self._holding,
+            traced=is_traced,
+        )
         is_to_move = self._intake.backlog_taken and not is_traced  # a waiting command may be for a schedule to be moved
         slice = self._growth.hand_over(cycle, overlay, most, now) if is_to_move else None  # 2.
-        return _Made(
-            now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice, is_caught_up
-        )
+        return _Made(now, kinds, overlay, batches, cycle, taken, due, lost_results, slice)
 
-    def _send_waiting(self, cycle: Cycle, most: int, max_bytes: int) -> int:
-        """Send records that have waited for other partitions. Return how many."""
-        sent = cycle.waiting.send(most, max_bytes)
-        self.failures.note_unsent(cycle.waiting.too_large)
-        return sent
-
-    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> bool:
-        """Execute delayed commands. Return whether none is left that can be executed."""
-        works = cycle.take_delayed(most, max_bytes, self._delayed_turns, catches_up=self._is_catching_up)
-        if self._work_search.is_active:
-            self.failures.attempt.works += works
-        return len(works) < most and cycle.delaying.taken_bytes <= max_bytes
-
-    def _take_commands(self, most: int) -> list[CommandRecord]:
-        commands = self._incoming.take(most)
-        if self._work_search.is_active:
-            self.failures.attempt.works += [Work(Kind.COMMAND, record.offset) for record in commands]
-        return commands
+    def _restrictions(self, now: int) -> Restrictions:
+        """Return what the cycle must not do, as it failed before, or would fail."""
+        search, failures = self._work_search, self.failures
+        can_read = self._incoming.readable.can_read
+        return Restrictions(search.condemned, can_read, failures.left_alone(now), search.silenced, failures.away())
 
     async def _commit(self, made: _Made, table: ScheduleTable, producer: TransactionalProducer) -> None:
         """3. and 4. Send the cycle, and apply it."""
         cycle, attempt = made.cycle, self.failures.attempt
         cycle.keep_bulk()
-        if made.position is not None:
-            cycle.moved_to(made.position)
+        position = made.taken.position
+        if position is not None:
+            cycle.moved_to(position)
         elif self._context.changelog not in made.batches.places:
             cycle.moved_to(table.checkpoint.position)
         if self._work_search.is_active:
             attempt.works += [Work(Kind.FIRING, key) for key in cycle.tried]
-            if made.is_bulk_at_work:
+            if made.taken.is_bulk_at_work:
                 attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
-        attempt.begin(made.read + len(made.due.entries), made.batches)
+        attempt.begin(made.taken.read + len(made.due.entries), made.batches)
         attempt.sent_late = cycle.waiting.sent_to
         self._gathering.begin()
         if self.failures.neighbours.among(attempt.places):
             self._context.targets.doubt([self._tp.topic])  # learn soon of a lost leader
-        offsets = {} if made.position is None else {self._tp: made.position}
+        offsets = {} if position is None else {self._tp: position}
         checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
         self._undecided = made
         ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
@@ -286,12 +240,8 @@ class LaneCycles:
 
     def _charge(self, made: _Made) -> None:
         """Charge a committed transaction to the command rates and the shares of tenants."""
-        self._is_catching_up &= not made.is_caught_up
-        self._delayed_turns.commit()
+        self._steps.commit(made.cycle, made.taken, self._context.command_rates)
         self._budget.commit()
-        self._bulk_turn += made.is_bulk_at_work
-        self._context.command_rates.commit()
-        made.cycle.rate_lending.commit()
 
     def _forget_refused(self, made: _Made) -> None:
         """Forget the refusals and condemned work that a committed transaction has dealt with."""
@@ -320,13 +270,13 @@ class LaneCycles:
         turn = self._budget.next_turn(due, now)
         if self._held_firings_only(made, turn):
             self._gathering.ended(len(due.entries))
-        self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
+        self._budget.observe(max(made.taken.read, len(due.entries)), self._services.clock.now() - now)
 
     def _held_firings_only(self, made: _Made, turn: int | None) -> bool:
         """Return whether a cycle held only firings, and left no work over."""
-        cycle, due = made.cycle, made.due
-        is_plain = not (made.read or made.is_bulk_at_work or made.slice)
-        is_plain = is_plain and self._removal.is_over(cycle.transaction.tenants)
+        cycle, taken, due = made.cycle, made.taken, made.due
+        is_plain = not (taken.read or taken.is_bulk_at_work or made.slice)
+        is_plain = is_plain and self._steps.has_removed(cycle.transaction.tenants)
         is_all = not self._budget.held(due) and len(cycle.delivered) == len(due.entries)
         others = filter(None, (cycle.delaying.goes_on_at, cycle.rate_lending.ask_at))
         is_all = is_all and all(at > made.now + MOST_MS for at in others)

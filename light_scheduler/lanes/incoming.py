@@ -26,6 +26,11 @@ class Incoming(NamedTuple):
         """
         return not (self.intake.backlog_taken or self.readable.is_stuck)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the next command waits for its schema."""
+        return self.readable.is_held
+
     def open(self, position: int, backlog_end: int) -> None:
         """Read commands from offset `position` on. The backlog ends before `backlog_end`."""
         self.readable.begin()

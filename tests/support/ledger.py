@@ -14,16 +14,16 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from msgspec import structs
 
-from light_scheduler.engine import FairQueue, FiringRules, Limits
+from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.engine.command_rates import CommandRates
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.context import CycleContext
 from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.cycle_steps import CycleSize, CycleSteps
 from light_scheduler.lanes.failures.restrictions import Restrictions
 from light_scheduler.lanes.quotas.tenancy import FixedTenancy
-from light_scheduler.lanes.removal import Removal
 from light_scheduler.model import DelayRule, Entry, Headers, Requester, TopicNames
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState
 from light_scheduler.pipeline.changelog import decoded
@@ -33,6 +33,7 @@ from light_scheduler.wire.events import CHANGES_PARTITION
 from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, encode_entry, identity_of
 from light_scheduler.wire.tenant_changes import state_change
 
+from .arriving import Arriving
 from .ordering import ordered_producer
 from .waiting import eventually_blocking
 
@@ -109,7 +110,7 @@ class Ledger:
         self.records: dict[tuple[str, int], list[Record]] = defaultdict(list) if beside is None else beside.records
         self._tables = [ScheduleTable(MemoryStore()) for _ in range(partitions)]
         self._taken = [0] * partitions
-        self._removals = [Removal() for _ in range(partitions)]
+        self._steps = [CycleSteps() for _ in range(partitions)]
         self._command_rates = [CommandRates() for _ in range(partitions)]
         self.tenants = FixedTenancy()
         self.away: frozenset[int] = frozenset()
@@ -213,21 +214,18 @@ class Ledger:
         )
         cycle = Cycle(context, overlay, batches, now, Restrictions(away=self.away))  # type: ignore[arg-type]
         log, start = self.records[self.commands, lane], self._taken[lane]
-        sent = cycle.waiting.send(MOST, 1 << 30)
-        waited = cycle.take_delayed(MOST, 1 << 30, FairQueue())
         commands = list(takewhile(lambda record: record.timestamp <= now, log[start : start + MOST]))
-        cycle.take_all([*reversed(commands)])
+        steps, size, arriving = self._steps[lane], CycleSize(MOST, 1 << 30, MOST), Arriving(commands)
+        steps.begin(arriving)
         self._taken[lane] += len(commands)
-        is_bulk_at_work = cycle.advance_bulk(MOST, 1 << 30)
-        self._removals[lane].advance(cycle.transaction, MOST, 1 << 30)
+        taken = steps.take(cycle, arriving, size)
         stopped = self.tenants.book.stopped
-        due = overlay.due(now, MOST, 1 << 30, None, lambda tenant: 0 if tenant in stopped else None)
-        cycle.fire_due(due, {}, TurnBudget(MOST, 1 << 30))
-        cycle.answer({})
+        due = overlay.due(now, size.most, size.max_bytes, None, lambda tenant: 0 if tenant in stopped else None)
+        steps.fire(cycle, due, TurnBudget(size.most, size.max_bytes))
         cycle.keep_bulk()
         overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), complete_at=now)
-        self._command_rates[lane].commit()
-        return bool(sent or waited or commands or due.entries or is_bulk_at_work)
+        steps.commit(cycle, taken, self._command_rates[lane])
+        return bool(taken.read or due.entries or taken.is_bulk_at_work)
 
     def run_until(self, end: int) -> None:
         """Let the lanes wake whenever something is due, up to an instant."""

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.engine import CommandRates, FairQueue, FiringRules, Limits, RateDemand
+from light_scheduler.engine import CommandRates, FiringRules, Limits, RateDemand
 from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.bulk.overdue import OverdueTotals
 from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.cycle_steps import CycleSize, CycleSteps
 from light_scheduler.lanes.failures.condemned_work import NOTHING_CONDEMNED
 from light_scheduler.lanes.failures.failing_work_search import Work
 from light_scheduler.lanes.failures.restrictions import Restrictions
@@ -25,7 +26,6 @@ from light_scheduler.lanes.probe import LaneProbe
 from light_scheduler.lanes.quotas.rate_post import NoPost, RatePost
 from light_scheduler.lanes.quotas.tenancy import FixedTenancy
 from light_scheduler.lanes.readable import CanRead, all_can_be_read
-from light_scheduler.lanes.removal import Removal
 from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
@@ -33,6 +33,7 @@ from light_scheduler.tables.store import Store
 from light_scheduler.wire import decode_dead_letter, decode_history, decode_result, dialect_named
 from light_scheduler.wire.schemas import Schemas
 
+from .arriving import Arriving
 from .known_topics import KnownTopics
 from .producing import FakeProducer
 
@@ -113,9 +114,7 @@ class Partition:
         self.rate_post: RatePost = NoPost()
         self.lost_results = 0
         self.most_bulk = 1_000
-        self.bulk_turn = 0
-        self.most_bulk_bytes = 1 << 30
-        self.most_delayed_bytes = 1 << 30
+        self.max_bytes = 1 << 30
         self.plain_paths = True
         self.can_read: CanRead = all_can_be_read
         self.partitionings: Any = None
@@ -123,12 +122,11 @@ class Partition:
         self.queue_ends = QueueEnds()
         self.overdue_totals = OverdueTotals()
         self.handover: HandoverPass | None = None
-        self.fair = FairQueue()
+        self.steps = CycleSteps()
         self.left_alone: frozenset[int] = frozenset()
         """Other partitions that are not asked for room or tokens, and not answered."""
         self.away: frozenset[int] = frozenset()
         """Partitions of the commands topic that take nothing."""
-        self.most_sent = 1_000
         self.follows_rules = False
         """Whether the next cycle is the first one after a change of rules."""
 
@@ -165,7 +163,6 @@ class Partition:
         condemned: Mapping[Work, str] = NOTHING_CONDEMNED,
         waits: Waits | None = None,
         holding: Any = None,
-        removal: Removal | None = None,
         is_behind: bool = False,
         commits: bool = True,
     ) -> Cycle:
@@ -182,20 +179,14 @@ class Partition:
         if self.follows_rules:
             cycle.room_lending.follow_rules()
         self.follows_rules = False
-        cycle.moving.note_waits()
-        cycle.rate_lending.receive()
-        cycle.waiting.send(self.most_sent, 1 << 30)
-        if not is_behind:
-            cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
-        cycle.take_all([*reversed(commands)], limit if is_behind else 0, self.most_delayed_bytes)
-        cycle.rate_lending.answer()
-        is_bulk_at_work = cycle.advance_bulk(self.most_bulk, 1 << 30, self.bulk_turn)
-        if removal is not None:
-            removal.advance(cycle.transaction, self.most_bulk, self.most_bulk_bytes)
-        due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
-        cycle.rate_lending.ask()
-        cycle.fire_due(due, refusals or {}, TurnBudget(limit, 1 << 30), waits=waits)
-        self.lost_results = cycle.answer({}, holding)
+        arriving = Arriving([*commands], is_behind)
+        size = CycleSize(limit, self.max_bytes, self.most_bulk)
+        self.steps.begin(arriving)
+        taken = self.steps.take(cycle, arriving, size)
+        due = overlay.due(now, limit, self.max_bytes, allowed=allowed.get)
+        self.lost_results = self.steps.fire(
+            cycle, due, TurnBudget(limit, self.max_bytes), refusals=refusals, waits=waits, holding=holding
+        )
         slice = None
         if self.handover is not None and self.handover.is_due(cycle.moving, now):
             slice = self.handover.advance(cycle.moving, overlay, limit)
@@ -204,9 +195,7 @@ class Partition:
             return cycle
         await batches.send(self.producer)
         self._keep()
-        self.bulk_turn += is_bulk_at_work
-        self.command_rates.commit()
-        cycle.rate_lending.commit()
+        self.steps.commit(cycle, taken, self.command_rates)
         if applies:
             overlay.apply(changelog_offset=self._end, complete_at=now)
         if self.handover is not None and slice is not None:

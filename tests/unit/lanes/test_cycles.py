@@ -116,7 +116,7 @@ async def test_a_delayed_command_that_turns_out_to_wait_for_room_is_all_that_a_c
     while Kind.DELAYED not in cycles.failures.work_search.share(1).kinds:
         cycles.failures.work_search.rested(is_caught_up=True)
     made = await cycles._make(partition.table)
-    assert (cycles.failures.attempt.works, made.position) == ([Work(Kind.COMMAND, 2)], None)
+    assert (cycles.failures.attempt.works, made.taken.position) == ([Work(Kind.COMMAND, 2)], None)
 
 
 async def test_room_is_asked_for_when_that_is_possible_again_though_the_rules_changed_before(
@@ -441,7 +441,7 @@ async def test_while_the_next_command_waits_for_its_schema_tenants_of_no_command
         other.send((NAMES.commands, 0), RateAsk(RateName(RateKind.COMMANDS, tenant), 1, 7, 100_000))
         made = await cycles._make(partition.table)
         partition.command_rates.commit()
-        assert made.read == 0
+        assert made.taken.read == 0
         return sum(message.said.amount for message in other.received() if isinstance(message.said, RateGrant))
 
     lent_first = {tenant: await lent(tenant) for tenant in ("waits", "other")}
@@ -531,7 +531,7 @@ async def test_a_backlog_that_waits_for_a_registry_which_cannot_be_asked_holds_u
     assert cycles._alarm._rung.is_set()
     made = await cycles._make(partition.table)
     assert [entry.schedule.id for entry in made.due.entries] == ["pending"]
-    assert made.read == 0
+    assert made.taken.read == 0
 
 
 async def test_a_backlog_that_waits_for_the_answer_of_a_registry_is_read_before_anything_is_fired() -> None:
@@ -550,7 +550,7 @@ async def test_a_backlog_is_read_on_before_anything_more_is_fired_once_its_schem
     registry.schemas.note(7, SKYUK_SCHEMA)
     registry.trouble = None
     made = await cycles._make(partition.table)
-    assert (made.read, made.due.entries) == (1, [])
+    assert (made.taken.read, made.due.entries) == (1, [])
 
 
 async def test_a_lane_that_starts_again_does_not_take_another_command_for_the_one_that_waited() -> None:
@@ -562,7 +562,7 @@ async def test_a_lane_that_starts_again_does_not_take_another_command_for_the_on
     cycles._intake.offer(cycles._intake.epoch, BEHIND - 1, [first])
     arrive(cycles)
     made = await cycles._make(partition.table)
-    assert (made.read, made.due.entries) == (1, [])
+    assert (made.taken.read, made.due.entries) == (1, [])
     await cycles._commit(made, partition.table, cast(Any, TakesAll(partition)))
     assert partition.table.pending == 0, "it was cancelled before it could fire"
 
@@ -671,7 +671,7 @@ async def test_nothing_gathers_while_something_is_left_to_do(partition: Partitio
     assert cycles._held_firings_only(made, None)
     assert cycles._held_firings_only(made, AT + 6)
     assert not cycles._held_firings_only(made, AT + 5)
-    assert not cycles._held_firings_only(made._replace(is_bulk_at_work=True), None)
+    assert not cycles._held_firings_only(made._replace(taken=made.taken._replace(is_bulk_at_work=True)), None)
     assert not cycles._held_firings_only(made._replace(slice=slice), None)
     for soon in (SimpleNamespace(goes_on_at=AT + 6, ask_at=None), SimpleNamespace(goes_on_at=None, ask_at=AT + 6)):
         former = made.cycle
@@ -779,7 +779,7 @@ async def test_what_waits_for_its_target_stays_passed_over_though_a_cycle_holds_
     async def passing_over(table: Any) -> Any:
         made = await make(table)
         fair.share({"waits": lambda asked: asked}, 5.0)
-        return made._replace(due=made.due._replace(next_due=AT), is_bulk_at_work=False)
+        return made._replace(due=made.due._replace(next_due=AT), taken=made.taken._replace(is_bulk_at_work=False))
 
     monkeypatch.setattr(cycles, "_make", passing_over)
     monkeypatch.setattr(cycles, "_rest", AsyncMock())

@@ -223,7 +223,7 @@ async def test_one_that_fails_is_refused_and_those_behind_it_go_on(partition: Pa
 async def test_a_cycle_carries_out_no_more_of_them_than_its_transaction_can_hold(partition: Partition) -> None:
     await partition.run(*(schedule(offset, key=b"%d" % offset, value=b"x" * 1_000) for offset in range(9)))
     partition.tenants.book = TenantBook()
-    partition.most_delayed_bytes = 3_000
+    partition.max_bytes = 3_000
     done = []
     for _ in range(4):
         await partition.run()
@@ -253,7 +253,7 @@ async def test_of_a_backlog_those_wait_that_would_have_waited_when_they_were_sen
 async def test_a_cycle_that_reads_a_backlog_goes_on_with_no_more_than_it_may_hold(partition: Partition) -> None:
     cycle = await partition.run(*backlog(12), now=AT + HOUR, limit=4, is_behind=True)
     assert (answers(partition), cycle.delaying.waiting) == ([(offset, "not_found") for offset in range(6)], 6)
-    partition.most_delayed_bytes = 100
+    partition.max_bytes = 100
     partition.command_rates = CommandRates()
     cycle = await partition.run(*backlog(12), now=AT + HOUR, is_behind=True)
     assert len(answers(partition)) == 1

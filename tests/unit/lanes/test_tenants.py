@@ -6,7 +6,6 @@ import pytest
 from support.partition import ANSWER, AT, HOUR, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
-from light_scheduler.lanes.removal import Removal
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.wire import partition_for
 
@@ -105,9 +104,9 @@ async def test_all_schedules_of_a_deleted_tenant_are_removed_a_few_at_a_time(par
     await partition.run(command(LATER, *TO_REMINDERS, key=b"stays", offset=9))
     ruled(partition, "gone", TenantState.DELETED)
     partition.most_bulk = 2
-    removal, left, events = Removal(), [], []
+    left, events = [], []
     for _ in range(4):
-        await partition.run(removal=removal)
+        await partition.run()
         left.append(partition.table.pending)
         events += [(event.event, event.id, event.reason) for event in partition.history]
     assert left == [4, 2, 1, 1]
@@ -119,10 +118,10 @@ async def test_a_removal_takes_no_more_payload_at_a_time_than_a_cycle_may_hold(p
     for each in range(5):
         await partition.run(command(LATER, *TO_REMINDERS, tenant, key=b"%d" % each, offset=each, value=payload))
     ruled(partition, "gone", TenantState.DELETED)
-    partition.most_bulk_bytes = 1_500
-    removal, left = Removal(), []
+    partition.max_bytes = 1_500
+    left = []
     for _ in range(4):
-        await partition.run(removal=removal)
+        await partition.run()
         left.append(partition.table.pending)
     assert left == [3, 1, 0, 0]
 
@@ -132,10 +131,9 @@ async def test_a_removal_that_was_dropped_is_made_again(partition: Partition) ->
     await partition.run(*(command(LATER, *TO_REMINDERS, tenant, key=b"%d" % each, offset=each) for each in range(3)))
     ruled(partition, "gone", TenantState.DELETED)
     partition.most_bulk = 2
-    removal = Removal()
-    await partition.run(removal=removal, applies=False)
+    await partition.run(applies=False)
     for _ in range(3):
-        await partition.run(removal=removal)
+        await partition.run()
     assert partition.table.pending == 0
 
 

@@ -114,8 +114,8 @@ async def test_nothing_else_waits_neither_commands_nor_firings(partition: Partit
 async def test_what_comes_later_for_the_partition_is_sent_behind_what_waits(partition: Partition) -> None:
     strays = [schedule(STRAY, offset=1), schedule(ANOTHER, offset=2), command(key=STRAY, value=None, offset=3)]
     await partition.run(*strays)
-    partition.away, partition.most_sent = frozenset(), 2
-    await partition.run(schedule(ANOTHER, offset=4))
+    partition.away = frozenset()
+    await partition.run(schedule(ANOTHER, offset=4), limit=2)
     assert [offset_of(each) for each in partition.sent(NAMES.commands)] == [1, 2]
     await partition.run(schedule(STRAY, offset=5))
     assert [offset_of(each) for each in partition.sent(NAMES.commands)] == [3, 4, 5]
@@ -132,8 +132,8 @@ async def test_it_waits_and_is_sent_once_whatever_becomes_of_the_worker(partitio
     await partition.run(schedule(STRAY, offset=1), schedule(ANOTHER, offset=2), applies=False)
     partition.restart(MemoryStore(), now=AT)
     assert waiting(partition) == 2
-    partition.away, partition.most_sent = frozenset(), 1
-    await partition.run(applies=False)
+    partition.away = frozenset()
+    await partition.run(applies=False, limit=1)
     assert written(partition) == [(AWAY, STRAY)]
     if compacts:
         partition.compact()

@@ -17,7 +17,6 @@ from light_scheduler.errors import LaneError
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.growing.handover import AGAIN_MS, HandoverPass
 from light_scheduler.lanes.quotas.tenancy import FixedTenancy
-from light_scheduler.lanes.removal import Removal
 from light_scheduler.model import EventType, HomeKey
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import TENANT_DELETED, Tenant, TenantBook, TenantState
@@ -158,10 +157,9 @@ async def test_a_schedule_whose_tenant_was_deleted_is_removed_where_it_is_moved_
     await former.run()
     (adoption, _) = passed(former, 5)
     home.tenants = FixedTenancy(TenantBook([Tenant(name="acme", state=TenantState.DELETED)]))
-    removal = Removal()
-    await home.run(removal=removal)
+    await home.run()
 
-    cycle = await home.run(adoption, removal=removal)
+    cycle = await home.run(adoption)
 
     assert [(event.event, event.id, event.reason) for event in home.history] == [
         (EventType.CANCELLED, MOVES.decode(), TENANT_DELETED)

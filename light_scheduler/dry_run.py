@@ -19,8 +19,8 @@ from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import DEFAULT_TENANT, FAILURES, DeadLetter, DeadLetterCause, Firing, Headers, Outcome
 from light_scheduler.model.tenant_rules import NO_TENANTS, Tenant, TenantBook, TenantRules, TenantState
-from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
+from light_scheduler.settings.values import CommandsTopic
 from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_result, json_command, parse_firing
 from light_scheduler.wire.json_values import UNREADABLE, check
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.setting_values import MOST_NAME, MOST_PORT
 from light_scheduler.settings import Origin, Settings
+from light_scheduler.settings.values import MOST_NAME, MOST_PORT
 
 
 class Process(NamedTuple):

@@ -14,7 +14,7 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 _BEFORE = f"""\
 # Configuration
 
-<!-- Made from light_scheduler/settings.py by `make docs`: change the declaration there. -->
+<!-- Made from light_scheduler/settings/settings.py by `make docs`: change the declaration there. -->
 
 There are three ways to give a setting. An option beats the environment, the environment beats the file, and the file
 beats the default. On the command line, a [context](command-line.md#config) comes between the environment and the file.
@@ -85,7 +85,7 @@ def main() -> None:
     if "--check" not in sys.argv[1:]:
         DOCUMENT.write_text(document, encoding="utf-8")
     elif not DOCUMENT.exists() or DOCUMENT.read_text(encoding="utf-8") != document:
-        sys.exit(f"docs/{DOCUMENT.name} is not what light_scheduler/settings.py says: run `make docs`")
+        sys.exit(f"docs/{DOCUMENT.name} is not what light_scheduler/settings/settings.py says: run `make docs`")
 
 
 if __name__ == "__main__":

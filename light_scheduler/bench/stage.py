@@ -22,8 +22,8 @@ from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.host.ports import HOST, free_port
 from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, awaited, create_topic, create_topics
 from light_scheduler.kafka.topic_plan import topic_plan
-from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import SECURITY_SETTINGS, Settings
+from light_scheduler.settings.values import CommandsTopic
 
 from .securing import Secured, broker_with, secured
 

@@ -10,8 +10,8 @@ import sys
 import click
 
 from light_scheduler.errors import BrokerUnreachable, ConfigurationError, SchedulerError, WorkerUnreachable
-from light_scheduler.setting_values import is_unicode
 from light_scheduler.settings import ENVIRONMENT_PREFIX
+from light_scheduler.settings.values import is_unicode
 
 from .lazy import LazyGroup
 from .verbosity import verbosity_options

@@ -10,7 +10,7 @@ from rich.console import Console
 from light_scheduler.bench.registry import SCENARIOS
 from light_scheduler.connection.security import MECHANISMS, PROTOCOLS
 from light_scheduler.host.foreground import StopRequested, stop_signals
-from light_scheduler.setting_values import DIALECTS
+from light_scheduler.settings.values import DIALECTS
 
 from .durations import Duration
 from .examples import examples

@@ -11,8 +11,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from light_scheduler.errors import SchedulerError
-from light_scheduler.setting_texts import setting_text
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
+from light_scheduler.settings.texts import setting_text
 from light_scheduler.worker_page import page_of_worker
 
 from .leash import Leash, WhenOrphaned

@@ -27,8 +27,8 @@ from light_scheduler.connection import Address, connection_to
 from light_scheduler.connection.diagnosis import require_access
 from light_scheduler.errors import BrokerError, BrokerUnreachable, ConfigurationError, NoAnswer
 from light_scheduler.model.topic_configuration import TopicConfiguration, configuration_of
-from light_scheduler.setting_values import COMPATIBLE_DIALECTS, CommandsTopic
 from light_scheduler.settings import Settings
+from light_scheduler.settings.values import COMPATIBLE_DIALECTS, CommandsTopic
 
 from .topic_commands import configure_topic_command, create_topics_command, even_partitions_command
 from .topic_plan import TopicSpec, partitions_of_changelogs, topic_plan

@@ -10,9 +10,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 
-from light_scheduler.setting_texts import setting_text
-from light_scheduler.setting_values import COMPATIBLE_DIALECTS, CommandsTopic
 from light_scheduler.settings import SECURITY_SETTINGS, Settings, is_secret, option_name
+from light_scheduler.settings.texts import setting_text
+from light_scheduler.settings.values import COMPATIBLE_DIALECTS, CommandsTopic
 
 from .topic_plan import partitions_of_changelogs
 

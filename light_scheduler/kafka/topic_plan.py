@@ -8,8 +8,8 @@ from typing import Literal
 
 from light_scheduler.model import CHANGELOG_LAG_MS
 from light_scheduler.model.topics import karafka_states_topic
-from light_scheduler.setting_values import COMPATIBLE_DIALECTS
 from light_scheduler.settings import Settings
+from light_scheduler.settings.values import COMPATIBLE_DIALECTS
 
 KIB = 1024
 MIB = 1024 * KIB

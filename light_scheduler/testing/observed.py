@@ -11,8 +11,8 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.in_memory.broker import Record
 from light_scheduler.model import DeadLetter, HistoryEvent
-from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
+from light_scheduler.settings.values import CommandsTopic
 from light_scheduler.wire import decode_dead_letter, decode_history, instant_of
 
 

@@ -11,7 +11,7 @@ from yarl import URL
 
 from light_scheduler.connection.http_tls import client_context, server_context
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.setting_values import reachable_host
+from light_scheduler.settings.values import reachable_host
 
 from .access.guard import guarded
 from .cluster.peer_client import PEER_CLIENT, PeerClient

@@ -14,8 +14,8 @@ from aiohttp import web
 
 from light_scheduler.connection.secret import HIDDEN
 from light_scheduler.doctor.check import Check
-from light_scheduler.setting_texts import setting_text
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, is_secret
+from light_scheduler.settings.texts import setting_text
 
 from .configuration_document import CheckView, ConfigurationDocument, DoctorDocument, SettingView
 from .worker import Worker

@@ -24,7 +24,7 @@ from support.producing import FakeProducer
 from support.tables import by_id
 
 from light_scheduler.model import Outcome
-from light_scheduler.setting_values import DIALECTS
+from light_scheduler.settings.values import DIALECTS
 from light_scheduler.tables import MemoryStore
 from light_scheduler.wire import dialect_named, partition_for
 from light_scheduler.wire.dialects.compatible import CompatibleDialect

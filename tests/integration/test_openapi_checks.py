@@ -18,7 +18,7 @@ from support.waiting import eventually_blocking
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit.worker_process import worker_environment
-from light_scheduler.setting_values import DIALECTS
+from light_scheduler.settings.values import DIALECTS
 from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration

@@ -26,8 +26,8 @@ from light_scheduler.client.questions import Question
 from light_scheduler.client.views import Page
 from light_scheduler.errors import BrokerError, ClientError, InvalidCommand
 from light_scheduler.model import EventType, Outcome, Requester
-from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
+from light_scheduler.settings.values import CommandsTopic
 from light_scheduler.testing import InMemoryScheduler
 from light_scheduler.testing.worker import answer_to
 from light_scheduler.wire import change_record

@@ -11,8 +11,8 @@ import pytest
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.model import Shares
-from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings, load_settings
+from light_scheduler.settings.values import CommandsTopic
 
 from .test_settings import load
 

@@ -12,7 +12,7 @@ from light_scheduler.bench.scenario import Scenario
 from light_scheduler.bench.workload import DueTimes, MinutelyWorkload, Namespace, Payloads, Workload, WorkloadCommand
 from light_scheduler.engine.timing import begin
 from light_scheduler.model import ScheduleCommand
-from light_scheduler.setting_values import DIALECTS
+from light_scheduler.settings.values import DIALECTS
 from light_scheduler.wire import UnsentRecord, dialect_named, parse_firing
 from light_scheduler.wire.schemas import Schemas
 from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, identity

@@ -16,8 +16,8 @@ from light_scheduler.kafka.topic_commands import (
     even_partitions_command,
     grow_topic_command,
 )
-from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings, load_settings
+from light_scheduler.settings.values import CommandsTopic
 
 LOGIN = {
     "security_protocol": "SASL_SSL",

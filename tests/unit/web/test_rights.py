@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from light_scheduler.model import DeadLetter, DeadLetterCause, Requester
-from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
+from light_scheduler.settings.values import CommandsTopic
 from light_scheduler.web.access.rights import RIGHTS
 from light_scheduler.web.api.openapi import openapi_document
 from light_scheduler.web.api.operations import OPERATIONS

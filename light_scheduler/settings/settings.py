@@ -1,19 +1,11 @@
-"""Settings. Their declarations are the only source of names, defaults, help texts and documentation.
-
-Sources, the highest priority first: an option, the environment (`LIGHT_SCHEDULER_<NAME>`), the current context of the
-command line (`contexts`), `light-scheduler.toml`, the default. Errors name unknown settings and settings with bad
-values.
-"""
+"""The settings. Their declarations are the only source of names, defaults, help texts and documentation."""
 
 from __future__ import annotations
 
-import difflib
-import os
-import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from light_scheduler.connection import Connection, HttpSecurity, KafkaSecurity, Secret
 from light_scheduler.connection.http_security import CLIENT_AUTH
@@ -21,45 +13,26 @@ from light_scheduler.connection.identity_provider import IdentityProvider
 from light_scheduler.connection.logins import secret_of
 from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.connection.security import MECHANISMS, PROTOCOLS
-from light_scheduler.durations import format_duration
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.model.delay import DelayRule, RuleError, check_rule
+from light_scheduler.model.delay import DelayRule
 from light_scheduler.model.tenant import MAX_WEIGHT, Shares
 from light_scheduler.model.topics import TopicNames, karafka_states_topic
 
-from . import setting_values as read
-from .setting_values import OWN_DIALECTS, CommandsTopic
-
-ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
+from . import values as read
+from .declaring import SECRET, setting
+from .values import OWN_DIALECTS, CommandsTopic
 
 Origin = Literal["default", "file", "context", "environment", "option", "node"]
 """The source of a setting's value. node: the value is specific to one of several processes of a node."""
-
-OF_COMMANDS_ONLY = frozenset({"CONTEXT", "OUTPUT", "TENANT", "URL", "OUTBOX_DATABASE"})
-"""Variables for options of the command line that are not settings."""
-
-SETTINGS_FILE = "light-scheduler.toml"
-
-
-def _setting(default: Any, parse: Callable[[Any], Any], help: str, syntax: str) -> Any:
-    return field(default=default, metadata={"parse": parse, "help": help, "syntax": syntax})
-
-
-def is_secret(setting: Field[Any]) -> bool:
-    """Return whether a setting is a secret. It has no option, since all users of the machine can see options (`ps`)."""
-    return bool(setting.metadata["syntax"] == SECRET)
-
-
-SECRET = "SECRET"  # noqa: S105 - the syntax in help texts
 
 KAFKA_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 """Kafka's own topics. A client that writes to them does damage, or fails forever."""
 
 
-SECURITY_SETTINGS = tuple(setting.name for setting in fields(KafkaSecurity))
+SECURITY_SETTINGS = tuple(each.name for each in fields(KafkaSecurity))
 """The settings for the login to Kafka."""
 
-HTTP_SECURITY_SETTINGS = tuple(setting.name for setting in fields(HttpSecurity))
+HTTP_SECURITY_SETTINGS = tuple(each.name for each in fields(HttpSecurity))
 """The settings for TLS of the HTTP server and its clients."""
 
 
@@ -67,89 +40,89 @@ HTTP_SECURITY_SETTINGS = tuple(setting.name for setting in fields(HttpSecurity))
 class Settings:
     """All settings of a worker and its tools. Durations are in ms."""
 
-    app_id: str = _setting(
+    app_id: str = setting(
         "light-scheduler",
         read.kafka_name,
         "Application id. It is the prefix of every topic and the consumer group of the workers.",
         "TEXT",
     )
-    broker: str = _setting(
+    broker: str = setting(
         "kafka://127.0.0.1:9092", read.broker, "Kafka brokers to connect to first.", "kafka://HOST:PORT[,HOST:PORT...]"
     )
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = _setting(
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = setting(
         "PLAINTEXT",
         read.choice(*PROTOCOLS),
         "How to connect to Kafka: with TLS (SSL), a login (SASL_PLAINTEXT), both (SASL_SSL), or neither (PLAINTEXT).",
         "|".join(PROTOCOLS),
     )
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = _setting(
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = setting(
         None, read.optional(read.choice(*MECHANISMS)), "How to log in to Kafka.", "|".join(MECHANISMS)
     )
-    sasl_username: str | None = _setting(None, read.optional(read.text), "User for PLAIN and SCRAM.", "TEXT")
-    sasl_password: Secret | None = _setting(None, read.optional(read.secret), "Password for PLAIN and SCRAM.", SECRET)
-    sasl_password_file: Path | None = _setting(
+    sasl_username: str | None = setting(None, read.optional(read.text), "User for PLAIN and SCRAM.", "TEXT")
+    sasl_password: Secret | None = setting(None, read.optional(read.secret), "Password for PLAIN and SCRAM.", SECRET)
+    sasl_password_file: Path | None = setting(
         None,
         read.optional(read.path),
         "File that holds the password for PLAIN and SCRAM. Clients read it once, at their start: restart them after a "
         "change.",
         "PATH",
     )
-    sasl_oauth_token_url: str | None = _setting(
+    sasl_oauth_token_url: str | None = setting(
         None, read.optional(read.token_url), "Token endpoint for OAUTHBEARER: https://...", "URL"
     )
-    sasl_oauth_client_id: str | None = _setting(None, read.optional(read.text), "Client id for OAUTHBEARER.", "TEXT")
-    sasl_oauth_client_secret: Secret | None = _setting(
+    sasl_oauth_client_id: str | None = setting(None, read.optional(read.text), "Client id for OAUTHBEARER.", "TEXT")
+    sasl_oauth_client_secret: Secret | None = setting(
         None, read.optional(read.secret), "Client secret for OAUTHBEARER.", SECRET
     )
-    sasl_oauth_client_secret_file: Path | None = _setting(
+    sasl_oauth_client_secret_file: Path | None = setting(
         None,
         read.optional(read.path),
         "File that holds the client secret for OAUTHBEARER. It is read again when it changes.",
         "PATH",
     )
-    sasl_oauth_scope: str | None = _setting(
+    sasl_oauth_scope: str | None = setting(
         None, read.optional(read.text), "Scopes to request with OAUTHBEARER, separated by spaces.", "TEXT"
     )
-    ssl_ca: Path | None = _setting(
+    ssl_ca: Path | None = setting(
         None,
         read.optional(read.path),
         "PEM file with the certificates of the authorities that sign the brokers' certificates. Default: the "
         "authorities that the system trusts.",
         "PATH",
     )
-    ssl_certificate: Path | None = _setting(
+    ssl_certificate: Path | None = setting(
         None, read.optional(read.path), "PEM file with the certificate of this client, for mutual TLS.", "PATH"
     )
-    ssl_key: Path | None = _setting(
+    ssl_key: Path | None = setting(
         None,
         read.optional(read.path),
         "PEM file with the key of `ssl_certificate`. Needed if the certificate file does not hold the key.",
         "PATH",
     )
-    ssl_key_password: Secret | None = _setting(None, read.optional(read.secret), "Password of the private key.", SECRET)
-    ssl_key_password_file: Path | None = _setting(
+    ssl_key_password: Secret | None = setting(None, read.optional(read.secret), "Password of the private key.", SECRET)
+    ssl_key_password_file: Path | None = setting(
         None, read.optional(read.path), "File that holds the password of the private key.", "PATH"
     )
-    ssl_check_hostname: bool = _setting(
+    ssl_check_hostname: bool = setting(
         True,
         read.truth,
         "Check that the certificate of a broker names the host that the client connects to.",
         "true|false",
     )
-    data_dir: Path = _setting(
+    data_dir: Path = setting(
         Path("light-scheduler-data"),
         read.path,
         "Folder for local state. You can delete it while the worker is stopped: it is rebuilt from Kafka.",
         "PATH",
     )
-    web_host: str = _setting(
+    web_host: str = setting(
         "127.0.0.1",
         read.reachable_host,
         "Address of the HTTP server. The other workers must be able to reach it, so 0.0.0.0 does not work.",
         "HOST",
     )
-    web_port: int = _setting(6066, read.integer(1, read.MOST_PORT), "Port of the HTTP server.", "PORT")
-    processes: int | Literal["auto"] = _setting(
+    web_port: int = setting(6066, read.integer(1, read.MOST_PORT), "Port of the HTTP server.", "PORT")
+    processes: int | Literal["auto"] = setting(
         1,
         read.processes,
         "Number of worker processes that `light-scheduler worker` runs on this machine, behind one HTTP port; auto: "
@@ -158,197 +131,197 @@ class Settings:
         "other workers.",
         "N|auto",
     )
-    web_allowed_hosts: tuple[str, ...] = _setting(
+    web_allowed_hosts: tuple[str, ...] = setting(
         (),
         read.hosts,
         "More host names to accept in requests, such as a proxy or a Kubernetes service. The server always accepts "
         "web_host, localhost, and the address where the request arrives.",
         "HOST,...",
     )
-    web_ssl_certificate: Path | None = _setting(
+    web_ssl_certificate: Path | None = setting(
         None,
         read.optional(read.path),
         "PEM file with the certificate of the HTTP server, followed by those of intermediate authorities. With it, the "
         "server speaks HTTPS only. Workers and the command line show it to servers that want a client certificate.",
         "PATH",
     )
-    web_ssl_key: Path | None = _setting(
+    web_ssl_key: Path | None = setting(
         None,
         read.optional(read.path),
         "PEM file with the key of `web_ssl_certificate`. Needed if the certificate file does not hold the key.",
         "PATH",
     )
-    web_ssl_key_password: Secret | None = _setting(
+    web_ssl_key_password: Secret | None = setting(
         None, read.optional(read.secret), "Password of the key of `web_ssl_certificate`.", SECRET
     )
-    web_ssl_key_password_file: Path | None = _setting(
+    web_ssl_key_password_file: Path | None = setting(
         None, read.optional(read.path), "File that holds the password of the key of `web_ssl_certificate`.", "PATH"
     )
-    web_ssl_ca: Path | None = _setting(
+    web_ssl_ca: Path | None = setting(
         None,
         read.optional(read.path),
         "PEM file with the certificates of the authorities that sign the certificates of HTTP servers, for workers and "
         "the command line. Default: the authorities that the system trusts.",
         "PATH",
     )
-    web_ssl_client_ca: Path | None = _setting(
+    web_ssl_client_ca: Path | None = setting(
         None,
         read.optional(read.path),
         "PEM file with the certificates of the authorities that sign the certificates of clients of the HTTP server.",
         "PATH",
     )
-    web_ssl_client_auth: Literal["none", "requested", "required"] = _setting(
+    web_ssl_client_auth: Literal["none", "requested", "required"] = setting(
         "none",
         read.choice(*CLIENT_AUTH),
         "Whether clients of the HTTP server must show a certificate (mutual TLS). requested: a certificate is "
         "checked if the client shows one.",
         "|".join(CLIENT_AUTH),
     )
-    insecure: bool = _setting(
+    insecure: bool = setting(
         False,
         read.truth,
         "Start even if other machines can reach the HTTP server and requests need no token.",
         "true|false",
     )
-    token: Secret | None = _setting(
+    token: Secret | None = setting(
         None, read.optional(read.secret), "Token that the command line sends to workers.", SECRET
     )
-    token_file: Path | None = _setting(
+    token_file: Path | None = setting(
         None,
         read.optional(read.path),
         "File that holds the token that the command line sends to workers. It is read again when it changes.",
         "PATH",
     )
-    oidc_issuer: str | None = _setting(
+    oidc_issuer: str | None = setting(
         None,
         read.optional(read.provider_url),
         "Issuer whose JSON Web Tokens the HTTP server accepts (OpenID Connect). With it, every request needs a token.",
         "URL",
     )
-    oidc_audience: str | None = _setting(
+    oidc_audience: str | None = setting(
         None, read.optional(read.text), "Audience (`aud`) that the tokens of `oidc_issuer` must have.", "TEXT"
     )
-    oidc_jwks_url: str | None = _setting(
+    oidc_jwks_url: str | None = setting(
         None,
         read.optional(read.provider_url),
         "Address of the public keys (JWKS) of `oidc_issuer`. Default: the one in its discovery document.",
         "URL",
     )
-    oidc_role_claim: str = _setting(
+    oidc_role_claim: str = setting(
         "roles",
         read.text,
         "Claim of the token that lists its roles. Use dots for a nested claim: realm_access.roles.",
         "TEXT",
     )
-    oidc_roles: tuple[tuple[str, str], ...] = _setting(
+    oidc_roles: tuple[tuple[str, str], ...] = setting(
         (),
         read.oidc_roles,
         "Role for each value of `oidc_role_claim`. If a token has several, the highest role counts.",
         "VALUE:metrics|read|write|admin,...",
     )
-    oidc_tenant_claim: str = _setting(
+    oidc_tenant_claim: str = setting(
         "tenants",
         read.text,
         "Claim of the token that lists its tenants. `*` stands for all tenants.",
         "TEXT",
     )
-    partitions: int = _setting(
+    partitions: int = setting(
         4,
         read.integer(1, 10_000),
         "Partitions of the topics that `topics create` creates. More workers than partitions do not help.",
         "N",
     )
-    replication_factor: int = _setting(
+    replication_factor: int = setting(
         1, read.integer(1, 32), "Replicas of the topics that `topics create` creates. Use 3 in production.", "N"
     )
-    lookback_minutes: int | None = _setting(
+    lookback_minutes: int | None = setting(
         None,
         read.lookback,
         "How many minutes a firing may be overdue and still be delivered. See `missed` for older firings.",
         "N|all",
     )
-    missed: Literal["fire", "dead-letter"] = _setting(
+    missed: Literal["fire", "dead-letter"] = setting(
         "dead-letter",
         read.choice("fire", "dead-letter"),
         "What to do with a firing that is overdue by more than `lookback_minutes`: deliver it, or dead-letter it.",
         "fire|dead-letter",
     )
-    delivery_retries: int = _setting(
+    delivery_retries: int = setting(
         1,
         read.integer(0, 100_000),
         "Retries of a firing that its target refuses, one per minute. After the last, it becomes a dead letter.",
         "N",
     )
-    tick: int = _setting(
+    tick: int = setting(
         1_000, read.duration(10), "Maximum time between two scans of a partition for due firings.", "DURATION"
     )
-    stage_ahead: int = _setting(
+    stage_ahead: int = setting(
         70,
         read.duration(0),
         "How long before a full second to prepare its firings, so that only the commit is left; 0 turns this off. "
         "Consumers that read uncommitted records see these firings early. At most half of `transaction_timeout`.",
         "DURATION",
     )
-    session_timeout: int = _setting(
+    session_timeout: int = setting(
         6_000,
         read.duration(1_000),
         "How long a worker can be silent before the broker gives its partitions to other workers.",
         "DURATION",
     )
-    transaction_timeout: int = _setting(
+    transaction_timeout: int = setting(
         10_000,
         read.duration(2_000),
         "How long a transaction can take before the broker aborts it. A lane gives up after 80 % of this time.",
         "DURATION",
     )
-    commands_topics: tuple[CommandsTopic, ...] = _setting(
+    commands_topics: tuple[CommandsTopic, ...] = setting(
         (),
         read.commands_topics,
         "Topics to read commands from, each with its dialect: native, json, karafka, etf1, skyuk or light4j. Default: "
         "{app id}-commands with the dialect native.",
         "TOPIC[:DIALECT],...",
     )
-    schema_registry: str | None = _setting(
+    schema_registry: str | None = setting(
         None,
         read.registry,
         "Schema registry with the schemas of Avro commands (dialects skyuk and light4j). Default: use the schemas that "
         "these projects publish.",
         "http[s]://HOST:PORT",
     )
-    schema_registry_subjects: str = _setting(
+    schema_registry_subjects: str = setting(
         "topic",
         read.choice("topic", "record", "topic-record"),
         "How to name subjects in the schema registry for tasks from `POST /schedulers`: after the topic, after the "
         "record's full name, or after both. Use the same as your producers. Reading does not need it.",
         "topic|record|topic-record",
     )
-    schema_registry_username: str | None = _setting(
+    schema_registry_username: str | None = setting(
         None, read.optional(read.text), "User of the schema registry.", "TEXT"
     )
-    schema_registry_password: Secret | None = _setting(
+    schema_registry_password: Secret | None = setting(
         None, read.optional(read.secret), "Password for the schema registry.", SECRET
     )
-    schema_registry_password_file: Path | None = _setting(
+    schema_registry_password_file: Path | None = setting(
         None,
         read.optional(read.path),
         "File that holds the password for the schema registry. It is read again when it changes.",
         "PATH",
     )
-    payload_decoder: str | None = _setting(
+    payload_decoder: str | None = setting(
         None,
         read.optional(read.import_path),
         "Function that decodes payloads for the dashboard and for `?decoded=true` over HTTP. It is called with the "
         "payload, its headers and the target topic, in its own process.",
         "PACKAGE.MODULE:FUNCTION",
     )
-    payload_schemas: Path | None = _setting(
+    payload_schemas: Path | None = setting(
         None,
         read.optional(read.path),
         "Folder with Avro schemas (*.avsc) of payloads in single-object encoding, for the dashboard and for "
         "`?decoded=true` over HTTP. The worker finds new files without a restart.",
         "PATH",
     )
-    masked_fields: tuple[str, ...] = _setting(
+    masked_fields: tuple[str, ...] = setting(
         (),
         read.masked_fields,
         "Fields of payloads, and headers, whose values are masked over HTTP and in the dashboard: names (password, "
@@ -356,13 +329,13 @@ class Settings:
         "as it was sent.",
         "NAME,PATH,...",
     )
-    standby_replicas: int = _setting(
+    standby_replicas: int = setting(
         0,
         read.integer(0, 32),
         "Number of warm standby copies of each partition on other workers, for a quick takeover.",
         "N",
     )
-    rebuild_processes: int = _setting(
+    rebuild_processes: int = setting(
         2,
         read.integer(0, 64),
         "How many partitions to rebuild from Kafka at the same time. A separate process rebuilds each large one. "
@@ -370,48 +343,48 @@ class Settings:
         "with at least 1 each.",
         "N",
     )
-    instance_id: str | None = _setting(
+    instance_id: str | None = setting(
         None,
         read.optional_kafka_name,
         "Name of this worker, for static membership: a restart within `session_timeout` moves no partition.",
         "TEXT",
     )
-    probe_interval: int = _setting(
+    probe_interval: int = setting(
         0,
         read.interval(1_000),
         "How often to probe each partition: the worker sends its own schedule through the whole path and measures "
         "how long it takes. Results are in `/live`, `/info` and the metrics, and nowhere else. 0 turns this off.",
         "DURATION",
     )
-    tracing: bool = _setting(
+    tracing: bool = setting(
         False,
         read.truth,
         "Send spans of commands and firings that belong to a trace (header `traceparent`) to OpenTelemetry. Set the "
         "destination in its own variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT`. Needs the extra `tracing`.",
         "true|false",
     )
-    max_clock_skew: int = _setting(
+    max_clock_skew: int = setting(
         1_000,
         read.duration(1),
         "Maximum difference between the clocks of worker and broker. Above it, the worker logs a warning.",
         "DURATION",
     )
-    max_payload_bytes: int = _setting(1_000_000, read.integer(1, 100_000_000), "Maximum size of a payload.", "BYTES")
-    max_id_bytes: int = _setting(
+    max_payload_bytes: int = setting(1_000_000, read.integer(1, 100_000_000), "Maximum size of a payload.", "BYTES")
+    max_id_bytes: int = setting(
         512,
         read.integer(1, 10_000),
         "Maximum length of the id of a new schedule, in bytes of UTF-8. Pending schedules with longer ids can still be "
         "changed.",
         "BYTES",
     )
-    max_pending_per_partition: int = _setting(
+    max_pending_per_partition: int = setting(
         0,
         read.integer(0, 10**12),
         "Maximum number of pending schedules of a partition of a commands topic. Above it, new schedules are rejected; "
         "those that are pending can still be updated. 0: no limit.",
         "N",
     )
-    delays: tuple[DelayRule, ...] = _setting(
+    delays: tuple[DelayRule, ...] = setting(
         (),
         read.delays,
         "Delay rules: forward every record of a topic to another topic, a fixed time after its timestamp. In the file "
@@ -419,30 +392,30 @@ class Settings:
         "while workers run.",
         "NAME=SOURCE:DELAY:TARGET,...",
     )
-    tenant_weights: tuple[tuple[str, int], ...] = _setting(
+    tenant_weights: tuple[tuple[str, int], ...] = setting(
         (),
         read.by_tenant("weight", read.integer(1, MAX_WEIGHT)),
         "Share of each tenant when several tenants have more due than a worker can deliver at once. Tenants without a "
         "weight have weight 1.",
         "TENANT:WEIGHT,...",
     )
-    firing_rate: float | None = _setting(
+    firing_rate: float | None = setting(
         None,
         read.rate,
         "Maximum number of firings per second over all tenants and commands topics. Partitions share it evenly, and "
         "lend what they do not need. Firings above it wait.",
         "N|unlimited",
     )
-    tenant_firing_rates: tuple[tuple[str, float | None], ...] = _setting(
+    tenant_firing_rates: tuple[tuple[str, float | None], ...] = setting(
         (),
         read.by_tenant("rate", read.rate, others=True),
         "Maximum number of firings per second for each tenant. `*` stands for every tenant that is not named.",
         "TENANT:N|unlimited,...",
     )
-    log_level: str = _setting(
+    log_level: str = setting(
         "INFO", read.choice("DEBUG", "INFO", "WARNING", "ERROR"), "Minimum level to log.", "DEBUG|INFO|WARNING|ERROR"
     )
-    log_format: str = _setting(
+    log_format: str = setting(
         "text", read.choice("text", "json"), "Format of the log: text, or one JSON object per line.", "text|json"
     )
 
@@ -588,121 +561,3 @@ class Settings:
     def answer_topics(self) -> frozenset[str]:
         """The application's topics to which commands can send their results, and which are not commands topics."""
         return frozenset({self.topics.results, self.topics.idempotency})
-
-
-def load_settings(
-    options: Mapping[str, Any] | None = None,
-    *,
-    environment: Mapping[str, str] | None = None,
-    file: Path | None = None,
-    context: Mapping[str, str] | None = None,
-) -> Settings:
-    """Load settings from options, the environment, a context and a TOML file.
-
-    Options with the value None are ignored. Without `file`, `light-scheduler.toml` is read if it exists in the current
-    folder, which must be searchable. A secret and the setting of its file (`token`, `token_file`) override each other
-    by the priority of their sources. Raises ConfigurationError with the unknown or bad setting.
-    """
-    layers: tuple[tuple[Origin, Mapping[str, Any]], ...] = (
-        ("file", _parsed(_from_file(file), lambda name: name)),
-        ("context", _parsed(context or {}, lambda name: name)),
-        ("environment", _from_environment(os.environ if environment is None else environment)),
-        ("option", _parsed({name: given for name, given in (options or {}).items() if given is not None}, option_name)),
-    )
-    values: dict[str, Any] = {}
-    origins: dict[str, Origin] = {}
-    for origin, layer in layers:
-        for name, value in layer.items():
-            if value is not None:  # an empty variable sets nothing
-                values.pop(_twin(name), None)
-        values |= layer
-        origins |= dict.fromkeys(layer, origin)
-    settings = Settings(**values).from_origins({name: origins[name] for name in values})
-    # Their errors name the bad setting.
-    _ = settings.security, settings.http_security, settings.registry, settings.oidc
-    if settings.token is not None and settings.token_file is not None:
-        raise ConfigurationError("token", "is set, and so is token_file: remove one of them")
-    for source in settings.inputs:
-        if source.name in settings.internal_topics | settings.answer_topics:
-            raise ConfigurationError(
-                "commands_topics", f"{source.name} cannot be a commands topic: workers write to it"
-            )
-    if settings.stage_ahead > settings.transaction_timeout // 2:
-        raise ConfigurationError(
-            "stage_ahead",
-            f"{format_duration(settings.stage_ahead)} is more than half of transaction_timeout "
-            f"({format_duration(settings.transaction_timeout)}): a transaction that begins so early would time out "
-            "before it is due",
-        )
-    for rule in settings.delays:
-        try:
-            check_rule(rule, settings.delays, settings.reserved_topics)
-        except RuleError as error:
-            raise ConfigurationError("delays", f"rule {rule.name}: {error}") from None
-    return settings
-
-
-def option_name(setting: str) -> str:
-    """Return the option of a setting."""
-    return "--" + setting.replace("_", "-")
-
-
-def default_text(setting: Field[Any]) -> str | None:
-    """Return a setting's default as text; None if there is none."""
-    value: Any = setting.default
-    syntax = setting.metadata["syntax"]
-    if value is None:
-        return next((word for word in ("all", "unlimited") if word in syntax.split("|")), None)
-    if value == ():
-        return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    return format_duration(value) if syntax == "DURATION" else str(value)
-
-
-def _twin(name: str) -> str:
-    """Return the setting for the file of a secret, or the reverse. The returned setting need not exist."""
-    return name.removesuffix("_file") if name.endswith("_file") else f"{name}_file"
-
-
-def _parsed(given: Mapping[str, Any], origin_of: Callable[[str], str]) -> dict[str, Any]:
-    return {name: parse_setting(name, value, origin=origin_of(name)) for name, value in given.items()}
-
-
-def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for variable, value in environment.items():
-        name = variable.removeprefix(ENVIRONMENT_PREFIX)
-        if name != variable and name not in OF_COMMANDS_ONLY:
-            found[name.lower()] = parse_setting(name.lower(), value, origin=variable)
-    return found
-
-
-def _from_file(file: Path | None) -> Mapping[str, Any]:
-    path = file or Path(SETTINGS_FILE)
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        if file is None and isinstance(error, FileNotFoundError):
-            return {}
-        raise ConfigurationError(str(path), f"cannot be read: {error}{_remedy(file, error)}") from error
-
-
-def _remedy(file: Path | None, error: Exception) -> str:
-    """Return advice if the default file cannot be searched for, since it may contain settings."""
-    if file is None and isinstance(error, PermissionError):
-        return ". Run the command in a folder that this user may read, or name a file with --config"
-    return ""
-
-
-def parse_setting(name: str, value: Any, *, origin: str) -> Any:
-    """Parse the value of a setting. Raises ConfigurationError, which names `origin` as the setting."""
-    known = {setting.name: setting for setting in fields(Settings)}
-    if name not in known:
-        similar = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {similar[0]}?" if similar else "."
-        raise ConfigurationError(origin, f"is not a setting{hint} Settings: {', '.join(sorted(known))}")
-    try:
-        return known[name].metadata["parse"](value)
-    except ValueError as error:
-        raise ConfigurationError(origin, str(error)) from error

@@ -6,11 +6,11 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
+from light_scheduler.connection import Secret
 from light_scheduler.durations import format_duration
 from light_scheduler.model.delay import DelayRule
 
-from .connection import Secret
-from .setting_values import CommandsTopic
+from .values import CommandsTopic
 
 
 def setting_text(setting: Field[Any], value: Any) -> str:

@@ -123,6 +123,11 @@ class OtherRecords:
         stored = self._store.scan(layout.OTHERS + ROOM_KIND, layout.OTHERS + _above(ROOM_KIND))
         return {room_of(key[len(layout.OTHERS) :]): decode_room(value) for key, value in stored}
 
+    def of_growth(self) -> list[bytes]:
+        """Return the changelog keys of the records which say how far schedules have moved since the topic grew."""
+        stored = self._store.scan(layout.OTHERS + EMPTIED_KIND, layout.OTHERS + _above(LENT_KIND))
+        return [key[len(layout.OTHERS) :] for key, _ in stored]
+
     @property
     def any_lent(self) -> bool:
         """Whether commands were passed to another partition and are not back, as of before the cycle."""

@@ -180,6 +180,8 @@ class LaneCycles:
         most, kinds = work_search.share(budget.most(table), is_behind=is_behind, is_catching_up=steps.is_catching_up)
         works = self.failures.attempt.works if work_search.is_active else None
         size = CycleSize(most, work_search.bytes_of(MAX_FIRING_BYTES), MAX_BULK, kinds, works)
+        if self._input.is_in_another_log:
+            self._growth.begin_again(cycle)
         self._growth.follow_rules(cycle)
         taken = steps.take(cycle, self._incoming, size, self._unread.since)  # 1. and 2.
         if Kind.DELAYED in kinds:
@@ -263,7 +265,7 @@ class LaneCycles:
         """Update counters and limits from a committed transaction."""
         cycle, due, now = made.cycle, made.due, made.now
         self._growth.settle(made.cycle, made.slice, made.now)
-        self._input.has_jumped = False
+        self._input.is_stored()
         log_unreported(self._tp, cycle.transaction.unreported)
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)

@@ -23,13 +23,14 @@ class Start(NamedTuple):
     """Where to continue reading. `problem` says why that is not where reading stopped, or is None if it is.
 
     `expired` is the number of offsets deleted before they were read. `is_cut` says that the log ends before the last
-    position.
+    position, and `is_another_log` that the position was in an earlier topic of this name.
     """
 
     offset: int
     expired: int = 0
     problem: str | None = None
     is_cut: bool = False
+    is_another_log: bool = False
 
 
 def where_to_read(position: int, known: CommandsLog | None, current: CommandsLog, begin: int, end: int) -> Start:
@@ -43,6 +44,7 @@ def where_to_read(position: int, known: CommandsLog | None, current: CommandsLog
             begin,
             problem=f"topic {current.topic} was deleted and created again: its commands are read from offset {begin}, "
             f"and those of the old topic from offset {position} on are lost if there were any",
+            is_another_log=True,
         )
     if begin > position:
         return Start(
@@ -73,7 +75,7 @@ class InputPosition:
     """Decides where a lane reads, and counts how often that was not where it had stopped.
 
     `expired` is the number of offsets that were deleted unread, and `problem` the last problem. `has_jumped` until the
-    new position is in the changelog.
+    new position is in the changelog, and until then also `is_in_another_log` if the topic was created again.
     """
 
     def __init__(self, tp: TopicPartition, app_id: str, changelog: str, monotonic: Callable[[], float]) -> None:
@@ -84,7 +86,7 @@ class InputPosition:
         self._cut_since: float | None = None
         self.jumps = self.expired = 0
         self.problem: str | None = None
-        self.has_jumped = False
+        self.has_jumped = self.is_in_another_log = False
 
     def place(self, checkpoint: Checkpoint, topic_id: str, begin: int, end: int) -> Checkpoint:
         """Return a checkpoint with the offset to read commands from, in a log with offsets from `begin` to `end`.
@@ -105,7 +107,12 @@ class InputPosition:
             self.jumps += 1
             self.expired += start.expired
             self.problem, self.has_jumped = start.problem, True
+            self.is_in_another_log |= start.is_another_log
         return msgspec.structs.replace(checkpoint, position=start.offset, commands_log=current)
+
+    def is_stored(self) -> None:
+        """Note that the position is in the changelog."""
+        self.has_jumped = self.is_in_another_log = False
 
     def check(self, known: CommandsLog | None, topic_id: str) -> None:
         """Raise InputInDoubt if the commands topic was recreated, so is not the one to read commands from."""

@@ -164,18 +164,22 @@ class Partition:
         waits: Waits | None = None,
         holding: Any = None,
         is_behind: bool = False,
+        in_another_log: bool = False,
         commits: bool = True,
     ) -> Cycle:
         """Run one cycle as a lane does, and forget what cycles before it sent.
 
         Without `applies` it is committed and never reaches the table: what a crash between the two leaves behind.
         With a `handover`, schedules are handed over. `waits` is asked after everything due was taken: a target that was
-        lost in between. With `is_behind` the commands are of a backlog. Unless it `commits`, nothing came of it.
+        lost in between. With `is_behind` the commands are of a backlog. A cycle is `in_another_log` after the topic was
+        created again. Unless it `commits`, nothing came of it.
         """
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
         restrictions = Restrictions(condemned, self.can_read, self.left_alone | self.away, away=self.away)
         cycle = Cycle(self.context, overlay, batches, now, restrictions)
+        if in_another_log:
+            cycle.moving.forget_progress()
         if self.follows_rules:
             cycle.room_lending.follow_rules()
         self.follows_rules = False

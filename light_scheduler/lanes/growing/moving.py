@@ -201,6 +201,16 @@ class Moving:
         self._transaction.moved += 1
         return True
 
+    def forget_progress(self) -> None:
+        """Forget which partitions have handed over everything, and which commands are not back.
+
+        The topic was created again, and what they sent in the log of the old one is gone. When the new topic grows to
+        as many partitions as the old one had, schedules may be left to move.
+        """
+        for key in self._overlay.others.of_growth():
+            self._transaction.store_record(key, None)
+        self._queue_ends.forget()
+
     def is_settled(self) -> bool:
         """5. Return whether, before this cycle, nothing was left to move from or to here, or to come back."""
         if self._has_been_settled:

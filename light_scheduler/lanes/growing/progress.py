@@ -44,6 +44,12 @@ class GrowthProgress:
         self._handover = HandoverPass()
         self._followed = _Followed()
 
+    def begin_again(self, cycle: Cycle) -> None:
+        """Forget how far an earlier growth came. Call it until the position in a topic that was created again is
+        stored."""
+        self._handover = HandoverPass()
+        cycle.moving.forget_progress()
+
     def follow_rules(self, cycle: Cycle) -> None:
         """Adapt room to the tenants' rules, if they or the number of partitions have changed."""
         if not self._followed.covers(_Followed.by(cycle)):

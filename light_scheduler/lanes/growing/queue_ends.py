@@ -15,8 +15,13 @@ class QueueEnds:
     """
 
     def __init__(self) -> None:
-        self._partitions = self._settled = 0
         self._ends: Mapping[str, int] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget everything, because the topic was created again."""
+        self._partitions = self._settled = 0
+        self._ends = {}
 
     def note(self, partitions: int, ends: Mapping[str, int]) -> None:
         """Note the ends of queues. Only the first call for a number of partitions counts."""

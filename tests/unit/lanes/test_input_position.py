@@ -39,6 +39,7 @@ def test_a_topic_that_was_created_again_is_read_from_its_beginning(begin: int, e
     start = where_to_read(30, LOG, AGAIN, begin, end)
     assert start[:2] == (begin, 0)
     assert "deleted and created again" in (start.problem or "")
+    assert start.is_another_log
 
 
 def test_state_belongs_to_the_application_and_topic_that_wrote_it() -> None:
@@ -95,3 +96,14 @@ def test_commands_are_not_read_from_a_topic_that_was_created_again_in_the_meanti
 def test_the_state_of_another_application_is_refused_by_its_names() -> None:
     with pytest.raises(StateForeign, match="topic changelog holds the state of application orders with the commands"):
         Place().at(10, 0, 20, LOG._replace(app_id="orders"))
+
+
+def test_that_the_topic_was_created_again_is_known_until_the_position_is_stored() -> None:
+    """The lane may fail before, and then it finds the new topic's id in the checkpoint in memory."""
+    place = Place()
+    assert place.at(30, 0, 50, topic_id="id-2") == 0
+    assert place.at(0, 0, 50, AGAIN, topic_id="id-2") == 0
+    assert (place.input.has_jumped, place.input.is_in_another_log) == (True, True)
+    place.input.is_stored()
+    assert place.at(5, 10, 40, AGAIN, topic_id="id-2") == 10
+    assert (place.input.has_jumped, place.input.is_in_another_log) == (True, False)

@@ -69,7 +69,7 @@ def grow(settings: Settings, topic: str, partitions: int) -> None:
                 f"cannot be raised for {changelog}: it has the state of {former} partitions, and no worker has "
                 f"recorded which partitions the keys of {topic} belong to, as after it was deleted and created again. "
                 f"Schedules would not move with their keys: some could not be cancelled, or would fire twice. "
-                f"Delete {topic}, which loses commands that no worker has read, create it with {former} partitions "
+                f"Delete {topic}, which loses commands that no worker has read, create it as it was "
                 f"(`{create_topics_command(settings, others)}`), start a worker, and try again",
             )
         grow_topic(settings, topic, partitions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -23,6 +24,20 @@ from .verbosity import status
 _SETTINGS = ("app_id", "broker", "partitions", "replication_factor", "commands_topics", "max_payload_bytes")
 
 
+class TopicPartitions(click.ParamType):
+    """An option `TOPIC=N`; the command receives both."""
+
+    name = "topic=n"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        topic, _, number = value.rpartition("=")
+        if not (topic and number.isascii() and number.isdecimal() and int(number)):
+            self.fail(f"{value!r} is not a topic and its number of partitions, such as orders=12", param, ctx)
+        return topic, int(number)
+
+
 @click.group("topics", cls=SuggestingGroup)
 def command() -> None:
     """Create, check or grow the topics of an application."""
@@ -30,21 +45,32 @@ def command() -> None:
 
 @command.command("create", epilog=examples("topics create", "topics create --partitions 12 --replication-factor 3"))
 @settings_options(*_SETTINGS)
+@click.option(
+    "--commands-partitions",
+    "decided",
+    multiple=True,
+    type=TopicPartitions(),
+    metavar="TOPIC=N",
+    help="Number of partitions of a lost commands topic, if Kafka does not tell. Can be repeated.",
+)
 @output_option()
-def create(settings: Settings, output: Output) -> None:
+def create(settings: Settings, decided: tuple[tuple[str, int], ...], output: Output) -> None:
     """Create the missing topics. Existing topics stay as they are: see `topics check`.
 
-    If a commands topic is missing and its changelog exists, the topic gets as many partitions as the changelog has.
+    If a commands topic is missing and its changelog exists, the topic gets as many partitions as its schedules are
+    distributed over: as many as the changelog has, or fewer if adding partitions was interrupted.
     """
     from light_scheduler.kafka.topic_admin import create_topics
     from light_scheduler.kafka.topic_plan import topic_plan
 
+    from .lost_topics import partitions_of_lost_topics, said_of_created_again
+
     requested = click.get_current_context().get_parameter_source("partitions") is ParameterSource.COMMANDLINE
     with status(f"Creating topics on {settings.bootstrap_servers}"):
-        report = interruptible(lambda: create_topics(settings, partitions_requested=requested))
-    for name, partitions in report.like_changelogs.items():
-        changelog = settings.topics.changelog(name)
-        click.echo(f"{name} has {partitions} partitions, as many as its changelog {changelog}.", err=True)
+        lost = interruptible(lambda: partitions_of_lost_topics(settings, dict(decided)))
+        report = interruptible(lambda: create_topics(settings, partitions_requested=requested, lost=lost))
+    for sentence in said_of_created_again(settings, report.created_again):
+        click.echo(sentence, err=True)
     if not output.is_table:
         output.print({"created": report.created, "existing": report.existing})
         return

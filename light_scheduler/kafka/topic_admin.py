@@ -54,12 +54,12 @@ _SILENT = logging.Logger("light_scheduler.kafka.topic_admin", logging.CRITICAL +
 class TopicsReport:
     """The result of `create_topics`: created topics, and existing topics, which were not changed.
 
-    `like_changelogs` has the created commands topics whose changelogs existed, with their number of partitions.
+    `created_again` has the created commands topics whose changelogs existed, with their number of partitions.
     """
 
     created: tuple[str, ...]
     existing: tuple[str, ...]
-    like_changelogs: Mapping[str, int] = field(default_factory=dict)
+    created_again: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,25 +77,31 @@ class TopicFinding:
 
 
 def create_topics(
-    settings: Settings, *, timeout: float = TIMEOUT_S, partitions_requested: bool = False
+    settings: Settings,
+    *,
+    timeout: float = TIMEOUT_S,
+    partitions_requested: bool = False,
+    lost: Mapping[str, int] | None = None,
 ) -> TopicsReport:
     """Create missing topics and wait until they can be used. Existing topics are not changed.
 
-    A commands topic whose changelog exists gets as many partitions as that. With `partitions_requested`, raises
-    ConfigurationError if these are more than `settings.partitions`.
+    A commands topic whose changelog exists gets as many partitions as `lost` says, by default as many as the changelog.
+    With `partitions_requested`, raises ConfigurationError if these are more than `settings.partitions`.
     """
     admin = admin_client(settings.connection)
     existing = partition_counts(admin, settings.connection, min(timeout, REACH_S))
-    of_changelogs = partitions_of_changelogs(settings, existing)
+    again = {
+        name: (lost or {}).get(name, count) for name, count in partitions_of_changelogs(settings, existing).items()
+    }
     if partitions_requested:
-        _refuse_fewer_partitions(settings, of_changelogs)
-    plan = topic_plan(settings, existing)
+        _refuse_fewer_partitions(settings, again)
+    plan = topic_plan(settings, existing, again)
     missing = [spec for spec in plan if spec.name not in existing]
     created = _create(admin, [_new_topic(spec) for spec in missing], timeout)
     return TopicsReport(
         created,
         tuple(spec.name for spec in plan if spec.name not in created),
-        {name: count for name, count in of_changelogs.items() if name in created},
+        {name: count for name, count in again.items() if name in created},
     )
 
 
@@ -173,6 +179,11 @@ def topic_id(connection: Address, topic: str, *, timeout: float = TIMEOUT_S, adm
 
 def is_empty(admin: AdminClient, topic: str, partitions: int, *, timeout: float = TIMEOUT_S) -> bool:
     """Return whether no partition of a topic has a record."""
+    return written_partitions(admin, topic, partitions, timeout=timeout) == 0
+
+
+def written_partitions(admin: AdminClient, topic: str, partitions: int, *, timeout: float = TIMEOUT_S) -> int:
+    """Return how many partitions a topic has up to the last one with a record."""
 
     def offsets(spec: OffsetSpec) -> list[int]:
         places = {TopicPartition(topic, number): spec for number in range(partitions)}
@@ -182,7 +193,10 @@ def is_empty(admin: AdminClient, topic: str, partitions: int, *, timeout: float 
         return [found[number] for number in range(partitions)]
 
     begin, end = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    return partitions == 0 or offsets(begin) == offsets(end)
+    if not partitions:
+        return 0
+    ends = zip(offsets(begin), offsets(end), strict=True)
+    return max((number for number, (first, last) in enumerate(ends, 1) if first != last), default=0)
 
 
 def topic_configuration(
@@ -231,8 +245,8 @@ def uneven(settings: Settings, source: CommandsTopic, commands: int, changelog: 
     return TopicFinding(settings.topics.changelog(source.name), "partitions", problem, fix)
 
 
-def _refuse_fewer_partitions(settings: Settings, of_changelogs: Mapping[str, int]) -> None:
-    for name, count in of_changelogs.items():
+def _refuse_fewer_partitions(settings: Settings, again: Mapping[str, int]) -> None:
+    for name, count in again.items():
         if settings.partitions < count:
             raise ConfigurationError(
                 "partitions",

@@ -63,20 +63,22 @@ class TopicSpec:
         return {config.name: config.value for config in self.configs}
 
 
-def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) -> list[TopicSpec]:
+def topic_plan(
+    settings: Settings, existing: Mapping[str, int] | None = None, lost: Mapping[str, int] | None = None
+) -> list[TopicSpec]:
     """Return the topics of an application.
 
     `existing` maps existing topics to their partition counts. A changelog has as many partitions as its commands topic,
     even if that was created by others: partition n has the state of partition n. So a missing commands topic gets as
-    many as its existing changelog.
+    many as its existing changelog, unless `lost` has another number for it.
     """
     counts = existing or {}
-    of_changelogs = partitions_of_changelogs(settings, counts)
+    again = partitions_of_changelogs(settings, counts) | dict(lost or {})
     names = settings.topics
     command_bytes = max(10 * MIB, settings.max_payload_bytes + MIB)
     specs = []
     for source in settings.inputs:
-        partitions = counts.get(source.name, of_changelogs.get(source.name, settings.partitions))
+        partitions = counts.get(source.name, again.get(source.name, settings.partitions))
         commands = _commands(settings, source.name, partitions, command_bytes)
         specs.append(replace(commands, is_of_another=source.dialect in COMPATIBLE_DIALECTS))
         specs.append(_changelog(settings, names.changelog(source.name), source.name, partitions, command_bytes))

@@ -12,6 +12,7 @@ Values are `{}`: the keys say it all, and none is ever removed. A recreated topi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ from light_scheduler.model.partitioning import Partitioning
 from .partitionings import Stage
 
 _PREFIX = b"placement/"
+_COUNT = re.compile(r"(?P<id>.+)/[0-9]+")
+_STAGE = re.compile(f".+/[0-9]+/(?:{'|'.join(Stage)})/[0-9]+")
 VALUE = b"{}"
 
 
@@ -58,6 +61,20 @@ def partitioning_in(entries: Mapping[bytes, bytes], topic: TopicIncarnation) -> 
             elif number.isdecimal() and len(stage) == 2 and stage[1].isdecimal():
                 stages.setdefault((int(number), stage[0]), set()).add(int(stage[1]))
     return _in_force(counts, stages, _secret_in(entries))
+
+
+def last_partitioning_in(entries: Mapping[bytes, bytes], topic: str) -> Partitioning | None:
+    """Return the partitioning of the last topic with this name that had one, or None. It may have been deleted."""
+    prefix = _PREFIX + f"{topic}/".encode()
+    ids: dict[str, None] = {}  # in order of the last growth; an id may have slashes
+    for key in entries:
+        if key.startswith(prefix):
+            rest = key.removeprefix(prefix).decode(errors="replace")
+            if not _STAGE.fullmatch(rest) and (count := _COUNT.fullmatch(rest)):
+                ids.pop(count["id"], None)
+                ids[count["id"]] = None
+    found = (partitioning_in(entries, TopicIncarnation(topic, id)) for id in reversed(ids))
+    return next(filter(None, found), None)
 
 
 def _in_force(counts: Iterable[int], stages: Mapping[tuple[int, str], set[int]], secret: bytes) -> Partitioning | None:

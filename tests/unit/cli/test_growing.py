@@ -87,7 +87,7 @@ def test_the_refusal_names_the_command_that_creates_the_topic_as_it_was(monkeypa
     with pytest.raises(ConfigurationError, match="Delete app-commands") as refused:
         grow(settings, "app-commands", 8)
     create = "light-scheduler topics create --partitions 5 --app-id app"
-    assert f"create it with 5 partitions (`{create} " in refused.value.reason
+    assert f"create it as it was (`{create} " in refused.value.reason
 
 
 def given_topics(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from light_scheduler.cli import cli
+from light_scheduler.cli import cli, lost_topics
 from light_scheduler.kafka import topic_admin
 from light_scheduler.kafka.topic_commands import (
     configure_topic_command,
@@ -108,12 +108,13 @@ def test_a_command_can_be_given_as_it_is_printed(monkeypatch: pytest.MonkeyPatch
     given = settings(commands_topics="orders:json,later:etf1", partitions="7", **LOGIN)
     seen: list[Settings] = []
 
-    def create(settings: Settings, *, partitions_requested: bool) -> topic_admin.TopicsReport:
-        assert partitions_requested
+    def create(settings: Settings, *, partitions_requested: bool, lost: dict[str, int]) -> topic_admin.TopicsReport:
+        assert (partitions_requested, lost) == (True, {})
         seen.append(settings)
         return topic_admin.TopicsReport((), ())
 
     monkeypatch.setattr(topic_admin, "create_topics", create)
+    monkeypatch.setattr(lost_topics, "partitions_of_lost_topics", lambda *_: {})
     words = shlex.split(create_topics_command(given))[1:]
     password = {"LIGHT_SCHEDULER_SASL_PASSWORD": LOGIN["sasl_password"]}
     result = CliRunner().invoke(cli, [*words, "--json"], env=password, catch_exceptions=False)

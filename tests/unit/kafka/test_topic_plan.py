@@ -69,6 +69,13 @@ def test_a_missing_commands_topic_has_as_many_partitions_as_the_changelog_that_i
     assert [specs[name].partitions for name in names] == [12, 12, 3, 3, 5]
 
 
+def test_a_missing_commands_topic_has_the_partitions_that_its_schedules_are_distributed_over() -> None:
+    existing = {"app-schedules-changelog": 12, "app-orders-schedules-changelog-3": 6}
+    given = settings(commands_topics="app-commands,orders:json")
+    specs = {spec.name: spec.partitions for spec in topic_plan(given, existing, {"app-commands": 4})}
+    assert (specs["app-commands"], specs["orders"]) == (4, 6)
+
+
 def test_a_missing_commands_topic_is_found_with_the_partitions_that_it_must_have() -> None:
     counts, configs = as_planned(partitions=12)
     del counts["app-commands"]

@@ -7,6 +7,7 @@ from light_scheduler.lanes.growing.partitionings import Stage
 from light_scheduler.lanes.growing.records import (
     VALUE,
     TopicIncarnation,
+    last_partitioning_in,
     partitioning_in,
     partitions_key,
     stage_key,
@@ -65,3 +66,16 @@ def test_a_smaller_number_and_what_cannot_be_read_count_for_nothing() -> None:
     prefix = partitions_key(TOPIC, 4)
     known = entries(prefix, partitions_key(TOPIC, 2), prefix + b"/running/x", prefix + b"/settled", prefix + b"x")
     assert partitioning_in(known, TOPIC) == Partitioning(4)
+
+
+def test_the_last_topic_of_a_name_that_had_a_partitioning_is_found_whatever_its_id() -> None:
+    first, last = TOPIC, TopicIncarnation("app-commands", "n/2/m+q")
+    other = TopicIncarnation("app-commands-2", "id")
+    known = entries(partitions_key(first, 4), partitions_key(last, 4), partitions_key(last, 12), *settled(4))
+    known |= entries(*(stage_key(last, 12, Stage.RUNNING, number) for number in range(12)), partitions_key(other, 7))
+    found = last_partitioning_in(known, "app-commands")
+    assert found is not None
+    assert (found.partitions, found.former, len(found.running), found.is_settled) == (12, 4, 12, False)
+    never_used = entries(partitions_key(TopicIncarnation("app-commands", "new"), 0))
+    assert last_partitioning_in(known | never_used, "app-commands") == found
+    assert last_partitioning_in(known, "app") is None

@@ -9,7 +9,7 @@ from support.partition import NAMES, Partition
 from light_scheduler.lanes.growing.handover import HandoverPass
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.tables import Overlay
-from light_scheduler.wire.lane_marks import EMPTIED
+from light_scheduler.wire.handover import EMPTIED
 
 AS_BEFORE = Partitioning(BEFORE, secret=SECRET)
 

@@ -162,7 +162,7 @@ class OutboxRelay:
         """Relay the booked commands in this relay's shards. Return the number of sent commands.
 
         `refused` then says how many were set aside, and `refused_rows` how many are in the table. Raises what `run`
-        logs. `sent`, `refused` and `refused_rows` are known then too.
+        logs, of several failures the first one of a shard. `sent`, `refused` and `refused_rows` are known then too.
         """
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close)
@@ -170,9 +170,20 @@ class OutboxRelay:
             before = self._sent
             while await self._round():
                 self._failing.try_at_once()
-            self._refused_rows = await self._database.do(self._ledger.count_refused)
+            uncounted = await self._count_refused()
             self._failing.raise_first(self._owned)
+            if uncounted is not None:
+                raise uncounted
             return self._sent - before
+
+    async def _count_refused(self) -> Exception | None:
+        """Count the rows that any relay has set aside. Return the failure, if any, as another may have to be raised."""
+        try:
+            self._refused_rows = await self._database.do(self._ledger.count_refused)
+        except _FAILURES as error:
+            log.warning("the refused rows of the outbox cannot be counted: %s", error)
+            return error
+        return None
 
     async def _prepare(self) -> None:
         """Add the rows of shards. Raises ConfigurationError if the tables do not exist."""

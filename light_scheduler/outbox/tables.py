@@ -5,7 +5,7 @@
     NAME_relays     one row for each running relay
 
 A command belongs to the shard of its key, so the commands of one key stay in order. `batch` is null until a relay has
-claimed the row. Instants are UTC epoch ms.
+claimed the row. Few rows are refused, and an index of its own has these. Instants are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class OutboxTables:
 
 def define(metadata: MetaData, name: str) -> OutboxTables:
     """Add the tables to metadata. Raises sqlalchemy.exc.InvalidRequestError if it already has them."""
+    refused = Column("refused", Text)
+    of_refused = refused.is_not(None)
     commands = Table(
         name,
         metadata,
@@ -52,8 +54,9 @@ def define(metadata: MetaData, name: str) -> OutboxTables:
         Column("key", LargeBinary, nullable=False),
         Column("value", LargeBinary),
         Column("headers", LargeBinary, nullable=False),
-        Column("refused", Text),
+        refused,
         Index(f"{name}_by_shard", "shard", "seq"),
+        Index(f"{name}_refused", "seq", postgresql_where=of_refused, sqlite_where=of_refused),
         sqlite_autoincrement=True,
     )
     shards = Table(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from sqlalchemy import MetaData, create_engine, func, select
+from sqlalchemy import MetaData, create_engine, event, func, select
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
@@ -32,6 +32,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.outbox import BlockingOutboxRelay, DatabaseBehind, Outbox, OutboxInDoubt, OutboxRelay, RelayOptions
+from light_scheduler.outbox.ledger import Ledger
 from light_scheduler.outbox.shard import ShardRelay, Step
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.testing import Kafka
@@ -174,6 +175,22 @@ async def test_other_sessions_book_as_well(shop: Shop, kind: str) -> None:
 
 
 @pytest.mark.soak
+def test_postgresql_can_count_refused_rows_without_reading_the_others(postgres: str, settings: Settings) -> None:
+    shop = Shop(settings, f"postgresql+psycopg://{postgres}")
+    shop.book(3)
+    counted: list[str] = []
+    with shop.engine.begin() as connection:
+        event.listen(connection, "before_cursor_execute", lambda *given: counted.append(given[2]))
+        assert Ledger(shop.outbox.tables, "relay", 5_000).count_refused(connection) == 0
+        [statement] = counted
+        connection.exec_driver_sql("SET LOCAL enable_seqscan = off")  # which is the cheapest in a table of three rows
+        plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {statement}").scalars())
+        index = "SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indexrelid = CAST(%s AS regclass)"
+        condition = connection.exec_driver_sql(index, (f"{shop.name}_refused",)).scalar()
+    assert f"{shop.name}_refused" in plan
+    assert condition == "(refused IS NOT NULL)"
+
+
 async def test_relays_share_the_work(postgres: str, settings: Settings) -> None:
     shop = Shop(settings, f"postgresql+psycopg://{postgres}")
     shop.book(400, ids=40)

@@ -15,7 +15,8 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import InvalidTimestampError, KafkaError, MessageSizeTooLargeError, TopicAuthorizationFailedError
 from aiokafka.structs import OffsetAndMetadata
-from sqlalchemy import MetaData, create_engine, func, select
+from sqlalchemy import MetaData, create_engine, event, func, select
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool, StaticPool
 from support.waiting import eventually
 
@@ -36,6 +37,7 @@ from light_scheduler.outbox import (
 )
 from light_scheduler.outbox import relay as relay_module
 from light_scheduler.outbox.failing_shards import FailingShards
+from light_scheduler.outbox.ledger import Ledger
 from light_scheduler.outbox.shard import Step
 from light_scheduler.outbox.tables import shard_of
 
@@ -240,6 +242,46 @@ async def test_draining_sends_other_shards_and_then_raises_what_one_failed_with(
         await relay.drain()
     assert sorted(kafka.sent) == [b"%d" % number for number in range(1, 7)]
     assert (relay.sent, relay.refused, relay.refused_rows) == (6, 1, 1)
+
+
+async def test_refused_rows_that_cannot_be_counted_do_not_hide_what_a_shard_failed_with(
+    kafka: Kafka, doubtful: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Ledger, "count_refused", uncountable)
+    relay = OutboxRelay(doubtful.engine, options=RelayOptions(lease=3_600))
+    with pytest.raises(OutboxInDoubt):
+        await relay.drain()
+    assert relay.refused_rows is None
+    assert "refused rows of the outbox cannot be counted" in caplog.text
+
+
+async def test_a_drain_whose_refused_rows_cannot_be_counted_fails_after_it_has_sent_the_rest(
+    kafka: Kafka, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ledger, "count_refused", uncountable)
+    shop.book(b"booked")
+    relay = OutboxRelay(shop.engine, options=RelayOptions(lease=3_600))
+    with pytest.raises(OperationalError, match="gone"):
+        await relay.drain()
+    assert (kafka.sent, relay.sent, relay.refused_rows) == ([b"booked"], 1, None)
+
+
+def test_refused_rows_are_counted_by_an_index_that_has_no_other_rows(shop: Shop) -> None:
+    with shop.engine.begin() as connection:
+        counted: list[str] = []
+        event.listen(connection, "before_cursor_execute", lambda *given: counted.append(given[2]))
+        assert Ledger(shop.outbox.tables, "relay", 5_000).count_refused(connection) == 0
+        [statement] = counted
+        plan = [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}")]
+        assert plan == ["SCAN light_scheduler_outbox USING INDEX light_scheduler_outbox_refused"]
+        [index] = connection.exec_driver_sql(
+            "SELECT sql FROM sqlite_master WHERE name = 'light_scheduler_outbox_refused'"
+        ).scalars()
+        assert index.endswith("WHERE refused IS NOT NULL")
+
+
+def uncountable(*_: object) -> int:
+    raise OperationalError("SELECT", None, Exception("gone"))
 
 
 def test_pauses_of_a_shard_grow_until_it_works() -> None:

@@ -114,6 +114,8 @@ def _show_list(page: DeadLetterPage) -> None:
         table.add_column(name, no_wrap=True)
     for letter in page.dead_letters:
         reason = f"{letter.field}: {letter.reason}" if letter.field else letter.reason
+        if letter.lacks is not None:
+            reason += f" (left out: {letter.lacks})"
         table.add_row(
             letter.letter,
             format_instant(letter.at),
@@ -148,6 +150,7 @@ def _show(letter: DeadLetterDetail) -> None:
         "firing id": letter.firing_id,
         "target": letter.target_topic,
         "command": f"{source.topic}[{source.partition}] offset {source.offset}",
+        "left out": None if letter.lacks is None else f"{letter.lacks}: it cannot be sent again",
         "key": content_text(letter.key),
         "headers": "\n".join(f"{header.name}: {content_text(header.value)}" for header in letter.headers),
         "payload": payload_text(letter.payload, letter.decoded),

@@ -133,7 +133,10 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class DeadLetterSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A dead letter in a list; `letter` names it. `due`, `firing_id` and `target_topic` are set for a firing."""
+    """A dead letter in a list; `letter` names it. `due`, `firing_id` and `target_topic` are set for a firing.
+
+    One that `lacks` something, here in words, cannot be redriven. If it is `dropped`, it lacks its content.
+    """
 
     letter: str
     kind: Literal["command", "firing"]
@@ -150,6 +153,7 @@ class DeadLetterSummary(msgspec.Struct, frozen=True, kw_only=True):
     key_content: Content | None = msgspec.field(name="key")
     payload_bytes: int | None
     dropped: bool
+    lacks: str | None = None
 
     @property
     def key(self) -> bytes | None:

@@ -15,10 +15,7 @@ from light_scheduler.kafka.target_lookup import TopicFacts
 from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, DelayRule, TopicNames
 from light_scheduler.wire import encode_dead_letter
 from light_scheduler.wire.delays import DelayPosition, encode_position, position_key
-
-# The last header of a dead letter without the record's content, which is still in the source.
-_TOO_LARGE = ("dead-letter-dropped", b"key, value and headers: too large for this topic")
-_UNREAD = ("dead-letter-dropped", b"key, value and headers: they cannot be read")
+from light_scheduler.wire.events import CONTENT_TOO_LARGE, CONTENT_UNREAD
 
 log = logging.getLogger(__name__)
 
@@ -119,10 +116,10 @@ class Writes:
         limit = self._targets[topic].max_message_bytes
         key, value, headers = encode_dead_letter(letter, tp.topic)
         try:
-            batches.add(place, key, value, headers if is_readable else [*headers, _UNREAD], limit=limit)
+            batches.add(place, key, value, headers if is_readable else [*headers, CONTENT_UNREAD], limit=limit)
         except RecordTooLargeError:
             ours = headers[len(letter.headers) :]
-            batches.add(place, None, None, [*ours, _TOO_LARGE], limit=limit)
+            batches.add(place, None, None, [*ours, CONTENT_TOO_LARGE], limit=limit)
 
 
 def has_time(record: Command) -> bool:

@@ -13,6 +13,7 @@ from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import DeadLetter, DeadLetterCause
 from light_scheduler.wire import CommandRecord, encode_dead_letter
 from light_scheduler.wire.dialect import Envelope
+from light_scheduler.wire.events import CONTENT_TOO_LARGE, SCHEDULE_KEY_TOO_LARGE
 from light_scheduler.wire.firing import told_key
 from light_scheduler.wire.lane_marks import Origin
 
@@ -87,13 +88,16 @@ class DeadLetters:
 
     def _add_less(self, place: tuple[str, int], letter: DeadLetter) -> None:
         """Keep what the topic takes of a letter that is too large: it is better without the schedule's key than without
-        its content. All bytes are in the commands topic, at the source that the headers name.
+        its content. The last header says what is left out. All bytes are in the commands topic, at the source that the
+        headers name.
         """
-        letter = replace(letter, schedule_key=None)
-        key, value, headers = encode_dead_letter(letter, self._context.commands_topic)
-        dropped = ("dead-letter-dropped", b"key, value and headers: too large for this topic")
+        without_key = replace(letter, schedule_key=None)
+        key, value, headers = encode_dead_letter(without_key, self._context.commands_topic)
         ours = headers[len(letter.headers) :]
-        for attempt in ((key, value, headers), (None, None, [*ours, dropped])):
+        attempts = [(None, None, [*ours, CONTENT_TOO_LARGE])]
+        if letter.schedule_key is not None:
+            attempts.insert(0, (key, value, [*headers, SCHEDULE_KEY_TOO_LARGE]))
+        for attempt in attempts:
             try:
                 self._batches.add(place, *attempt)
             except RecordTooLargeError as error:

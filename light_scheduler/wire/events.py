@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -32,6 +32,15 @@ CORRELATION_ID = "schedule-correlation-id"
 DEAD_LETTER_PREFIX = "dead-letter-"
 CHANGES_PARTITION = 0
 """The partition of the history for all changes, so that they are in order."""
+
+_DROPPED = f"{DEAD_LETTER_PREFIX}dropped"
+_CONTENT = b"key, value and headers"
+_SCHEDULE_KEY = b"key of the schedule"
+_TOO_LARGE = b": too large for this topic"
+CONTENT_TOO_LARGE = (_DROPPED, _CONTENT + _TOO_LARGE)
+CONTENT_UNREAD = (_DROPPED, _CONTENT + b": they cannot be read")
+SCHEDULE_KEY_TOO_LARGE = (_DROPPED, _SCHEDULE_KEY + _TOO_LARGE)
+"""Headers that follow all others of a dead letter: what it lacks, and why."""
 
 _PARTITION_KEY = f"{DEAD_LETTER_PREFIX}target-partition-key"
 _KEY = "schedule-key-base64"
@@ -193,6 +202,22 @@ def decode_dead_letter(record: CommandRecord) -> tuple[DeadLetter, str]:
         return letter, fields["source-topic"]
     except (KeyError, ValueError) as error:
         raise FormatError(f"not a dead letter: {error}") from error
+
+
+class Lacking(NamedTuple):
+    """What a dead letter lacks, in words, and whether that is its content or only the key of its schedule."""
+
+    what: str
+    is_content: bool
+
+
+def lacking_in(record: CommandRecord) -> Lacking | None:
+    """Return what the record of a dead letter lacks; None if it is complete."""
+    name, value = record.headers[-1]
+    if name != _DROPPED:
+        return None
+    what, *_ = (value or b"").partition(b": ")
+    return Lacking(what.decode(errors="replace"), what != _SCHEDULE_KEY)
 
 
 def _known_only(document: bytes) -> bytes | None:

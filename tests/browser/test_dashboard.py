@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from playwright.async_api import Page, Route, expect
 from support.dashboard import Dashboard
 from support.pages import (
@@ -23,6 +24,10 @@ from support.pages import (
     set_hidden,
 )
 from support.waiting import eventually
+
+from light_scheduler.model import DeadLetter, DeadLetterCause
+from light_scheduler.wire import encode_dead_letter
+from light_scheduler.wire.events import SCHEDULE_KEY_TOO_LARGE
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
@@ -424,6 +429,28 @@ async def test_a_dead_letter_is_found_shown_and_sent_again(dashboard: Dashboard,
     await expect(page.locator(".notice")).to_contain_text("Sent again")
     await open_view(page, "dead-letters?id=nothing-of-this-id")
     await expect(page.get_by_text("No dead letters.")).to_be_visible()
+
+
+async def test_a_dead_letter_without_the_key_of_its_schedule_says_so_and_cannot_be_sent_again(
+    dashboard: Dashboard, page: Page
+) -> None:
+    application = dashboard.application
+    (cause, firing) = (DeadLetterCause.REFUSED, ("lacking", "order", 1, 0, application.target, 0, 0))
+    letter = DeadLetter(cause, "it was refused", None, *firing, key=b"k", value=b"whole", headers=[])
+    key, value, headers = encode_dead_letter(letter, application.settings.topics.commands)
+    async with AIOKafkaProducer(bootstrap_servers=application.bootstrap_servers) as producer:
+        topic = application.settings.topics.dead_letters
+        await producer.send_and_wait(topic, value, key, headers=[*headers, SCHEDULE_KEY_TOO_LARGE])
+    await open_view(page, "dead-letters?tenant=lacking")
+    rows = page.get_by_role("row")
+    await expect(rows.last).to_contain_text("Left out: key of the schedule")
+    await expect(page.get_by_role("button", name="Send all 0 again")).to_be_disabled()
+    await assert_accessible(page)
+    await rows.get_by_role("link").first.click()
+    await expect(page.get_by_text("So it cannot be sent again.")).to_be_visible()
+    await expect(page.locator("pre")).to_contain_text("whole")
+    await expect(page.get_by_role("button", name="Send it again")).to_have_count(0)
+    await assert_accessible(page)
 
 
 @pytest.mark.soak

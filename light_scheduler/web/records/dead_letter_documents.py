@@ -13,8 +13,7 @@ from light_scheduler.model import DeadLetter, DeadLetterCause, firing_id
 from light_scheduler.model.place import Place
 from light_scheduler.web.forms.documents import Content, Decoding, HeaderView, SourceView
 from light_scheduler.wire import CommandRecord, decode_dead_letter
-
-DROPPED = "dead-letter-dropped"
+from light_scheduler.wire.events import Lacking, lacking_in
 
 
 class DeadLetterSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +41,13 @@ class DeadLetterSummary(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             description="Its bytes were too large for this topic, or cannot be read: they are at the source, and it "
             "cannot be redriven."
+        ),
+    ]
+    lacks: Annotated[
+        str | None,
+        Meta(
+            description="What was left out of it, because it was too large for this topic or cannot be read: `key, "
+            "value and headers` (then it is `dropped`), or `key of the schedule`. It cannot be redriven. null: nothing."
         ),
     ]
 
@@ -100,8 +106,8 @@ class FoundLetter(msgspec.Struct, frozen=True):
         return "command" if self.letter.cause is DeadLetterCause.REJECTED else "firing"
 
     @property
-    def is_dropped(self) -> bool:
-        return self.record.headers[-1][0] == DROPPED
+    def lacks(self) -> Lacking | None:
+        return lacking_in(self.record)
 
     def refusal(self, commands_topics: Container[str], limits: Limits) -> str | None:
         """Return why the letter cannot be sent again by any identity; None if it can."""
@@ -112,8 +118,13 @@ class FoundLetter(msgspec.Struct, frozen=True):
                 f"Dead letter {self.name} came from {source}: that is not a commands topic of this worker. "
                 "Letters of delay rules cannot be redriven."
             )
-        if self.is_dropped:
+        if (lacks := self.lacks) is not None and lacks.is_content:
             return f"Dead letter {self.name} was too large for its topic. Its record is in {source}."
+        if lacks is not None:
+            return (
+                f"Dead letter {self.name} lacks the {lacks.what}, which was too large for its topic: without it, the "
+                f"consumer of the message could not report its completion. The command of the schedule is in {source}."
+            )
         if self.kind == "firing" and not limits.may_aim_at(target):  # writers of that topic can make one up
             return (
                 f"Dead letter {self.name} is for {target}, an internal topic: only the scheduler and Kafka write to it."
@@ -135,7 +146,7 @@ class FoundLetter(msgspec.Struct, frozen=True):
 
     def summary(self) -> DeadLetterSummary:
         """Show it as a row of a list."""
-        letter = self.letter
+        letter, lacks = self.letter, self.lacks
         return DeadLetterSummary(
             letter=self.name,
             kind=self.kind,
@@ -151,7 +162,8 @@ class FoundLetter(msgspec.Struct, frozen=True):
             source=SourceView(topic=self.source_topic, partition=letter.source_partition, offset=letter.source_offset),
             key=None if letter.key is None else Content.of(letter.key),
             payload_bytes=None if letter.value is None else len(letter.value),
-            dropped=self.is_dropped,
+            dropped=lacks is not None and lacks.is_content,
+            lacks=None if lacks is None else lacks.what,
         )
 
     def detail(self) -> DeadLetterDetail:

@@ -39,7 +39,7 @@ async function show(body, answers, { query, identity, signal }) {
     const redrive = button("Send it again", () => void sendAgain(path, letter, answers), { class: "main" });
     replace(
       body,
-      mayWrite(identity) && !letter.dropped &&
+      mayWrite(identity) && letter.lacks === null &&
         h("div", { class: "row actions", role: "group", "aria-label": "Actions" }, redrive),
       definition(letter),
       h("h2", {}, "Payload"),
@@ -52,6 +52,11 @@ async function show(body, answers, { query, identity, signal }) {
   } catch (error) {
     if (!signal.aborted) replace(body, failure(error));
   }
+}
+
+/** @param {string} lacks */
+function whatLacks(lacks) {
+  return [userText(lacks), h("p", { class: "note" }, "So it cannot be sent again. Everything is at its source.")];
 }
 
 /** @param {DeadLetterDetail} letter */
@@ -68,6 +73,7 @@ function definition(letter) {
     ["Due", instant(letter.due)],
     ["Target topic", letter.target_topic === null ? "–" : userText(letter.target_topic)],
     ["Key", line(letter.key)],
+    ["Left out", letter.lacks === null ? "Nothing" : whatLacks(letter.lacks)],
     ["Command", userText(`${source.topic}[${source.partition}]@${source.offset}`)],
   );
 }

@@ -101,13 +101,16 @@ function list(page) {
   return table(
     "Dead letters",
     COLUMNS,
-    page.dead_letters.map(({ letter, at, cause, tenant, id, target_topic: target, field, reason }) => [
+    page.dead_letters.map(({ letter, at, cause, tenant, id, target_topic: target, field, reason, lacks }) => [
       h("a", { href: address("dead-letter", { letter }) }, instant(at)),
       causeName(cause),
       userText(tenant),
       id === null ? "–" : userText(id),
       target === null ? "–" : userText(target),
-      userText(field === null ? reason : `${field}: ${reason}`, 300),
+      [
+        userText(field === null ? reason : `${field}: ${reason}`, 300),
+        lacks === null ? null : h("p", { class: "note" }, "Left out: ", userText(lacks)),
+      ],
     ]),
   );
 }

@@ -13,14 +13,14 @@ import { button } from "./widgets.js";
 /** @typedef {import("./types.d.ts").DeadLetter} DeadLetter */
 
 /**
- * Return a button that sends all letters of a list again. Dropped letters have no bytes to send.
+ * Return a button that sends all letters of a list again. Letters that lack something cannot be sent.
  * @param {DeadLetter[]} letters
  * @param {Element} answers where the progress is shown
  * @param {AbortSignal} signal
  */
 export function redriveAll(letters, answers, signal) {
-  const names = letters.filter(({ dropped }) => !dropped).map(({ letter }) => letter);
-  const dropped = letters.length - names.length;
+  const names = letters.filter(({ lacks }) => lacks === null).map(({ letter }) => letter);
+  const incomplete = letters.length - names.length;
 
   async function start() {
     const body = [
@@ -31,7 +31,7 @@ export function redriveAll(letters, answers, signal) {
           plural(names.length, "dead letter")
         } on this page: commands go to their commands topics, firings to their targets.`,
       ),
-      dropped > 0 && h("p", {}, `${plural(dropped, "letter")} without bytes cannot be sent.`),
+      incomplete > 0 && h("p", {}, `${plural(incomplete, "letter")} with something left out cannot be sent.`),
       h("p", {}, "Letters are not marked as sent: each time, they are sent once more."),
     ];
     if (!await ask("Send all of these again?", body, { yes: "Send all again" })) return;

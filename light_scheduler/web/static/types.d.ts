@@ -141,6 +141,7 @@ export interface DeadLetter {
   key: Content | null;
   payload_bytes: number | null;
   dropped: boolean;
+  lacks: string | null;
 }
 
 export interface DeadLetterDetail extends DeadLetter {

@@ -19,6 +19,7 @@ from light_scheduler.wire import (
     parse_firing,
     partition_for,
 )
+from light_scheduler.wire.events import SCHEDULE_KEY_TOO_LARGE
 from light_scheduler.wire.requester import requester_of
 from light_scheduler.wire.tenants import StoredRules, StoredState, rules_record, state_record
 
@@ -93,6 +94,7 @@ async def test_one_is_shown_with_its_bytes(workers: Any, cluster: Any) -> None:
         "key": {"text": "k"},
         "payload_bytes": 1,
         "dropped": False,
+        "lacks": None,
         "headers": [{"name": "h", "value": {"text": "1"}}, {"name": "n", "value": None}],
         "payload": {"base64": "/w=="},
     }
@@ -214,10 +216,47 @@ async def test_what_cannot_be_redriven_is_a_conflict_that_says_why(workers: Any,
     problem = await workers[0].ask("POST", f"{PATH}/0-0/redrive", 409)
     assert problem["type"].endswith(":not-redrivable")
     assert "offset 5" in problem["detail"]
+    assert ((await workers[0].ask("GET", f"{PATH}/0-0", 200))["dropped"]) is True
     cluster.topics.add(TOPIC, key, value, encode_dead_letter(
         DeadLetter(DeadLetterCause.REJECTED, "x", None, "default", "a", NOW, None, None, 1, 5, None, None, []), "gone"
     )[2])  # fmt: skip
     assert "gone" in (await workers[0].ask("POST", f"{PATH}/0-1/redrive", 409))["detail"]
+
+
+async def test_a_firing_without_the_key_of_its_schedule_is_shown_as_such_and_not_redriven(
+    workers: Any, cluster: Any
+) -> None:
+    name = add_letter(cluster, "refused")
+    partition, offset = map(int, name.split("-"))
+    whole = cluster.topics.records[TOPIC][partition][offset]
+    cluster.topics.add(TOPIC, whole.key, whole.value, [*whole.headers, SCHEDULE_KEY_TOO_LARGE])
+    listed = await workers[0].ask("GET", PATH, 200)
+    told = {each["letter"]: (each["dropped"], each["lacks"]) for each in listed["dead_letters"]}
+    (lacking,) = set(told) - {name}
+    assert told == {name: (False, None), lacking: (False, "key of the schedule")}
+    assert (await workers[0].ask("GET", f"{PATH}/{lacking}", 200))["payload"] == {"base64": "/w=="}
+    problem = await workers[0].ask("POST", f"{PATH}/{lacking}/redrive", 409)
+    assert problem["type"].endswith(":not-redrivable")
+    assert f"Dead letter {lacking} lacks the key of the schedule" in problem["detail"]
+    assert "out" not in cluster.topics.records
+    await workers[0].ask("POST", f"{PATH}/{name}/redrive", 200)
+
+
+async def test_the_command_line_says_what_a_letter_lacks_and_does_not_redrive_it(
+    workers: Any, cluster: Any, run: Any
+) -> None:
+    name = add_letter(cluster, "refused")
+    (whole,) = cluster.topics.records[TOPIC][0]
+    cluster.topics.add(TOPIC, whole.key, whole.value, [*whole.headers, SCHEDULE_KEY_TOO_LARGE])
+    url = ("--url", workers[0].url)
+    _, listed, _ = await run("dead-letters", "list", *url)
+    assert listed.count("wrong") == 2
+    assert listed.count("wrong (left out: key of the schedule)") == 1
+    _, shown, _ = await run("dead-letters", "show", "0-1", *url)
+    assert "key of the schedule: it cannot be sent again" in shown
+    assert "left out" not in (await run("dead-letters", "show", name, *url))[1]
+    code, _, error = await run("dead-letters", "redrive", "0-1", *url)
+    assert (code, "lacks the key of the schedule" in error) == (1, True)
 
 
 @pytest.mark.parametrize("topic", ["light-scheduler-tenants", "light-scheduler-idempotency", "__consumer_offsets"])

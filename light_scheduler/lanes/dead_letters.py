@@ -94,10 +94,10 @@ class DeadLetters:
         without_key = replace(letter, schedule_key=None)
         key, value, headers = encode_dead_letter(without_key, self._context.commands_topic)
         ours = headers[len(letter.headers) :]
-        attempts = [(None, None, [*ours, CONTENT_TOO_LARGE])]
-        if letter.schedule_key is not None:
-            attempts.insert(0, (key, value, [*headers, SCHEDULE_KEY_TOO_LARGE]))
-        for attempt in attempts:
+        for attempt in (
+            (key, value, [*headers, SCHEDULE_KEY_TOO_LARGE] if letter.schedule_key is not None else headers),
+            (None, None, [*ours, CONTENT_TOO_LARGE]),
+        ):
             try:
                 self._batches.add(place, *attempt)
             except RecordTooLargeError as error:

@@ -34,7 +34,8 @@
     └── ClientError
         ├── WorkerUnreachable   no worker answers at the given address (retriable)
         ├── ResultTimeout       no answer came in time; the command may still apply (retriable): in `client.errors`
-        └── CommandRefused      the scheduler answered `rejected` or `conflict`; has the result: in `client.errors`
+        ├── CommandRefused      the scheduler answered `rejected` or `conflict`; has the result: in `client.errors`
+        └── NotInAllTopics      some of several topics did not answer a bulk command: in `client.bulk_results`
 
 Callers branch on classes, never on text. `retriable` says whether the same call may succeed later.
 """

@@ -14,7 +14,7 @@ import click
 from msgspec import UNSET
 
 from light_scheduler.client import Receipt
-from light_scheduler.client.bulk_results import all_done, of_all_topics
+from light_scheduler.client.bulk_results import BulkAnswers, answers_of
 from light_scheduler.client.channel import Channel, ChannelTopics, MakeCommand
 from light_scheduler.client.commands import CommandToSend, InvalidHeader
 from light_scheduler.errors import ConfigurationError, InvalidCommand
@@ -59,8 +59,8 @@ class Sender:
 
         `find` is the id of a schedule without a given key: the command goes to the partition in which a worker finds
         it. With `to_all`, a bulk command goes to all commands topics that take bulk commands. Raises click.UsageError
-        if the command is invalid, BrokerError, ResultTimeout, and ClientError if a worker cannot tell where the
-        schedule is.
+        if the command is invalid, BrokerError, ResultTimeout, NotInAllTopics, and ClientError if a worker cannot tell
+        where the schedule is.
         """
         quiet_kafka_client()
         with invalid_commands_as_wrong_use():
@@ -80,11 +80,12 @@ class Sender:
             found = None if find is None else await place_of(settings, self._url, self.tenant, find)
             topics = (settings.own_inputs if to_all else ()) or (default,)
             places = [found] if found else [Location(topic.name, None, topic.dialect) for topic in topics]
-            makers = [_placed(make, place) for place in places]
+            makers = {place.topic: _placed(make, place) for place in places}
             if self.waits:
-                results = await all_done(channel.ask(each, self.timeout_s) for each in makers)
-                return of_all_topics({place.topic: result for place, result in zip(places, results, strict=True)})
-            return (await all_done(channel.send(each(None), self.timeout_s) for each in makers))[0]
+                asked = {topic: channel.ask(each, self.timeout_s) for topic, each in makers.items()}
+                return BulkAnswers(await answers_of(asked)).as_one()
+            sent = {topic: channel.send(each(None), self.timeout_s) for topic, each in makers.items()}
+            return BulkAnswers(await answers_of(sent)).as_one()
 
 
 def _placed(make: MakeCommand, place: Location) -> MakeCommand:

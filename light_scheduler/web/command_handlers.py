@@ -19,6 +19,7 @@ from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .access.guard import IDENTITY, refuse_reserved
 from .access.requesters import naming
+from .commands.bulk_responses import bulk_response
 from .commands.dispatch import Dispatch, nothing_to_match
 from .commands.idempotency.posts import Submission, Submissions
 from .commands.idempotency.requests import Idempotency
@@ -130,9 +131,8 @@ class CommandHandlers:
                     f"must end in {ANY}: this path is for several schedules. Use the path with the id for one",
                 )
             parameters = send_parameters(SendParameters, request)
-            if parameters.wait:
-                return result_response(await self._dispatch.ask_everywhere(wanted, parameters.timeout_s))
-            return sent_response(await self._dispatch.send_everywhere(wanted, parameters.timeout_s))
+            do = self._dispatch.ask_everywhere if parameters.wait else self._dispatch.send_everywhere
+            return bulk_response(await do(wanted, parameters.timeout_s))
 
     cancel_schedules = partialmethod(_act_on_many, command="cancel")
     pause_schedules = partialmethod(_act_on_many, command="pause")

@@ -16,6 +16,7 @@ from support.foreign import etf1_headers
 from support.waiting import eventually
 
 from light_scheduler.cli import cli
+from light_scheduler.client.bulk_results import NotInAllTopics
 from light_scheduler.clock import SystemClock
 from light_scheduler.kafka.connection import started_producer, stop_producer
 from light_scheduler.testing import Kafka
@@ -126,3 +127,16 @@ async def test_bulk_commands_reach_all_topics_of_our_own_dialects(run: Run, url:
     answer = await asyncio.to_thread(run, "cancel", "--all", "--yes")
     assert (answer["outcome"], answer["count"]) == ("cancelled", 6)
     await pending(url, 1)
+
+
+async def test_if_a_topic_is_missing_the_command_line_says_where_a_bulk_command_was_carried_out(
+    application: Application, url: str
+) -> None:
+    settings, missing = application.settings, f"{application.settings.app_id}-missing"
+    native = next(source.name for source in settings.inputs if source.dialect == "native")
+    arguments = ["pause", "--all", "--yes", "--timeout", "5s", "--commands-topics", f"{native},{missing}:json"]
+    place = ["--broker", settings.broker, "--app-id", settings.app_id, "--url", url]
+    result = await asyncio.to_thread(CliRunner().invoke, cli, [*arguments, *place])
+    assert isinstance(result.exception, NotInAllTopics)
+    assert str(result.exception).startswith(f"It was carried out in {native}. {missing}: ")
+    await pending(url, 6, "paused")

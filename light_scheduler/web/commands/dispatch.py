@@ -7,12 +7,11 @@ from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from time import monotonic
-from typing import TypeVar
 
 from aiohttp import web
 
 from light_scheduler.client import Receipt
-from light_scheduler.client.bulk_results import all_done, of_all_topics
+from light_scheduler.client.bulk_results import BulkAnswers, answers_of
 from light_scheduler.client.channel import MakeCommand
 from light_scheduler.model import Outcome, Result
 from light_scheduler.web.forms.documents import ScheduleDetail
@@ -20,8 +19,6 @@ from light_scheduler.web.forms.problems import ProblemError, ProblemType
 
 from .channel import Commands
 from .requested import Requested
-
-T = TypeVar("T")
 
 MOST_VERSIONS = 5
 """How many versions are tried if others replace the schedule meanwhile."""
@@ -57,27 +54,26 @@ class Dispatch:
         """Send a placed command and wait for its result. Raises as `Commands.ask` does."""
         return await self._commands.ask(command.record, timeout_s)
 
-    async def ask_everywhere(self, command: Requested, timeout_s: float) -> Result:
-        """Send a bulk command to all topics that take bulk commands, wait for the results, and return them as one.
+    async def ask_everywhere(self, command: Requested, timeout_s: float) -> BulkAnswers:
+        """Send a bulk command to all topics that take bulk commands, and wait for the results.
 
-        Raises as `ask` does, after every topic has answered or timed out.
+        Raises TooManyWaitingError; other errors are among the answers.
         """
         with self._commands.place() as sender:
-            return of_all_topics(await self._all(partial(sender.ask, timeout=timeout_s), command))
+            return await self._all(partial(sender.ask, timeout=timeout_s), command)
 
-    async def send_everywhere(self, command: Requested, timeout_s: float) -> Receipt:
-        """Send a bulk command to all topics that take bulk commands. Return the receipt of the first topic.
+    async def send_everywhere(self, command: Requested, timeout_s: float) -> BulkAnswers:
+        """Send a bulk command to all topics that take bulk commands, without waiting for the results.
 
-        Raises as `send` does, after every topic has acknowledged the command or failed.
+        Raises as `ask_everywhere` does.
         """
         with self._commands.place() as sender:
-            receipts = await self._all(partial(sender.send, timeout=timeout_s), command)
-        return next(iter(receipts.values()))
+            return await self._all(partial(sender.send, timeout=timeout_s), command)
 
-    async def _all(self, do: Callable[[MakeCommand], Awaitable[T]], command: Requested) -> dict[str, T]:
-        """Do something with the command of each topic at the same time. Raises the first error, once all are done."""
+    async def _all(self, do: Callable[[MakeCommand], Awaitable[Result | Receipt]], command: Requested) -> BulkAnswers:
+        """Do something with the command of each topic at the same time."""
         placed = {topic: replace(command, place=(topic, None)) for topic in self._topics} or {"": command}
-        return dict(zip(placed, await all_done([do(each.record) for each in placed.values()]), strict=True))
+        return BulkAnswers(await answers_of({topic: do(each.record) for topic, each in placed.items()}))
 
     async def ask_where_it_is(self, request: web.Request, command: Requested, timeout_s: float) -> Result:
         """Place and send a command for an existing schedule, and wait for its result.

@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 import msgspec
 from aiohttp import web
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from light_scheduler.client import Receipt
+from light_scheduler.client.bulk_results import is_over_quota
 from light_scheduler.client.errors import ResultTimeout
 from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.model import Outcome, Result
-from light_scheduler.model.tenant_rules import QUOTA
-from light_scheduler.web.forms.problems import RETRY_AFTER_S, Extension, ProblemError, ProblemType
+from light_scheduler.web.forms.problems import RETRY_AFTER_S, Extension, ProblemError, ProblemType, TopicAnswer
 from light_scheduler.wire.json_commands import json_name
 
 from .errors import KeyReusedError, StillRunningError, TooManyKeysError, TooManyWaitingError
@@ -62,25 +62,28 @@ def result_response(result: Result) -> web.Response:
 def result_status(result: Result) -> HTTPStatus:
     """Return the status of a result. Raises ProblemError if the scheduler refused the command or found nothing."""
     if result.outcome in _REFUSED:
-        raise _refused(result)
+        raise refusal(result)
     return HTTPStatus.CREATED if result.outcome is Outcome.SCHEDULED else HTTPStatus.OK
 
 
-def _refused(result: Result) -> ProblemError:
-    reason = result.reason or result.outcome.value
-    is_over_quota = result.field is not None and result.field.startswith(QUOTA)
+def refusal(result: Result, detail: str | None = None, topics: list[TopicAnswer] | UnsetType = UNSET) -> ProblemError:
+    """Return the problem of a refused command. `detail` is said in place of the result's reason."""
+    may_pass = is_over_quota(result)
     return ProblemError(
-        HTTPStatus.TOO_MANY_REQUESTS if is_over_quota else _REFUSED[result.outcome],
-        f"Tenant {result.tenant} has no pending schedule {result.id!r}."
-        if result.outcome is Outcome.NOT_FOUND and result.command not in ABOUT_FIRINGS
-        else reason
-        if result.field is None
-        else f"{json_name(result.field)}: {reason}",
+        HTTPStatus.TOO_MANY_REQUESTS if may_pass else _REFUSED[result.outcome],
+        _detail(result) if detail is None else detail,
         parameter=UNSET if result.field is None else json_name(result.field),
-        extension=Extension(result=result),
-        type=ProblemType.QUOTA_EXCEEDED if is_over_quota else None,
-        retry_after_s=RETRY_AFTER_S if is_over_quota else None,
+        extension=Extension(result=result, topics=topics),
+        type=ProblemType.QUOTA_EXCEEDED if may_pass else None,
+        retry_after_s=RETRY_AFTER_S if may_pass else None,
     )
+
+
+def _detail(result: Result) -> str:
+    if result.outcome is Outcome.NOT_FOUND and result.command not in ABOUT_FIRINGS:
+        return f"Tenant {result.tenant} has no pending schedule {result.id!r}."
+    reason = result.reason or result.outcome.value
+    return reason if result.field is None else f"{json_name(result.field)}: {reason}"
 
 
 @contextmanager

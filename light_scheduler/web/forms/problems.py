@@ -39,6 +39,7 @@ class ProblemType(StrEnum):
     METHOD_NOT_ALLOWED = _URN + "method-not-allowed"
     REQUEST_TIMEOUT = _URN + "request-timeout"
     CONFLICT = _URN + "conflict"
+    PARTLY_CARRIED_OUT = _URN + "partly-carried-out"
     NOT_REDRIVABLE = _URN + "not-redrivable"
     IDEMPOTENCY_KEY_IN_USE = _URN + "idempotency-key-in-use"
     DELAY_RULE_IN_CONFIGURATION = _URN + "delay-rule-in-configuration"
@@ -86,6 +87,21 @@ class MissingPartition(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of a command in one of several commands topics."""
+
+    topic: str
+    result: Annotated[Result, Meta(description="Answer of the scheduler to the command.")] | UnsetType = UNSET
+    sent: (
+        Annotated[Receipt, Meta(description="Partition and offset of the command, which will be carried out.")]
+        | UnsetType
+    ) = UNSET
+    reason: (
+        Annotated[str, Meta(description="Why there is no answer. Without `sent`, the command may not be in the topic.")]
+        | UnsetType
+    ) = UNSET
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An error: why a request failed, and what to do."""
 
@@ -100,6 +116,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sent: (
         Annotated[Receipt, Meta(description="Partition and offset of the command that has no answer yet.")] | UnsetType
     ) = UNSET
+    topics: (
+        Annotated[list[TopicAnswer], Meta(description="What came of a bulk command in each of several topics.")]
+        | UnsetType
+    ) = UNSET
 
 
 class Extension(NamedTuple):
@@ -109,6 +129,7 @@ class Extension(NamedTuple):
     reasons: list[str] | UnsetType = UNSET
     result: Result | UnsetType = UNSET
     sent: Receipt | UnsetType = UNSET
+    topics: list[TopicAnswer] | UnsetType = UNSET
 
 
 _NO_EXTENSION = Extension()
@@ -128,7 +149,7 @@ class ProblemError(Exception):
         retry_after_s: int | None = None,
     ) -> None:
         super().__init__(detail)
-        missing, reasons, result, sent = extension
+        missing, reasons, result, sent, topics = extension
         if missing is not UNSET:
             type = ProblemType.PARTITIONS_MISSING
         elif reasons is not UNSET:
@@ -145,6 +166,7 @@ class ProblemError(Exception):
             reasons=reasons,
             result=result,
             sent=sent,
+            topics=topics,
         )
         self.headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
 

@@ -50,6 +50,8 @@ class MemoryCommands:
         self.records: list[CommandRecord] = []
         self.changed = 0
         """What bulk commands are answered."""
+        self.answers: dict[str, Callable[[Command], Result] | Exception] = {}
+        """What topics answer to bulk commands, or how these fail there, in place of `changed`."""
         self.dialects: dict[str, str] = {}
         """Those of topics that are not native."""
 
@@ -73,6 +75,10 @@ class MemoryCommands:
             command = error.command
         assert command.reply_to == reply_to or reply_to is None
         self.seen.append(command)
+        if (answer := self.answers.get(topic)) is not None:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer(command)
         table = lanes[topic, partition]
         if isinstance(command, ControlCommand | RescheduleCommand) and command.selection is not None:
             return result_of(BulkTotal(command, (), changed=self.changed))

@@ -75,7 +75,8 @@ class InputPosition:
     """Decides where a lane reads, and counts how often that was not where it had stopped.
 
     `expired` is the number of offsets that were deleted unread, and `problem` the last problem. `has_jumped` until the
-    new position is in the changelog, and until then also `is_in_another_log` if the topic was created again.
+    new position is in the changelog, and until then also `is_in_another_log` if the topic was created again. A lane that
+    starts again until then calls `place` with the stored checkpoint: the position may be in the changelog after all.
     """
 
     def __init__(self, tp: TopicPartition, app_id: str, changelog: str, monotonic: Callable[[], float]) -> None:
@@ -107,7 +108,7 @@ class InputPosition:
             self.jumps += 1
             self.expired += start.expired
             self.problem, self.has_jumped = start.problem, True
-            self.is_in_another_log |= start.is_another_log
+        self.is_in_another_log = start.is_another_log
         return msgspec.structs.replace(checkpoint, position=start.offset, commands_log=current)
 
     def is_stored(self) -> None:

@@ -315,7 +315,8 @@ class Lane:
         self.context.targets.forget_all()  # a topic may have been deleted or changed
         self.intake.close()
         await self._discard_producer()
-        if isinstance(error, StateError | BrokerError):
+        # Until a commit, only the checkpoint in memory names the new log of a topic that was created again.
+        if isinstance(error, StateError | BrokerError) or self.input.is_in_another_log:
             self.copy.close()
         if isinstance(error, Overtaken):
             self.copy.facts = None  # the changelog may have been recreated

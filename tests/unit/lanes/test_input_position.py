@@ -99,11 +99,14 @@ def test_the_state_of_another_application_is_refused_by_its_names() -> None:
 
 
 def test_that_the_topic_was_created_again_is_known_until_the_position_is_stored() -> None:
-    """The lane may fail before, and then it finds the new topic's id in the checkpoint in memory."""
+    """If the lane fails before it knows, the new topic's id may be in the changelog."""
     place = Place()
+    for _ in range(2):
+        assert place.at(30, 0, 50, topic_id="id-2") == 0
+        assert (place.input.has_jumped, place.input.is_in_another_log) == (True, True)
+    assert place.at(5, 0, 50, AGAIN, topic_id="id-2") == 5
+    assert not place.input.is_in_another_log
     assert place.at(30, 0, 50, topic_id="id-2") == 0
-    assert place.at(0, 0, 50, AGAIN, topic_id="id-2") == 0
-    assert (place.input.has_jumped, place.input.is_in_another_log) == (True, True)
     place.input.is_stored()
     assert place.at(5, 10, 40, AGAIN, topic_id="id-2") == 10
     assert (place.input.has_jumped, place.input.is_in_another_log) == (True, False)

@@ -191,6 +191,7 @@ def test_postgresql_can_count_refused_rows_without_reading_the_others(postgres: 
     assert condition == "(refused IS NOT NULL)"
 
 
+@pytest.mark.soak
 async def test_relays_share_the_work(postgres: str, settings: Settings) -> None:
     shop = Shop(settings, f"postgresql+psycopg://{postgres}")
     shop.book(400, ids=40)

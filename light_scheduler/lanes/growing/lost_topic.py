@@ -39,10 +39,15 @@ def partitions_of_lost(remains: Remains) -> int | Doubt:
         if written == changelog:
             return changelog
         unwritten = f"{written}" if changelog == written + 1 else f"{written} to {changelog - 1}"
+        unrecorded, added = (
+            ("no worker recorded it", "as after an interrupted `topics grow`")
+            if moves
+            else ("workers record it only for the dialects `native` and `json`", "as if it was added for a growth")
+        )
         return Doubt(
             (written, changelog),
-            f"no worker recorded it, and partition {unwritten} of the changelog never had a record, as after an "
-            "interrupted `topics grow`, or if nothing was scheduled there",
+            f"{unrecorded}, and partition {unwritten} of the changelog never had a record, {added}, or if nothing was "
+            "scheduled there",
         )
     if last.former is not None and moves and not last.is_settled:
         return Doubt(

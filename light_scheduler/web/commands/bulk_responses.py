@@ -20,6 +20,7 @@ from light_scheduler.wire.json_commands import json_name
 
 from .responses import refusal, result_response, sent_response
 
+_NOWHERE = "No topic carried the command out"
 _NOT_AGAIN = "Do not send the request again: it would be carried out once more where it was"
 
 
@@ -37,7 +38,7 @@ def bulk_response(answers: BulkAnswers) -> web.Response:
 
 def _refused(answers: BulkAnswers) -> ProblemError:
     """Return the problem of a command that no topic has carried out."""
-    detail = f"No topic carried the command out. {answers.in_words(json_name)}"
+    detail = f"{_NOWHERE}. {answers.in_words(json_name)}"
     return refusal(of_all_topics(answers.refused), detail, _by_topic(answers))
 
 
@@ -56,14 +57,17 @@ def _unanswered(answers: BulkAnswers) -> ProblemError:
     if failed and (answers.carried_out or answers.sent):
         return _partly(answers)
     if failed:
-        for error in failed.values():
-            if isinstance(error, InvalidCommand):
-                raise error
+        invalid = [error for error in failed.values() if isinstance(error, InvalidCommand)]
+        beginning = _NOWHERE if len(invalid) == len(failed) else "The command may or may not have been sent"
+        detail, extension = f"{beginning}. {answers.in_words(json_name)}", Extension(topics=topics)
+        if invalid:
+            parameter, type = invalid[0].field, ProblemType.INVALID_COMMAND
+            return ProblemError(HTTPStatus.BAD_REQUEST, detail, parameter=parameter, extension=extension, type=type)
         may_help = all(map(is_over_quota, answers.refused.values()))
         return ProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE,
-            f"The command may or may not have been sent. {answers.in_words(json_name)}",
-            extension=Extension(topics=topics),
+            detail,
+            extension=extension,
             retry_after_s=RETRY_AFTER_S if may_help else None,
         )
     return ProblemError(

@@ -128,5 +128,16 @@ async def test_a_repetition_that_a_topic_would_refuse_again_is_not_advised(asked
     for refusal, may_help in ((OVER, True), (WRONG, False)):
         status, _, headers = await asked(refusal, AWAY)
         assert (status, "Retry-After" in headers) == (503, may_help)
-    status, problem, _ = await asked(AWAY, InvalidCommand("payload", "is too large"))
-    assert (status, problem["type"], problem["parameter"]) == (400, f"{URN}invalid-command", "payload")
+
+
+async def test_a_command_that_is_too_large_for_a_topic_is_invalid_and_may_be_in_another_one(asked: Any) -> None:
+    too_large = InvalidCommand("payload", "is too large")
+    for other, said in (
+        (AWAY, "The command may or may not have been sent. a: cannot send commands to b: gone."),
+        (too_large, "No topic carried the command out. a: payload: is too large."),
+    ):
+        status, problem, headers = await asked(other, too_large)
+        assert (status, problem["type"], problem["parameter"]) == (400, f"{URN}invalid-command", "payload")
+        assert problem["detail"] == f"{said} b: payload: is too large."
+        assert problem["topics"] == [{"topic": "a", "reason": str(other)}, {"topic": "b", "reason": str(too_large)}]
+        assert "Retry-After" not in headers

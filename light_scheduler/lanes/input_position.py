@@ -75,8 +75,8 @@ class InputPosition:
     """Decides where a lane reads, and counts how often that was not where it had stopped.
 
     `expired` is the number of offsets that were deleted unread, and `problem` the last problem. `has_jumped` until the
-    new position is in the changelog, and until then also `is_in_another_log` if the topic was created again. A lane that
-    starts again until then calls `place` with the stored checkpoint: the position may be in the changelog after all.
+    new position is in the changelog, and until then also `is_in_another_log` if the topic was created again. A lane
+    that starts again until then calls `place` with the stored checkpoint: the position may be in the changelog by then.
     """
 
     def __init__(self, tp: TopicPartition, app_id: str, changelog: str, monotonic: Callable[[], float]) -> None:

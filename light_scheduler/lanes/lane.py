@@ -62,7 +62,7 @@ from .incoming import Incoming
 from .input_position import InputPosition
 from .intake import Intake
 from .readable import Readable
-from .status import NOT_YET_USED, RULES_UNREAD
+from .status import NO_CHANGELOG, NOT_YET_USED, RULES_UNREAD
 
 TENANTS_RETRY_S = 0.5
 """How often a lane that waits for tenants' rules checks whether it has to close."""
@@ -294,17 +294,31 @@ class Lane:
             self.reason = RULES_UNREAD
 
     async def _await_use(self) -> None:
-        """Wait until the partition is in use, that is, until keys may belong to it."""
-        partitionings = self.context.partitionings
-        if partitionings is None:
-            return
-        while not self.is_closing():
-            await partitionings.refresh(*self.tp)
-            if (partitioning := self.partitioning) is not None and self.tp.partition < partitioning.partitions:
-                return
-            self.reason = NOT_YET_USED
+        """Wait until the partition is in use, that is, until keys may belong to it, and its changelog has it."""
+        while not self.is_closing() and (reason := await self._unused_because()) is not None:
+            self.reason = reason
             self._services.loads.withdraw(self.copy)
             await asyncio.sleep(PARTITIONING_POLL_S)
+
+    async def _unused_because(self) -> str | None:
+        """Return why an added partition is not in use yet; None if it is."""
+        partitionings = self.context.partitionings
+        if partitionings is not None:
+            await partitionings.refresh(*self.tp)
+            known = self.partitioning
+            return None if known is not None and self.tp.partition < known.partitions else NOT_YET_USED
+        if self.context.dialect.forwards:
+            return None
+        return None if await self._has_changelog() else NO_CHANGELOG
+
+    async def _has_changelog(self) -> bool:
+        """Return whether the changelog has this partition, or cannot be written to at all."""
+        targets, (topic, partition) = self.context.targets, self.context.changelog
+        await targets.resolve({topic})
+        if partition >= targets[topic].partitions:  # it may have got more since
+            targets.forget({topic})
+            await targets.resolve({topic})
+        return targets[topic].refusal is not None or partition < targets[topic].partitions
 
     async def _recover(self, error: BaseException) -> None:
         """5. Drop the begun cycle and the producer, and what else an error makes unusable."""

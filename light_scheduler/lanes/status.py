@@ -12,7 +12,8 @@ from light_scheduler.tables.status import RestoreStatus
 
 RULES_UNREAD = "the rules of the tenants have not been read yet"
 NOT_YET_USED = "it was added: it is used when its changelog has it too, and earlier moves are over"
-TOLD_TO_ALL = (RULES_UNREAD, NOT_YET_USED)
+NO_CHANGELOG = "it was added: it is used when its changelog has it too, see `light-scheduler topics check`"
+TOLD_TO_ALL = (RULES_UNREAD, NOT_YET_USED, NO_CHANGELOG)
 """Reasons for a lane not to run that reveal nothing about tenants."""
 
 

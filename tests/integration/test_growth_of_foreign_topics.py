@@ -19,6 +19,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.kafka.connection import started_producer, stop_producer
 from light_scheduler.kafka.topic_admin import check_topics
+from light_scheduler.lanes.status import NO_CHANGELOG
 from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
@@ -41,9 +42,10 @@ async def test_each_partition_that_is_added_to_a_topic_of_another_scheduler_is_u
     inputs = {source.dialect: source.name for source in application.settings.inputs}
     worker = await application.start_worker()
     sent = await schedule_in_each_partition(application, inputs, 2, 10 * SECOND)
-    for partitions in (3, 5):
+    for former, partitions in ((2, 3), (3, 5)):
         for topic in inputs.values():
             await asyncio.to_thread(add_partitions, application.bootstrap_servers, topic, partitions)
+        await worker.shows(partial(added_wait_for_changelog, former, partitions * len(inputs)))
         await asyncio.to_thread(follow_advice, application)
         await worker.shows(partial(all_run, partitions * len(inputs)))
         sent += await schedule_in_each_partition(application, inputs, partitions, SECOND)
@@ -51,6 +53,11 @@ async def test_each_partition_that_is_added_to_a_topic_of_another_scheduler_is_u
     await worker.shows(lambda info: not any(lane["pending"] for lane in info["lanes"]))
     records = await read_all(application.bootstrap_servers, application.target)
     assert sorted(record.value or b"" for record in records) == sorted(sent)
+
+
+def added_wait_for_changelog(former: int, lanes: int, info: Any) -> bool:
+    expected = [NO_CHANGELOG if lane["partition"] >= former else None for lane in info["lanes"]]
+    return len(info["lanes"]) == lanes and [lane["reason"] for lane in info["lanes"]] == expected
 
 
 def all_run(lanes: int, info: Any) -> bool:

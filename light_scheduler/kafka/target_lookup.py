@@ -53,6 +53,10 @@ class TargetLookup(TopicFacts, Protocol):
         """Treat an existing topic as not writable for some seconds."""
         ...
 
+    def forget(self, topics: Iterable[str]) -> None:
+        """Make these topics be looked up again at their next use."""
+        ...
+
     def forget_all(self) -> None:
         """Make each topic be looked up again at its next use."""
         ...

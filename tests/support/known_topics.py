@@ -21,6 +21,9 @@ class KnownTopics(dict[str, TargetTopic]):
     async def resolve(self, topics: Set[str]) -> None:
         """They are known."""
 
+    def forget(self, topics: Iterable[str]) -> None:
+        """Nobody could be asked again."""
+
     def forget_all(self) -> None:
         """Nobody could be asked again."""
 

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 from support.application import Application
 from support.placing import await_leaders_elsewhere
+from support.strays import place_commands
 from support.waiting import eventually
 
 from light_scheduler.client import SchedulerClient
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit import EmbeddedCluster
-from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.model import Outcome, Requester
 from light_scheduler.model.tenant_rules import TenantRules
 from light_scheduler.tenants import opened_tenants
@@ -61,13 +60,6 @@ async def ask(client: SchedulerClient, key: str, answers: list[Answered]) -> Non
         await asyncio.sleep(0.05)
 
 
-async def place_commands(servers: str, topic: str) -> None:
-    """Create the commands topic, each partition of which one broker has."""
-    admin = admin_client(servers)
-    new = NewTopic(topic, len(COPIES), replica_assignment=COPIES, config={"min.insync.replicas": "1"})
-    await asyncio.to_thread(admin.create_topics([new])[topic].result, 60)
-
-
 async def rule(application: Application) -> None:
     servers, topics = application.bootstrap_servers, application.settings.topics
     async with opened_tenants(servers, topics, SystemClock(), 30) as store:
@@ -78,7 +70,7 @@ async def test_a_partition_without_a_leader_is_asked_for_no_tokens(tmp_path: Pat
     key = next(f"{number}" for number in range(100) if partition_for(b"%d" % number, len(COPIES)) == 0)
     with EmbeddedCluster(3) as cluster:
         servers, app_id = cluster.bootstrap_servers, f"test-{uuid.uuid4().hex[:8]}"
-        await place_commands(servers, f"{app_id}-commands")
+        await place_commands(servers, f"{app_id}-commands", COPIES)
         application = await Application.create(servers, tmp_path, app_id=app_id, replication_factor="3")
         answers: list[Answered] = []
         try:

@@ -150,6 +150,10 @@ class Outages:
         self._mended.update(dict.fromkeys(mended, self.time()))
         self.close(mended)
 
+    def remember(self, places: Iterable[Place]) -> None:
+        """Note that the metadata show, or showed until now, faults of places that get no breaker for these."""
+        self._mended.update(dict.fromkeys(places, self.time()))
+
     def to_probe(self) -> list[Place]:
         """Return the places to probe now. Each is returned once, until `probed` is called for it."""
         now = self.time()

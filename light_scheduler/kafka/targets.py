@@ -272,7 +272,10 @@ class Targets:
             elif known is None or known.refusal is not None:
                 self._known[name] = unknown(now)
         if name in self._own:
-            if known is not None and known.unavailable - self._known[name].unavailable:
+            before = frozenset[int]() if known is None else known.unavailable
+            unavailable = self._known[name].unavailable
+            self.outages.remember((name, partition) for partition in before | unavailable)
+            if before - unavailable:
                 self.outages.notify()
         else:
             self.outages.observe(name, faults, self._clock.now())

@@ -99,6 +99,11 @@ class Holding:
         """Return whether an answer for a place is lost, as answers do not wait for unavailable targets."""
         return self._held(place) is not None
 
+    def unsettled(self) -> frozenset[int]:
+        """Return the partitions of the commands topic where a marker may be missing. Nothing may be sent there."""
+        self._markers.distrust()
+        return self._markers.partitions
+
     def _held(self, place: Place) -> Place | None:
         held = self._outages.place_held(*place)
         return place if held is None and self._markers.holds(place) else held
@@ -110,14 +115,14 @@ class Holding:
         return [*error.places, *again]
 
     def committed(self, ends: Mapping[Place, int], transactional_id: str) -> None:
-        """Note the users' places that a committed transaction wrote to, with its end offsets."""
+        """Note the places that a committed transaction wrote to, with its end offsets."""
         self._context.targets.trials.took(ends)
         if self._slow_answers:
             self._slow_answers -= ends.keys()
         self._markers.committed(ends, transactional_id)
 
     def failed(self, attempt: Attempt, *, may_count: bool = False) -> None:
-        """Note the users' places of a transaction that will be aborted, unless it `may_count` (be committed)."""
+        """Note the places of a transaction that will be aborted, unless it `may_count` (be committed)."""
         if may_count and self._context.changelog in attempt.written:
             self._undecided = attempt
         else:

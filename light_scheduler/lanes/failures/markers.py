@@ -68,6 +68,8 @@ class Markers:
         self._stable_ends = stable_ends
         self._end_by_id = end
         self._deny = deny
+        self._commands = context.commands_topic
+        self._left_out = context.own_topics - {self._commands}
         self._touched: dict[Place, dict[str, _Touched]] = {}  # by transactional id
         self._missing: dict[Place, set[str]] = {}  # the same ids
         self._alone: set[Place] = set()  # settle these one by one, after settling several together failed
@@ -80,30 +82,35 @@ class Markers:
         return place in self._missing and not self._context.targets[place[0]].is_denied
 
     @property
+    def partitions(self) -> frozenset[int]:
+        """The partitions of the commands topic to which nothing may be sent until they are settled."""
+        return frozenset(place[1] for place in self._missing if place[0] == self._commands)
+
+    @property
     def topics(self) -> set[str]:
         """The topics in which markers may be missing."""
         return {topic for topic, _ in self._missing}
 
     def committed(self, ends: Mapping[Place, int], transactional_id: str) -> None:
-        """Note the end offsets of a committed transaction in users' topics."""
-        now, own = self._outages.time(), self._context.own_topics
+        """Note the end offsets of a committed transaction in users' topics and the commands topic."""
+        now = self._outages.time()
         for place, end in ends.items():
-            if place[0] not in own:
+            if place[0] not in self._left_out:
                 self._touched.setdefault(place, {})[transactional_id] = _Touched(now, end)
         self._make_room(now)
 
     def failed(self, places: Collection[Place], transactional_id: str, written: Collection[Place]) -> None:
-        """Note the users' places of a transaction that will be aborted. `written` are those that have records of it."""
-        now, own = self._outages.time(), self._context.own_topics
+        """Note the places of a transaction that will be aborted. `written` are those that have records of it."""
+        now = self._outages.time()
         for place in places:
-            if place[0] not in own:
+            if place[0] not in self._left_out:
                 touched = self._touched.setdefault(place, {}).setdefault(transactional_id, _Touched(now))
                 touched.at = now
                 touched.has_written_since |= place in written
         self._make_room(now)
 
     def touched_last(self) -> set[str]:
-        """Return the users' topics of the last transaction, committed or not."""
+        """Return the topics of the last transaction, committed or not: users' and the commands topic."""
         times = {place: max(touched.at for touched in ids.values()) for place, ids in self._touched.items()}
         last = max(times.values(), default=0.0)
         return {place[0] for place, at in times.items() if at == last}
@@ -124,7 +131,7 @@ class Markers:
         A place with an error is left alone, and retried later. Raises errors that make the producer useless, and those
         that are not about a place.
         """
-        places = [place for place in self._missing if self._outages.place_held(*place) is None]
+        places = [place for place in self._missing if not self._is_away(place)]
         if not places:
             return
         await self._context.targets.resolve({topic for topic, _ in places})
@@ -163,6 +170,12 @@ class Markers:
                 for place, ids in self._touched.items()
                 if place in self._missing or any(now - touched.at < RECENT_S for touched in ids.values())
             }
+
+    def _is_away(self, place: Place) -> bool:
+        if self._outages.place_held(*place) is not None:
+            return True
+        topic, partition = place  # there is no breaker for what the metadata know of the commands topic
+        return topic == self._commands and partition in self._context.targets[topic].unavailable
 
     def _is_gone(self, place: Place) -> bool:
         topic = self._context.targets[place[0]]
@@ -231,7 +244,7 @@ class Markers:
     def _set_aside(self, place: Place, error: Exception) -> None:
         """Retry a place later. Until then, nothing is sent there."""
         log.warning("cannot end what a transaction may have left open in %s-%d: %r", *place, error)
-        if isinstance(error, TopicAuthorizationFailedError):
+        if isinstance(error, TopicAuthorizationFailedError) and place[0] != self._commands:
             self._deny(place[0], error)
         else:
             reason = f"what an earlier transaction may have left open there cannot be ended: {error!r}"

@@ -18,12 +18,12 @@ TIMEOUT_S = 2.0
 
 
 async def stable_ends(
-    places: list[Place], clients: LaneClients, targets: TargetLookup, own_topics: Collection[str] = ()
+    places: list[Place], clients: LaneClients, targets: TargetLookup, trusted: Collection[str] = ()
 ) -> dict[Place, int | KafkaError]:
     """Return the last stable offset of each place that answers, or its error.
 
-    Places that do not answer are suspected, unless their topic is the scheduler's own. Raises the errors of connecting
-    to the cluster.
+    Places that do not answer are suspected, unless their topic is `trusted`. Raises the errors of connecting to the
+    cluster.
     """
     ends: dict[Place, int | KafkaError] = {}
 
@@ -38,6 +38,6 @@ async def stable_ends(
         async with asyncio.timeout(TIMEOUT_S), reading(clients) as reader:
             await asyncio.gather(*(look_up(reader, place) for place in places))
     except TimeoutError:
-        if silent := {place for place in places if place not in ends and place[0] not in own_topics}:
+        if silent := {place for place in places if place not in ends and place[0] not in trusted}:
             await targets.suspect(silent, "it does not say where it ends")
     return ends

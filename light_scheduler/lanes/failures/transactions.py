@@ -63,10 +63,13 @@ class Failures:
         return self.holding.sends(self.record_search.refusals, due.entries)
 
     def away(self) -> frozenset[int]:
-        """Return the partitions of its topic that are unavailable according to the metadata or to transactions."""
+        """Return the partitions of its topic that nothing may be sent to.
+
+        They are unavailable according to the metadata or to transactions, or may lack a marker.
+        """
         targets, topic = self._context.targets, self._context.commands_topic
         silent = {place[1] for place in targets.outages.places if place[0] == topic}
-        return targets[topic].unavailable | silent
+        return targets[topic].unavailable | silent | self.holding.unsettled()
 
     def left_alone(self, now: int) -> frozenset[int]:
         """Return the other partitions of its topic that the lane neither asks nor answers."""
@@ -167,8 +170,8 @@ class Failures:
             self.record_search.refuse([work.key], reason, self._services.clock.now(), place)
 
     async def _stable_ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
-        context = self._context
-        return await stable_ends(places, self._services.clients, context.targets, context.own_topics)
+        changelog, _ = self._context.changelog
+        return await stable_ends(places, self._services.clients, self._context.targets, {changelog})
 
     async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
         await self._services.clients.end(transactional_id, place, commits=commits, changelog=self.changelog)

@@ -179,6 +179,22 @@ async def test_lanes_look_again_when_a_partition_of_ours_has_a_leader_again_and_
     await eventually(lambda: looks == [{2}, frozenset()])
 
 
+async def test_a_fault_of_a_partition_of_ours_is_known_for_a_while_after_its_end(
+    targets: Targets, cluster: Cluster, passed: list[float]
+) -> None:
+    cluster.leaders[OWN] = [1, -1, 1]
+    await targets.resolve({OWN})
+    begun = passed[-1]
+    assert targets.outages.known_faults() == {(OWN, 1): begun}
+    assert not targets.outages
+    passed.append(begun + 5)
+    cluster.leaders[OWN] = [1, 1, 1]
+    await eventually(lambda: not targets[OWN].unavailable)
+    assert targets.outages.known_faults() == {(OWN, 1): begun + 5}
+    passed.append(begun + 5 + outages_module.FORGET_S)
+    assert targets.outages.known_faults() == {}
+
+
 async def test_if_the_metadata_explain_the_silence_of_a_partition_of_ours_no_other_one_is_suspected(
     targets: Targets, cluster: Cluster, probes: Probes, passed: list[float]
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.outages import NO_LEADER, A, B, HoldingLane, entry
-from support.partition import AT
+from support.partition import AT, NAMES
 
 from light_scheduler.kafka.refusals import TargetsStalledError
 from light_scheduler.kafka.target_outages import FIRST_WAIT_S, WHOLE_TOPIC
@@ -169,7 +169,7 @@ def test_a_place_of_answers_that_took_one_in_between_is_not_suspected(lane: Hold
 def test_the_topics_of_a_transaction_that_does_not_end_are_watched(lane: HoldingLane) -> None:
     lane.holding.committed({("long ago", 0): 1}, "id")
     lane.seconds += 1
-    lane.holding.committed({A: 5, ("others", 1): 3, (next(iter(lane.context.own_topics)), 0): 9}, "id")
+    lane.holding.committed({A: 5, ("others", 1): 3, (NAMES.history, 0): 9}, "id")
     lane.holding.stuck()
     assert lane.topics.doubted == {A[0], "others"}
     lane.seconds += 1

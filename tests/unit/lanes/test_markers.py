@@ -254,7 +254,7 @@ async def test_a_transaction_that_ended_long_before_the_outage_has_its_markers(
     assert await lane.release() == expected
 
 
-async def test_places_in_topics_of_ours_are_not_settled(lane: HoldingLane) -> None:
+async def test_places_in_other_topics_of_ours_are_not_settled(lane: HoldingLane) -> None:
     own = (NAMES.history, 0)
     lane.holding.committed({own: 5}, "id")
     lane.fail(own)
@@ -262,6 +262,74 @@ async def test_places_in_topics_of_ours_are_not_settled(lane: HoldingLane) -> No
     lane.waits()
     lane.outages.observe(NAMES.history, {}, AT)
     assert await lane.release() == []
+
+
+# -- other partitions of the commands topic ---------------------------------------------------------------------------
+
+OTHER = (NAMES.commands, 1)
+
+
+def see_commands(lane: HoldingLane, *unavailable: int) -> None:
+    """Have the metadata of the commands topic tell which of its partitions take nothing."""
+    known = lane.topics[NAMES.commands]
+    lane.outages.remember((NAMES.commands, partition) for partition in known.unavailable | set(unavailable))
+    lane.topics[NAMES.commands] = known._replace(partitions=2, unavailable=frozenset(unavailable))
+
+
+@pytest.mark.parametrize(("stable_end", "commits"), [(5, False), (3, True)])
+async def test_what_was_passed_on_is_settled_before_anything_else_is_sent_there(
+    lane: HoldingLane, stable_end: int, commits: bool
+) -> None:
+    lane.holding.committed({OTHER: 5, (NAMES.commands, 0): 5}, "id")
+    assert lane.holding.unsettled() == frozenset()
+    see_commands(lane, 1)
+    assert lane.holding.unsettled() == {1}
+    assert (await lane.release(), lane.asked) == ([], []), "it is away"
+    see_commands(lane)
+    lane.ends = {OTHER: stable_end}
+    assert lane.holding.unsettled() == {1}
+    assert await lane.release() == [([OTHER], commits)]
+    assert lane.holding.unsettled() == frozenset()
+
+
+async def test_what_was_passed_on_in_vain_is_settled_as_aborted(lane: HoldingLane) -> None:
+    lane.fail(OTHER, written=[OTHER])
+    see_commands(lane, 1)
+    see_commands(lane)
+    lane.ends = {OTHER: 3}
+    assert await lane.release() == [([OTHER], False)]
+
+
+async def test_a_partition_of_the_commands_topic_whose_leader_was_lost_unseen_is_settled(lane: HoldingLane) -> None:
+    lane.holding.committed({OTHER: 5}, "id")
+    see_commands(lane, 1)
+    see_commands(lane)
+    lane.seconds += 1
+    lane.ends = {OTHER: 3}
+    assert await lane.release() == [([OTHER], True)]
+
+
+async def test_without_the_right_to_write_commands_those_for_a_partition_to_be_settled_wait_and_no_others(
+    lane: HoldingLane,
+) -> None:
+    lane.holding.committed({OTHER: 5}, "id")
+    see_commands(lane, 1)
+    see_commands(lane)
+    lane.ends = {OTHER: 3}
+    lane.producer.errors[OTHER] = TopicAuthorizationFailedError({NAMES.commands})
+    assert await lane.release() == []
+    assert lane.holding.unsettled() == {1}
+    assert lane.outages.places == [OTHER], "it is tried again later"
+    assert not lane.topics.denied
+    lane.producer.errors.clear()
+    lane.outages.close([OTHER])
+    assert await lane.release() == [([OTHER], True)]
+
+
+async def test_the_commands_topic_is_watched_if_the_id_of_what_was_passed_on_is_stuck(lane: HoldingLane) -> None:
+    lane.holding.committed({OTHER: 5, (NAMES.history, 0): 5}, "id")
+    lane.holding.stuck()
+    assert lane.topics.doubted == {NAMES.commands}
 
 
 async def test_a_lane_with_nothing_held_and_nothing_to_settle_asks_nothing(lane: HoldingLane) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from aiokafka.errors import KafkaConnectionError, MessageSizeTooLargeError, NotEnoughReplicasError, UnknownError
-from support.outages import Topics
+from support.outages import Settling, Topics
 from support.partition import AT, HOUR, NAMES, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
@@ -16,6 +16,7 @@ from light_scheduler.kafka.batches import Written
 from light_scheduler.kafka.refusals import RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes.cycles import LaneCycles
+from light_scheduler.lanes.failures import transactions
 from light_scheduler.lanes.failures.failing_work_search import STRIKES, Kind, Work
 from light_scheduler.model.place import Place
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
@@ -190,6 +191,32 @@ async def test_what_the_metadata_tell_is_known_before_anything_fails(partition: 
     assert (waiting(partition), partition.table.pending) == (1, 1)
     partition.topics[NAMES.commands] = topic
     assert await attempt(lane, partition) == [AWAY]
+
+
+async def test_commands_wait_for_a_partition_that_may_lack_a_marker_until_that_is_settled(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ends_before(places: list[Place], _: Any, __: Any, trusted: Any) -> dict[Place, int]:
+        assert NAMES.commands not in trusted, "a partition that does not answer is left alone"
+        return dict.fromkeys(places, 0)
+
+    monkeypatch.setattr(transactions, "stable_ends", ends_before)
+    failures = lane_at(partition).failures
+    producer: Any = Settling(failures.attempt.transactional_id)
+    monkeypatch.setattr(failures._services, "clients", None, raising=False)
+    first, second = lane_at(partition, STRAY[0]), lane_at(partition, STRAY[1])
+    first.failures = second.failures = failures
+    assert await attempt(first, partition) == [AWAY]
+    outages(partition).remember([OTHER])
+    assert await attempt(second, partition) == []
+    assert failures.away() == failures.left_alone(AT) == {AWAY}
+    assert waiting(partition) == 1
+
+    await failures.holding.release(partition.table, producer)
+    assert producer.settled == [([OTHER], True)]
+    assert failures.away() == failures.left_alone(AT) == frozenset()
+    assert await attempt(second, partition) == [AWAY]
+    assert waiting(partition) == 0
 
 
 async def test_while_failing_work_is_sought_what_has_waited_is_sent_in_the_turn_of_delayed_commands_and_alone(

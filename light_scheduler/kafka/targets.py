@@ -52,8 +52,11 @@ GONE_S = 300.0
 """How long firings wait for a deleted topic to be created again. After that, the topic counts as missing."""
 WATCH_S = 0.5
 """How often unavailable topics are checked."""
-DOUBT_S = 5.0
-"""How long topics without a known fault are checked that often: Kafka may need some seconds to show a fault."""
+DOUBT_S = 15.0
+"""How long topics without a known fault are checked that often.
+
+Kafka shows no fault before a dead broker's session has timed out (`broker.session.timeout.ms`, 9 s by default).
+"""
 TIMEOUT_S = 5.0
 """Timeout of a request, in which several brokers may be tried."""
 MOST_ASKED = 500

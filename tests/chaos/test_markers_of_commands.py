@@ -34,6 +34,8 @@ COPIES = [[1], [2], [1], [3]]
 """The broker of each partition of the commands topic."""
 HERE, AWAY, BROKER = 0, 3, 3
 """Where the command arrives, and the partition that it is passed on to, with its broker."""
+SESSION_MS = 9_000
+"""How long a broker may be silent before its partitions lose their leader, by default: long after all lanes rest."""
 COMPLETE = {held_back.COMMITS: "CompleteCommit", held_back.FAILS: "CompleteAbort"}
 """What the coordinator says of a transaction once it takes all markers to be written."""
 
@@ -88,7 +90,7 @@ class Brokers:
 async def test_what_is_passed_on_arrives_once_although_a_broker_has_dropped_the_marker(
     tmp_path: Path, end: str
 ) -> None:
-    with EmbeddedCluster(3) as cluster:
+    with EmbeddedCluster(3, properties={"broker.session.timeout.ms": SESSION_MS}) as cluster:
         servers, app_id = cluster.bootstrap_servers, f"test-{uuid.uuid4().hex[:8]}"
         await place_commands(servers, f"{app_id}-commands", COPIES)
         application = await Application.create(servers, tmp_path, app_id=app_id, replication_factor="3")

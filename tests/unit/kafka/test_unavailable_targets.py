@@ -129,13 +129,18 @@ async def test_only_topics_with_something_away_are_watched_and_nothing_when_all_
         await targets._watch
 
 
-async def test_a_topic_that_is_doubted_is_watched_for_some_seconds_though_it_shows_no_fault(
+SESSION_S = 9.0
+"""How long Kafka takes by default to notice that a broker is dead."""
+
+
+async def test_a_topic_that_is_doubted_is_watched_until_kafka_would_notice_a_dead_broker(
     targets: Targets, cluster: Cluster, passed: list[float]
 ) -> None:
     await targets.resolve({"t", "other"})
     targets.doubt({"t"})
     await eventually(lambda: len(cluster.asked) > 3)
     assert all(names == ["t"] for names in cluster.asked[1:])
+    passed.append(passed[-1] + SESSION_S)
     cluster.leaders["t"] = [1, -1, 1, 2]
     await eventually(lambda: reasons(targets) == {("t", 1): "it has no leader"})
     cluster.leaders["t"] = [1, 2, 1, 2]

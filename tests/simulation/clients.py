@@ -14,6 +14,7 @@ from aiokafka.errors import ConcurrentTransactions, InvalidProducerEpoch, KafkaE
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import RecordMetadata
 
+from light_scheduler.errors import LaneError
 from light_scheduler.kafka.coordinator import KnownLog
 
 from .faults import Killed
@@ -45,12 +46,13 @@ class _Client:
 class _Manager:
     """What a lane asks aiokafka's manager of transactions for."""
 
-    def __init__(self) -> None:
+    def __init__(self, add: Callable[[TopicPartition], None]) -> None:
         self.txn_partitions: set[TopicPartition] = set()
         self.refused: set[TopicPartition] = set()
+        self.maybe_add_partition_to_txn = add
 
-    def maybe_add_partition_to_txn(self, tp: TopicPartition) -> None:
-        self.txn_partitions.add(tp)
+    def wait_for_transaction_end(self) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
 
     def partitions_to_add(self) -> set[TopicPartition]:
         return self.refused
@@ -61,7 +63,7 @@ class Producer:
 
     def __init__(self, lane: Clients, transactional_id: str) -> None:
         self.client = _Client()
-        self._txn_manager = _Manager()
+        self._txn_manager = _Manager(self._add)
         self._lane = lane
         self._node = lane.node
         self._kafka = lane.node.world.kafka
@@ -130,6 +132,19 @@ class Producer:
         else:
             future.set_result(RecordMetadata(topic, partition, TopicPartition(*place), first, 0, 0, 0))
         return future
+
+    def _add(self, tp: TopicPartition) -> None:
+        """Make a partition part of the transaction, as soon as the id is free."""
+
+        def add() -> None:
+            self._kafka.add(self._id, self._epoch, (tp.topic, tp.partition))
+            self._txn_manager.txn_partitions.add(tp)
+
+        if self._kafka.is_stuck(self._id):
+            self._txn_manager.refused.add(tp)
+            self._node.world.spawn(self._when_free(lambda: _unless_refused(add)))
+        else:
+            add()
 
     async def _when_free(self, answer: Callable[[], None]) -> None:
         """Try again until the coordinator takes a partition, or the producer is let go of."""
@@ -266,6 +281,11 @@ class Clients:
 
     def reader(self) -> Reader:
         return Reader(self.node)
+
+    async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: KnownLog) -> None:
+        if not await self.fence(transactional_id, changelog):
+            raise LaneError(f"{transactional_id} is stuck")
+        self.node.world.kafka.end(transactional_id, place, commits=commits)
 
     async def fence(self, transactional_id: str, changelog: KnownLog) -> bool:
         await self.node.reach("0.fence sent")

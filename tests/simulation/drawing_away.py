@@ -11,8 +11,11 @@ from light_scheduler.wire import partition_for
 from .drawing import draw
 from .drawing_growth import draw_bulk_growth
 from .history import SCHEDULES, History, Send
+from .names import COMMANDS
+from .playing import played
 from .trouble import Away
 
+MOMENT_S = 1e-6
 IDS = tuple("abcdefgh")
 KINDS = ("schedule", "cancel", "keep", "cancel-many")
 """None of which has a schedule fire later than it is due."""
@@ -35,6 +38,25 @@ def draw_away(seed: int) -> History:
         sends.append(Send(at, partition, kind, id, wait, payload if kind in SCHEDULES else None, None))
     most = random.choice((MOST, MOST, 1, 2))
     return History(seed, 1, partitions, tuple(sends), (), (), most, stage_ahead_ms=random.choice((0, 40)), away=away)
+
+
+def draw_leaderless(seed: int) -> History:
+    """Make the same up, in which the partition has no leader, and so never gets the markers that it would get then.
+
+    If anything is passed on to a partition, it loses its leader just before that is committed.
+    """
+    history = draw_away(seed)
+    assert history.away is not None
+    away = history.away._replace(is_told=True, drops_markers=True)
+    _, commits = played(replace(history, away=None))
+    moments = [
+        (number, commit.decided_at) for commit in commits for topic, number in commit.places if topic == COMMANDS
+    ]
+    if moments:
+        partition, decided_at = Random(f"leaderless {seed}").choice(sorted(moments))
+        begins = decided_at - MOMENT_S
+        away = away._replace(partition=partition, begins=begins, ends=begins + away.ends - away.begins)
+    return replace(history, away=away)
 
 
 def draw_away_and_more(seed: int) -> History:

@@ -3,7 +3,8 @@
 It is as unhelpful as the protocol allows. A commit is decided when its request arrives, but its markers are written
 later; until then read_committed readers and the group's offsets see what was before. Some partitions may get theirs
 seconds after the others; until all have theirs the transactional id is stuck. A changelog may get none, as if it had no
-leader just then (KAFKA-20734): then the producer fails too. Markers take offsets, and so do aborted records. Compaction
+leader just then (KAFKA-20734): then the producer fails too. Partitions without a leader get none either, and the next
+marker of the same id there decides for all that is open. Markers take offsets, and so do aborted records. Compaction
 leaves holes. A request whose sender gave up may still arrive.
 """
 
@@ -51,6 +52,10 @@ class Kafka:
         self.changed: Callable[[], None] = lambda: None
         self.away_for: Callable[[Place], float] = lambda _: 0.0
         """For how long (s) a partition takes nothing, not even markers."""
+        self.known_away: Callable[[str], frozenset[int]] = lambda _: frozenset()
+        """Of which partitions of a topic the metadata tell that they take nothing."""
+        self.drops_from: float | None = None
+        """From when on (s) markers for these are not written at all."""
         self._awaiting: list[asyncio.Future[None]] = []
         self._epochs: dict[str, int] = {}
         self._current: dict[str, Transaction] = {}
@@ -134,6 +139,13 @@ class Kafka:
 
     def add_offsets(self, transactional_id: str, epoch: int, offsets: dict[TopicPartition, int]) -> None:
         self._open_transaction(transactional_id, epoch).group_offsets.update(offsets)
+
+    def end(self, transactional_id: str, place: Place, *, commits: bool) -> None:
+        """End what an id has open in a partition, with an empty transaction of whoever has just taken it over."""
+        epoch = self.epoch(transactional_id)
+        self.begin(transactional_id, epoch, {})
+        self.add(transactional_id, epoch, place)
+        (self.commit if commits else self.abort)(transactional_id, epoch)
 
     def commit(self, transactional_id: str, epoch: int) -> None:
         transaction = self._open_transaction(transactional_id, epoch)
@@ -229,7 +241,7 @@ class Kafka:
                 self._stuck[transaction.transactional_id] = transaction
                 seconds = STUCK_S * self.random.random()
                 asyncio.get_running_loop().call_later(seconds, self._free, transaction)
-        if away := {place for place in transaction.places if self.away_for(place) > 0}:
+        if away := {place for place in transaction.places if self.away_for(place) > 0} - self._drop(transaction):
             transaction.late |= away
             self._stuck[transaction.transactional_id] = transaction
             self._free_later(transaction, away)
@@ -240,7 +252,7 @@ class Kafka:
         self._tell()
 
     def _free(self, transaction: Transaction) -> None:
-        transaction.late = {place for place in transaction.late if self.away_for(place) > 0}
+        transaction.late = {place for place in transaction.late if self.away_for(place) > 0} - self._drop(transaction)
         if transaction.late:
             self._free_later(transaction, transaction.late)
         else:
@@ -248,4 +260,17 @@ class Kafka:
         self._mark(transaction)
 
     def _free_later(self, transaction: Transaction, away: set[Place]) -> None:
-        asyncio.get_running_loop().call_later(max(map(self.away_for, away)) + 0.001, self._free, transaction)
+        seconds = max(map(self.away_for, away))
+        if self.drops_from is not None:
+            seconds = self.drops_from - asyncio.get_running_loop().time()
+        asyncio.get_running_loop().call_later(seconds + 0.001, self._free, transaction)
+
+    def _drop(self, transaction: Transaction) -> set[Place]:
+        """Drop the markers for partitions that have no leader, and return these."""
+        if self.drops_from is None:
+            return set()
+        dropped = {
+            place for place in transaction.places if self.away_for(place) and place[1] in self.known_away(place[0])
+        }
+        transaction.dropped |= dropped
+        return dropped

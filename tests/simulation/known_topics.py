@@ -35,7 +35,7 @@ class KnownTopics:
         self._denied: dict[str, tuple[str, float]] = {}
         self.outages = Outages(asyncio.get_running_loop().time)
         self.trials = Trials(self.outages)
-        node.world.tell_of_return(self.outages.notify)
+        node.world.tell_of_away(self.outages)
 
     async def suspect(self, places: Iterable[Place], reason: str) -> None:
         """The metadata explain nothing, if there is anybody to ask; but where answers go is never at fault here.

@@ -93,9 +93,19 @@ class Log:
         return kept
 
     def mark(self, transaction: Transaction) -> None:
-        """Write the marker that ends a transaction."""
-        if self.open.pop(transaction, None) is not None:
-            self.end += 1
+        """Write the marker that ends a transaction, and with it what else its producer has open here."""
+        ended = [each for each in self.open if each.transactional_id == transaction.transactional_id]
+        for each in ended:
+            begin = self.open.pop(each)
+            if each is not transaction:
+                self._decide(each, transaction, begin)
+        self.end += bool(ended)
+
+    def _decide(self, former: Transaction, transaction: Transaction, begin: int) -> None:
+        for offset in range(begin, self.end):
+            owner, record = self.entries.get(offset, (None, None))
+            if owner is former and record is not None:
+                self.entries[offset] = (transaction, record)
 
     def committed(self, start: int, end: int) -> list[Record]:
         """Return what a read_committed reader sees between two offsets."""

@@ -17,6 +17,7 @@ from light_scheduler.tables import standby as standby_module
 
 from . import loop as simulated
 from .history import History, Verdict
+from .log import Transaction
 from .world import World
 
 Mutation = Callable[[], AbstractContextManager[type[Lane]]]
@@ -30,11 +31,18 @@ def unchanged() -> AbstractContextManager[type[Lane]]:
 
 def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str], None] | None = None) -> Verdict:
     """Play a history, with a bug planted or without."""
+    return played(history, mutation, trace)[0]
 
-    async def main(lane_type: type[Lane]) -> Verdict:
+
+def played(
+    history: History, mutation: Mutation = unchanged, trace: Callable[[str], None] | None = None
+) -> tuple[Verdict, list[Transaction]]:
+    """Do as `play`; return also what was committed."""
+
+    async def main(lane_type: type[Lane]) -> tuple[Verdict, list[Transaction]]:
         world = World(history, lane_type)
         world.trace = trace
-        return await world.play()
+        return await world.play(), world.kafka.commits
 
     most = Budget.most
     logging.disable(logging.CRITICAL)

@@ -15,7 +15,7 @@ from light_scheduler.wire.room_state import ROOM_KIND, decode_room
 from simulation import loop as simulated
 from simulation.campaign import POINTS
 from simulation.drawing import draw, draw_doubt, draw_nameless, draw_probes, draw_tenants, draw_trouble
-from simulation.drawing_away import draw_away, draw_away_and_more
+from simulation.drawing_away import draw_away, draw_away_and_more, draw_leaderless
 from simulation.drawing_growth import draw_bulk_growth, draw_growth
 from simulation.drawing_lending import draw_lending, draw_lending_growth
 from simulation.drawing_rates import (
@@ -118,6 +118,16 @@ def test_a_partition_of_the_commands_topic_that_takes_nothing_holds_up_nothing_t
 ) -> None:
     seeds = range(pytestconfig.getoption("--histories") // 20)
     violations = {seed: violation for seed in seeds if (violation := play(draw_away(seed)).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
+def test_what_is_passed_on_to_a_partition_that_loses_its_leader_before_the_markers_are_written_arrives_once(
+    pytestconfig: pytest.Config,
+) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_leaderless(seed)).violation)}
 
     assert violations == {}
 

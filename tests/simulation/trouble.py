@@ -79,13 +79,15 @@ class Trouble(NamedTuple):
 class Away(NamedTuple):
     """A partition of the commands topic takes and tells nothing between two instants (s).
 
-    If it `is_told`, the metadata tell so, somewhat later; else only who writes to it finds out.
+    If it `is_told`, the metadata tell so, somewhat later; else only who writes to it finds out. If it `drops_markers`,
+    what is told is that it has no leader, and it never gets the markers that it would get then (KAFKA-20734).
     """
 
     partition: int
     begins: float
     ends: float
     is_told: bool
+    drops_markers: bool = False
 
     def is_so(self, at: float) -> bool:
         """Return whether it takes nothing at an instant (s)."""

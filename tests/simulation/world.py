@@ -10,6 +10,7 @@ from random import Random
 from aiokafka import TopicPartition
 
 from light_scheduler.engine import Limits
+from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes.lane import Lane
 
 from .disk import Disk
@@ -63,6 +64,9 @@ class World:
         )
         self.kafka.changed = self._wake_fetchers
         self.kafka.away_for = self.away_for
+        self.kafka.known_away = self.known_away
+        if history.away is not None and history.away.drops_markers:
+            self.kafka.drops_from = history.away.begins + TOLD_S
         topics = TOPICS[: len(history.topics)]
         self.partitions = [TopicPartition(topic, number) for topic in topics for number in range(history.partitions)]
         self.group = Group(self.random, self.partitions, with_standbys=history.seed % 3 == 0)
@@ -179,11 +183,18 @@ class World:
         is_known = away is not None and topic == COMMANDS and away.is_known(self.loop.time())
         return frozenset({away.partition}) if away is not None and is_known else frozenset()
 
-    def tell_of_return(self, told: Callable[[], None]) -> None:
-        """Tell somebody when the metadata tell that a partition is back."""
+    def tell_of_away(self, outages: Outages) -> None:
+        """Tell somebody when the metadata tell that a partition is away, and that it is back."""
         away = self.history.away
         if away is not None and away.is_told and self.loop.time() < away.ends + TOLD_S:
-            self.loop.call_at(away.ends + TOLD_S + 0.001, told)  # as the metadata are, not before
+            places = [(COMMANDS, away.partition)]
+
+            def is_back() -> None:
+                outages.remember(places)
+                outages.notify()
+
+            self.loop.call_at(away.begins + TOLD_S, outages.remember, places)
+            self.loop.call_at(away.ends + TOLD_S + 0.001, is_back)  # as the metadata are, not before
 
     def clock_ahead_of(self, machine: str) -> int:
         """Return by how much (ms) the clock of a machine is ahead of the brokers'."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from light_scheduler.lanes.failures.markers import Markers, _Touched
 from light_scheduler.lanes.failures.transactions import Failures
 from light_scheduler.lanes.waiting_writes import WaitingWrites
-from simulation.drawing_away import draw_away
+from simulation.drawing_away import draw_away, draw_leaderless
 
 from .planting import mutant, replaced
 
@@ -58,4 +59,16 @@ def _silence_is_forgotten() -> Iterator[Any]:
         return [place for place in stalled(self, error) if place[0] != own]
 
     with replaced(Failures, "stalled", and_suspects_nobody):
+        yield None
+
+
+@mutant(3, "A lane does not notice that what it passed on may lack its marker.", 300, draw_leaderless)
+def _missing_markers_are_not_noticed() -> Iterator[Any]:
+    with replaced(Markers, "distrust", lambda _: None):
+        yield None
+
+
+@mutant(3, "What was passed on and lacks its marker is aborted, although it was committed.", 300, draw_leaderless)
+def _missing_markers_are_all_of_aborts() -> Iterator[Any]:
+    with replaced(_Touched, "lacks_commit", lambda *_: False):
         yield None

@@ -50,7 +50,9 @@ class Setting:
         self.targets = Targets(servers)
         self.producer = TransactionalProducer(self.clients, "lane")
         self.denied: list[str] = []
-        context: Any = SimpleNamespace(targets=self.targets, own_topics=frozenset(), changelog=self.changelog)
+        context: Any = SimpleNamespace(
+            targets=self.targets, commands_topic="commands", own_topics=frozenset(), changelog=self.changelog
+        )
         self.markers = Markers(context, self._ends, self._end, self._deny)
 
     async def _ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:

@@ -22,6 +22,7 @@ class CommandRates:
     def __init__(self) -> None:
         self._committed: dict[str, tuple[TokenBucket, int]] = {}  # tenant -> (bucket, time of its last use)
         self._begun: dict[str, tuple[TokenBucket, int]] = {}
+        self._outdated: set[str] = set()  # tenants that another lane may have served since their last use here
         self._part: RatePart | None = None
         self._since: int | None = None
 
@@ -45,6 +46,15 @@ class CommandRates:
             bucket.earn(part.share, at)
             self._committed[tenant] = bucket, at
 
+    @property
+    def is_used(self) -> bool:
+        """Whether it has a bucket of any tenant."""
+        return bool(self._committed)
+
+    def take_back(self) -> None:
+        """Another lane has had the partition, so nobody catches up with the time since the last use of a bucket."""
+        self._outdated = set(self._committed)
+
     def allows(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:
         """Return whether one more command of a tenant may be taken. `rate` is the rate in its rule."""
         bucket, at = self._bucket(tenant, rate, min(recorded_at, now), now)
@@ -62,9 +72,9 @@ class CommandRates:
         """Move the bucket to the time when one more command of a tenant was possible. Return whether that is by `now`.
 
         So waiting commands get all tokens that the bucket earned since its last use, and not only its capacity. Returns
-        False for an unknown tenant, since the time of its last use is unknown.
+        False for an unknown tenant, since the time of its last use is unknown, also if that was in another lane.
         """
-        known = self._begun.get(tenant) or self._committed.get(tenant)
+        known = self._begun.get(tenant) or (None if tenant in self._outdated else self._committed.get(tenant))
         if known is None or known[0].rate != rate or self.is_new:
             return False
         at = known[1]
@@ -115,6 +125,7 @@ class CommandRates:
     def commit(self) -> None:
         """Count the commands taken in the transaction."""
         self._committed |= self._begun
+        self._outdated.difference_update(self._begun)
         self._begun.clear()
 
     def _bucket(self, tenant: str, rate: float, at: int, now: int) -> tuple[TokenBucket, int]:

@@ -99,6 +99,7 @@ class LaneCycles:
         self._steps = CycleSteps()
         self._growth = GrowthProgress(context)
         self._undecided: _Made | None = None  # the last transaction, unless known to be committed
+        self._own_end = 0  # of the last committed transaction in the changelog
 
     @property
     def next_due(self) -> int | None:
@@ -112,10 +113,20 @@ class LaneCycles:
         """
         made = self._undecided
         if await self._holding.decide(untouched) and made is not None:
+            self._own_end = made.batches.written[self._context.changelog].end
             self._charge(made)
             self._forget_refused(made)
             self._budget.charge(made.cycle.delivered, made.now)
         self._undecided = None
+
+    async def notice_others(self, end: int, untouched: Untouched) -> None:
+        """Find out whether another lane has had the partition since the last commit. The changelog ends at `end`.
+
+        `untouched` looks that up in the changelog. Call it after `decide`.
+        """
+        rates = self._context.command_rates
+        if rates.is_used and not await untouched(self._own_end, end):
+            rates.take_back()
 
     async def cycle(self, table: ScheduleTable, producer: TransactionalProducer) -> None:
         """Do steps 1 to 4, or sleep until commands arrive or the timer ticks."""
@@ -234,6 +245,7 @@ class LaneCycles:
         checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
         self._undecided = made
         ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
+        self._own_end = ends[self._context.changelog]
         self._charge(made)  # this and the next two, even if the table cannot be written
         self._forget_refused(made)
         self.failures.committed(ends)
@@ -326,6 +338,7 @@ class LaneCycles:
             self._holding.failed(attempt)
             self.counters.unstaged += 1
             return True
+        self._own_end = ends[self._context.changelog]
         self._budget.commit()
         self.failures.committed(ends)
         overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=instant)  # 4.

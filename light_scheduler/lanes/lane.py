@@ -267,7 +267,10 @@ class Lane:
         changelog = self.context.changelog
         place = self._services.clients, TopicPartition(*changelog)
         await self._cycles.decide(partial(nothing_counts, *place))
-        producer.continuity = Continuity(changelog, restored.end, partial(is_untouched, *place))
+        untouched = partial(is_untouched, *place)
+        if restored.records:
+            await self._cycles.notice_others(restored.end, untouched)
+        producer.continuity = Continuity(changelog, restored.end, untouched)
         table.checkpoint = self.input.place(table.checkpoint, commands_id, restored.backlog_begin, restored.backlog_end)
         position = table.checkpoint.position
         log.info(

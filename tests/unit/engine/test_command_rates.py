@@ -108,6 +108,19 @@ def test_of_a_tenant_that_was_not_met_nobody_knows_since_when_it_waits() -> None
     assert not rates.catch_up("a", 11, AT + 5_000), "the rule was changed"
 
 
+def test_nobody_catches_up_with_the_time_in_which_another_lane_had_the_partition() -> None:
+    rates, back = CommandRates(), AT + 60_000
+    assert carried_out(rates, [AT] * 20, AT) == 10
+    rates.take_back()
+    assert not rates.catch_up("a", 10, back)
+    rates.begin()
+    assert rates.allows("a", 10, back - 5_000, back)
+    rates.begin()
+    assert not rates.catch_up("a", 10, back), "the transaction that looked at it was dropped"
+    assert carried_out(rates, [back - 5_000] * 20, back) == 10
+    assert caught_up(rates, AT, back) == 50
+
+
 def test_nobody_catches_up_with_a_clock_that_is_set_back_or_where_a_partition_was_added() -> None:
     rates = CommandRates()
     assert carried_out(rates, [AT] * 20, AT) == 10

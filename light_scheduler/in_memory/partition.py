@@ -64,8 +64,7 @@ class MemoryPartition:
         self._steps.begin(self)
         taken = self._steps.take(cycle, self, self._size)
         turns = TurnBudget(self._size.most, self._size.max_bytes)
-        may_fire = self._steps.may_fire(self._size, taken)
-        due = overlay.due(now, turns.most, turns.max_bytes) if may_fire else NOTHING_DUE
+        due = overlay.due(now, turns.most, turns.max_bytes) if taken.may_fire else NOTHING_DUE
         self._steps.fire(cycle, due, turns)
         cycle.keep_bulk()
         if taken.position is not None:

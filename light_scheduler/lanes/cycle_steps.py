@@ -65,13 +65,15 @@ class CycleSize:
 class Taken(NamedTuple):
     """What `take` has executed: `read` commands, of which the last new one ends before `position`.
 
-    It `is_caught_up` if no delayed command is left that can be executed.
+    It `is_caught_up` if no delayed command is left that can be executed. Due schedules `may_fire` unless other work
+    comes first.
     """
 
     read: int
     position: int | None
     is_bulk_at_work: bool
     is_caught_up: bool
+    may_fire: bool
 
 
 class CycleSteps:
@@ -116,18 +118,15 @@ class CycleSteps:
         records.reverse()
         cycle.take_all(records, most if is_behind and works is None else 0, max_bytes)
         read += cycle.delaying.taken + sent
-        if not is_behind or commands.is_held:
+        is_held_up = self.is_catching_up and not is_caught_up  # also while there is a backlog
+        if not is_held_up or commands.is_held:
             cycle.rate_lending.answer(unread_since)
         most_bulk = min(most, size.most_bulk)
         is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(most_bulk, max_bytes, self._bulk_turn)
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, most_bulk, max_bytes)
-        return Taken(read, position, is_bulk_at_work, is_caught_up)
-
-    def may_fire(self, size: CycleSize, taken: Taken) -> bool:
-        """Return whether due schedules come next in the cycle. Older commands come first, as they may cancel some."""
-        is_held_up = self.is_catching_up and not taken.is_caught_up  # also while there is a backlog
-        return not is_held_up and Kind.FIRING in size.kinds
+        may_fire = Kind.FIRING in kinds and not is_held_up  # an older command may cancel a due schedule
+        return Taken(read, position, is_bulk_at_work, is_caught_up, may_fire)
 
     def fire(
         self,

@@ -200,7 +200,7 @@ class LaneCycles:
         if is_behind and not self._incoming.is_behind:
             self._alarm.ring()  # for delayed commands and due firings
         turns = budget.turns(now, most, size.max_bytes)
-        due = budget.take_due(overlay, now, turns) if steps.may_fire(size, taken) else NOTHING_DUE  # 1.
+        due = budget.take_due(overlay, now, turns) if taken.may_fire else NOTHING_DUE  # 1.
         await self._context.targets.resolve(overlay.due_topics | cycle.reply_topics)
         is_traced = record_search.is_under_way or work_search.is_active
         lost_results = steps.fire(  # 2.

@@ -3,9 +3,10 @@
     1. A lane that must hold work back, as it has no token of a rate left, asks other lanes.
     2. A lane that is asked takes the lent tokens from its bucket, in the transaction that answers. If it reads several
        asks of another lane for a rate at once, it answers the last, as the requester tracks only one open ask. It does
-       not answer asks in a backlog, which are out of date, unless the next command waits for its schema. Like commands,
-       asks count by when they were recorded, so late ones take no tokens from the commands after them. An ask by
-       `rate_post` counts as if it were in the log before the unread commands of its tenant (see `unread`).
+       not answer asks in a backlog, which are out of date, unless the next command waits for its schema, nor asks that
+       it reads before it has caught up: delayed commands need these tokens. Like commands, asks count by when they were
+       recorded, so late ones take no tokens from the commands after them. An ask by `rate_post` counts as if it were in
+       the log before the unread commands of its tenant (see `unread`).
     3. The requester adds the tokens to its own bucket in the transaction that reads the answer.
 
 No lane waits for an answer: without one, it goes on with the tokens that it earns. Whether a lane answers does not

@@ -461,6 +461,10 @@ async def test_delayed_commands_whose_turn_came_while_no_worker_ran_are_carried_
 ) -> None:
     partition = Partition(FakeProducer())
     partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    owners: Any = SimpleNamespace(own_url="http://own", owners=lambda: {"http://own": {NAMES.commands: [0, 1]}})
+    exchange = RateExchange(owners, [NAMES.commands])
+    partition.rate_post, other = (exchange.post_of((NAMES.commands, number)) for number in (0, 1))
+    partition.rate_post.open(lambda: None)
     rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=2)
     partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
     soon = due_at(AT + HOUR // 2)
@@ -475,6 +479,7 @@ async def test_delayed_commands_whose_turn_came_while_no_worker_ran_are_carried_
     fired: list[str] = []
     delayed = 0
     while not (made := await cycles._make(partition.table)).is_empty:
+        other.send((NAMES.commands, 0), RateAsk(RateName(RateKind.COMMANDS, "default"), 1, 7, 1_000))
         delayed += made.cycle.transaction.delayed
         fired += [entry.schedule.id for entry in made.due.entries]
         await cycles._commit(made, partition.table, cast(Any, TakesAll(partition)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aiokafka import TopicPartition
@@ -69,7 +69,6 @@ class Producer:
         self._kafka = lane.node.world.kafka
         self._id = transactional_id
         self._epoch = -1
-        self._backlog_end: dict[Place, int] = {}
         self._unanswered: set[asyncio.Future[RecordMetadata]] = set()
         self._is_stopped = False
 
@@ -85,11 +84,13 @@ class Producer:
     def _fence(self) -> None:
         self._epoch = self._kafka.take_over(self._id)
         self._node.world.group.watch_fence(self._lane, self._id)
-        self._backlog_end = {place: self._kafka.last_stable(place) for place in self._lane.watched}
+        self._lane.backlog_end.update({place: self._kafka.last_stable(place) for place in self._lane.watched})
 
     async def begin_transaction(self) -> None:
         self._txn_manager.txn_partitions.clear()
-        await self._request("3.begin", lambda: self._kafka.begin(self._id, self._epoch, self._backlog_end, self._lane))
+        await self._request(
+            "3.begin", lambda: self._kafka.begin(self._id, self._epoch, dict(self._lane.backlog_end), self._lane)
+        )
 
     async def send_batch(self, builder: Any, topic: str, *, partition: int) -> asyncio.Future[RecordMetadata]:
         place, me = (topic, partition), (self._id, self._epoch)
@@ -214,9 +215,10 @@ class Reader:
 
     visible = staticmethod(Log.committed)
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._kafka = node.world.kafka
+    def __init__(self, lane: Clients) -> None:
+        self._lane = lane
+        self._node = lane.node
+        self._kafka = lane.node.world.kafka
         self._at: dict[TopicPartition, int] = {}
 
     async def start(self) -> None:
@@ -226,7 +228,9 @@ class Reader:
         await self._node.reach("0.ends")
         for tp in partitions:
             await asyncio.sleep(self._node.world.away_for((tp.topic, tp.partition)))
-        return {tp: self._kafka.last_stable((tp.topic, tp.partition)) for tp in partitions}
+        ends = {(tp.topic, tp.partition): self._kafka.last_stable((tp.topic, tp.partition)) for tp in partitions}
+        self._lane.backlog_end.update({place: ends[place] for place in self._lane.watched if place in ends})
+        return {tp: ends[tp.topic, tp.partition] for tp in partitions}
 
     async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, 0)
@@ -275,12 +279,14 @@ class Clients:
     node: Node
     watched: list[Place]
     transaction_timeout_ms: int = int(TRANSACTION_TIMEOUT_S * 1_000)
+    backlog_end: dict[Place, int] = field(default_factory=dict)
+    """Where that ended when the lane took over, or was restored after that."""
 
     def producer(self, transactional_id: str) -> Producer:
         return Producer(self, transactional_id)
 
     def reader(self) -> Reader:
-        return Reader(self.node)
+        return Reader(self)
 
     async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: KnownLog) -> None:
         if not await self.fence(transactional_id, changelog):

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import Any
 
 from aiokafka import TopicPartition
@@ -75,6 +76,11 @@ class Partition:
     topic: str = NAMES.commands
     forwards: bool = True
     """Whether workers pass commands on that were sent to the wrong partition."""
+    part_at: Callable[[int], float | None] = lambda _: 1.0
+    """Which part of each rate it has at an instant (UTC epoch ms, by the brokers' clock).
+
+    None: it was added, and schedules still move.
+    """
     pace: Pace = field(default_factory=Pace)
     waiting: Waiting = field(default_factory=Waiting)
     pending: dict[str, Pending] = field(default_factory=dict)
@@ -83,6 +89,12 @@ class Partition:
     fired: int = 0
     decided_at: int = 0
     """When (ms) what is being committed was decided, or is to be visible if it was prepared ahead of that."""
+    _part: float | None = None
+    """Its part of each rate, at the time of the commit."""
+    _catches_up: bool = False
+    """Whether delayed commands may be left whose turn came before the lane had read its backlog."""
+    _term: tuple[str, int] | None = None
+    """The transactional id of the last commit and its epoch, which is another one after each take-over."""
     _leaving: list[Record] = field(default_factory=list)
     """Records of the commit by which schedules are moved, as far as they are not yet."""
     _counts_at: int = 0
@@ -120,13 +132,15 @@ class Partition:
         ]
         copies = [record for record in passed_on if is_for_many(record) and not counts(record)]
         self.pace.begin(commit.owner, self.decided_at)
+        self._part = self.part_at(self.decided_at - commit.clock_ahead)
         is_behind = self._is_behind(commit)
-        if not is_behind:
-            for tenant in self.waiting.queues:
-                self.pace.look(tenant, self.decided_at, self.decided_at)
+        self._follow_term(commit)
         steps = deque(steps_of(commit, self.changelog))
         take = partial(self._take, number=number, now=now, happened=happened, said=said, copies=copies)
-        self._leave(steps, take, is_behind=is_behind)
+        if is_behind:
+            self._leave(steps, take, self._leaves_at)
+        else:
+            self._go_on(steps, take)
         position = commit.group_offsets.get(TopicPartition(self.topic, self.number), -1)
         read: list[Record] = []
         while self.taken < len(self.commands) and self.commands[self.taken].offset < position:
@@ -138,7 +152,7 @@ class Partition:
             if steps and steps[0].joins == command.offset:
                 rule, is_added = self.rules.at(tenant, self.decided_at), self.number >= self.partitions_at_first
                 self.waiting.join(steps.popleft(), command, rule, is_added=is_added)
-                self._leave(steps, take, is_behind=True)
+                self._leave(steps, take, self._leaves_at)
                 continue
             if tenant in self.waiting.queues and (sent(command), "rejected") not in said:
                 raise Violation(f"the command at {command.offset} overtakes {self.waiting.queues[tenant]}")
@@ -183,22 +197,54 @@ class Partition:
         if history != happened:
             raise Violation(f"history says {dict(history)}; what happened is {dict(happened)}")
 
-    def _leave(self, steps: deque[Step], take: Callable[[Record], None], *, is_behind: bool) -> None:
+    def _leave(self, steps: deque[Step], take: Callable[[Record], None], counts_at: Callable[[str], int]) -> None:
         """Carry out what leaves its queue before the next command joins one: after another only in a backlog."""
         while steps and steps[0].joins is None:
-            self._counts_at = self._leaves_at(steps[0].tenant) if is_behind else self.decided_at
-            take(self.waiting.leave(steps.popleft()))
+            at, command = counts_at(steps[0].tenant), self.waiting.leave(steps.popleft())
+            self._counts_at = max(at, recorded_at(command))
+            take(command)
+
+    def _go_on(self, steps: deque[Step], take: Callable[[Record], None]) -> None:
+        """Carry out what leaves its queue once the backlog is read: at its turn if the lane catches up, or else now.
+
+        It has caught up when nothing is left whose turn has come; then it looks at what waits.
+        """
+        self._leave(steps, take, lambda tenant: self._turn(tenant) or self.decided_at)
+        waits_on = [each for each in self.waiting.queues if (self._turn(each) or inf) > self.decided_at]
+        for tenant in waits_on:
+            self.pace.look(tenant, self.decided_at, self.decided_at)
+        self._catches_up &= len(waits_on) < len(self.waiting.queues)
+
+    def _turn(self, tenant: str) -> int | None:
+        """Return when (ms) the next delayed command of a tenant has its turn; None if the lane does not catch up."""
+        rule = self.rules.at(tenant, self.decided_at)
+        rate = None if rule is None else rule.commands_per_second
+        if not self._catches_up or rate is None or self._part is None:
+            return None
+        return self.pace.turn(tenant, rate * self._part)
+
+    def _follow_term(self, commit: Transaction) -> None:
+        """A lane that has taken over, again or for the first time, catches up if it has a backlog."""
+        term = commit.transactional_id, commit.epoch
+        if term != self._term:
+            self._term = term
+            position = self.commands[self.taken - 1].offset + 1 if self.taken else 0
+            self._catches_up |= position < commit.backlog_end.get((self.topic, self.number), 0)
 
     def _look(self, command: Record, said: Sequence[tuple[Sent, str]]) -> None:
         """A command is read. Where those above a rate wait, it is looked at the rate even if it is passed on then."""
         tenant = header(command, "schedule-tenant")
         rule = self.rules.at(tenant, self.decided_at)
-        if rule is None or rule.commands_per_second is None or tenant in self.waiting.queues:
+        if rule is None or rule.commands_per_second is None:
             return
         is_passed_on = any((sent(command), outcome) in said for outcome in ("forwarded", "relayed"))
         may_wait = rule.delayed_above is not None or self.number >= self.partitions_at_first
-        if is_to_be_carried_out(command) and (may_wait or not is_passed_on):
+        if not is_to_be_carried_out(command) or (is_passed_on and not may_wait):
+            return
+        if tenant not in self.waiting.queues:
             self.pace.look(tenant, recorded_at(command), self.decided_at)
+        elif self._catches_up:
+            self.pace.meet(tenant, recorded_at(command), self.decided_at)
 
     def _is_behind(self, commit: Transaction) -> bool:
         """Return whether a lane still reads what waited when it took over."""

@@ -25,6 +25,11 @@ class Facts:
     def __init__(self, world: World, partitions: int) -> None:
         self.current = Partitioning(partitions, secret=SECRET)
         self._world = world
+        self._held = [(0, self.current)]
+
+    def at(self, now: int) -> Partitioning:
+        """Return what held at an instant (UTC epoch ms)."""
+        return next(held for since, held in reversed(self._held) if since <= now)
 
     def grow(self, partitions: int) -> None:
         """Use the partitions that were added, unless schedules still move to those that were added before."""
@@ -43,6 +48,7 @@ class Facts:
 
     def _now(self, partitioning: Partitioning) -> None:
         self.current = partitioning
+        self._held.append((self._world.clock.now(), partitioning))
         latest = self._world.history.news_s
         for node in self._world.nodes.values():
             self._world.loop.call_later(latest * self._world.random.random() ** 2, node.partitionings.receive)

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from math import inf
+from math import ceil, inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiokafka import TopicPartition
@@ -57,12 +57,15 @@ class Pace:
     _lanes: list[_Lane] = field(default_factory=list)
     _reached: dict[str, int] = field(default_factory=dict)
     """Tenant -> the instant that commands count from at least: their time does not go back in a partition."""
+    _known: dict[str, int | None] = field(default_factory=dict)
+    """Tenants that the lane has looked at -> the instant at which its last command of theirs counts."""
 
     def begin(self, owner: object, now: int) -> None:
         """A commit of a lane follows. Another lane knows nothing of what the one before has only looked at."""
         if not self._lanes or owner is not self._lanes[-1].owner:
             self._lanes.append(_Lane(owner, now, {}))
             self._reached = {tenant: times[-1] for tenant, times in self.counted.items() if times}
+            self._known = {}
 
     def renewed(self, tenant: str, lent: Mapping[object, int]) -> list[int]:
         """Return from when on each further lane had its own: commands of a backlog count before its first commit.
@@ -80,12 +83,30 @@ class Pace:
         That is when it was recorded, unless that goes back or is ahead of the clock.
         """
         self._reached[tenant] = at = max(min(self._reached.get(tenant, 0), now), min(recorded_at, now))
+        self._known.setdefault(tenant, None)
         return at
+
+    def meet(self, tenant: str, recorded_at: int, now: int) -> None:
+        """A command joins the queue of a tenant. A lane that does not know the tenant may have looked at it then."""
+        if tenant not in self._known:
+            self.look(tenant, recorded_at, now)
+
+    def turn(self, tenant: str, rate: float) -> int | None:
+        """Return when the next command of a tenant has its turn in a partition that earns so many tokens a second.
+
+        That is when it has earned one since the lane's last command, but not before the lane has looked at the tenant.
+        None if it never has.
+        """
+        if tenant not in self._known:
+            return None
+        last = self._known[tenant]
+        return self._reached[tenant] if last is None else max(self._reached[tenant], ceil(last + 1_000 / rate))
 
     def note(self, tenant: str, recorded_at: int, now: int) -> None:
         """A command is carried out, and counts."""
         at = self.look(tenant, recorded_at, now)
         self.counted[tenant].append(at)
+        self._known[tenant] = at
         self._lanes[-1].firsts.setdefault(tenant, at)
 
 

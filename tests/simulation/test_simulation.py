@@ -173,6 +173,19 @@ def test_commands_that_took_a_long_way_count_when_those_do_that_were_read_before
     assert play(history).violation is None
 
 
+@pytest.mark.parametrize(
+    "history",
+    [draw_rates(8), draw_rates(1192), draw_growth(5073), draw_loaded_growth(224), draw_rates_of_topics(20)],
+    ids=["killed", "frozen", "growing", "loaded", "several"],
+)
+def test_delayed_commands_that_catch_up_after_a_backlog_count_at_their_turn(history: History) -> None:
+    assert play(history).violation is None
+
+
+def test_a_lane_that_gets_its_partition_back_does_not_catch_up_with_the_time_in_which_another_had_it() -> None:
+    assert play(draw_bulk_growth(4827)).violation is None
+
+
 def test_a_lane_that_is_fenced_while_it_is_restored_decides_nothing_on_half_of_a_transaction() -> None:
     assert play(draw_loaded_growth(304)).violation is None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from itertools import count
 from random import Random
 
@@ -103,6 +104,7 @@ class World:
                 self.history.partitions,
                 topic=tp.topic,
                 forwards=self.history.topics[TOPICS.index(tp.topic)],
+                part_at=partial(self._part_of, tp.partition),
             )
             for tp in self.partitions
         ]
@@ -286,6 +288,13 @@ class World:
         except Violation as violation:
             return str(violation)
         return None
+
+    def _part_of(self, partition: int, now: int) -> float | None:
+        """Return which part of each rate a partition has at an instant; None: it was added, and schedules move."""
+        held = self.facts.at(now)
+        if held.former is not None and partition >= held.former and not held.is_settled:
+            return None
+        return 1 / held.partitions / len(self.history.topics)
 
     def _check_rates(self, models: list[Partition]) -> None:
         paces = {(model.topic, model.number): model.pace for model in models}

@@ -11,8 +11,10 @@ from light_scheduler.engine.rate_lending import Demand
 from light_scheduler.engine.token_bucket import TokenBucket
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.failures.transactions import Failures
+from light_scheduler.lanes.quotas.commands import CommandQuotas
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import RatePart
+from light_scheduler.model.tenant_rules import Tenant
 from simulation.drawing_rates import draw_loaded_growth, draw_rates, draw_rates_in_doubt, draw_rates_of_topics
 
 from .planting import mutant, replaced
@@ -55,6 +57,31 @@ def _borrowed_tokens_last() -> Iterator[Any]:
 @mutant(2, "Commands that were carried out do not count for the rate.", 100, draw_rates)
 def _commands_do_not_count() -> Iterator[Any]:
     with replaced(CommandRates, "commit", CommandRates.begin):
+        yield None
+
+
+@mutant(2, "Commands that catch up use up no tokens.", 400, draw_rates)
+def _catching_up_costs_nothing() -> Iterator[Any]:
+    catch_up = CommandRates.catch_up
+
+    def for_nothing(self: CommandRates, tenant: str, rate: float, now: int) -> bool:
+        may_go_on = catch_up(self, tenant, rate, now)
+        if may_go_on:
+            self._begun[tenant][0]._tokens += 1
+        return may_go_on
+
+    with replaced(CommandRates, "catch_up", for_nothing):
+        yield None
+
+
+@mutant(2, "Delayed commands catch up with whatever kept the lane from looking at them.", 400, draw_rates)
+def _delayed_commands_always_catch_up() -> Iterator[Any]:
+    goes_on_at = CommandQuotas.goes_on_at
+
+    def at_any_time(self: CommandQuotas, tenant: Tenant | None, **_: bool) -> int | None:
+        return goes_on_at(self, tenant, catches_up=True)
+
+    with replaced(CommandQuotas, "goes_on_at", at_any_time):
         yield None
 
 

@@ -21,15 +21,15 @@ MOST_PASSED = 1_000
 class Diagnosis(NamedTuple):
     """The faults found, and how to go on.
 
-    With a `way` the faults explain the history event. Otherwise, if the event delivered a message, that message
-    `is_sought`; and the replay goes on in `state`, or in its state before, or `is_lost`: the state of the schedule is
-    not known any more.
+    With a `way` the faults explain the history event. Otherwise, the replay goes on in `state`, or in its state before,
+    or `is_lost`: the state of the schedule is not known any more. `subject` is the schedule as a firing saw it, if it
+    is known.
     """
 
     faults: Sequence[Fault]
     way: Way | None = None
     state: State | None = None
-    is_sought: bool = True
+    subject: Entry | None = None
     is_lost: bool = False
 
 
@@ -63,10 +63,15 @@ class Diagnoses:
         if event.version is not None and event.version < entry.schedule.version:
             detail = f"version {entry.schedule.version} had taken its place"
             return Diagnosis([_fault(recorded, FaultKind.SUPERSEDED, detail)])
+        if entry.progress.paused:
+            return _lost(recorded, FaultKind.UNEXPECTED, "it was paused when it fired")
         if event.due == entry.progress.due and event.at < entry.progress.wakes_at:
             early = entry.progress.wakes_at - event.at
             fault = _fault(recorded, FaultKind.EARLY, f"it fired {early} ms before it was due")
-            return Diagnosis([fault], state=self._as_if_on_time(state, entry), is_sought=False)
+            turn = take_turn(entry, entry.progress.wakes_at, self._orders.rules)
+            following = tuple(lines_of(turn, entry, state.since)[1:])
+            on_time = state._replace(entry=turn.entry, following=following)
+            return Diagnosis([fault], state=on_time, subject=turn.subject)
         return self._with_missing(recorded, state) or _lost(recorded, FaultKind.UNEXPECTED, f"due was {_shown(entry)}")
 
     def _undelivered(self, event: HistoryEvent, entry: Entry | None) -> tuple[FaultKind, str]:
@@ -118,12 +123,6 @@ class Diagnoses:
                 if found := list(self._orders.by_turn(candidate, event)):
                     return Diagnosis(missing, found[0])
         return None
-
-    def _as_if_on_time(self, state: State, entry: Entry) -> State:
-        """Return the state after a firing that came too early."""
-        turn = take_turn(entry, entry.progress.wakes_at, self._orders.rules)
-        lines = lines_of(turn, entry, state.since)
-        return state._replace(entry=turn.entry, following=tuple(lines[1:]))
 
 
 def _fault(recorded: HistoryRecord, kind: FaultKind, detail: str) -> Fault:

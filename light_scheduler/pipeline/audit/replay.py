@@ -210,10 +210,7 @@ class Replay:
         self._is_lost = found.is_lost
         if found.state is not None:
             self._states = [found.state]
-        if found.is_sought:
-            self._unexplained(recorded, counts=False)
-        else:
-            self._last_fired = recorded.event
+        self._seek(recorded, found.subject)
 
     def _find_again(self, recorded: HistoryRecord) -> bool:
         """Go on where a schedule begins anew, or is replaced by one whose command is there."""
@@ -237,7 +234,8 @@ class Replay:
 
         It is known again where it has ended, and a command that is gone and was rejected has not changed it.
         """
-        self._unexplained(recorded)
+        self._found.unjudged.append(recorded.event.at)
+        self._seek(recorded)
         event = recorded.event.event if self._is_partial else None
         if event is EventType.CANCELLED:
             self._states = [self._states[0]._replace(entry=None, since=0, following=())]
@@ -245,10 +243,8 @@ class Replay:
         elif event is not EventType.REJECTED:
             self._is_lost = True
 
-    def _unexplained(self, recorded: HistoryRecord, *, counts: bool = True) -> None:
-        """Note what can be noted of a line without knowing the schedule: whether its message is there."""
-        if counts:
-            self._found.unjudged.append(recorded.event.at)
+    def _seek(self, recorded: HistoryRecord, subject: Entry | None = None) -> None:
+        """Have the message of an unexplained firing looked for; `subject` is the schedule as it saw it, if known."""
         if recorded.event.event is EventType.FIRED:
             self._last_fired = recorded.event
-            self._found.promises.append(Promise(recorded, None, None))
+            self._found.promises.append(Promise(recorded, subject, None))

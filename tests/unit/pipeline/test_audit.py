@@ -291,6 +291,29 @@ def lost_on_its_way(ledger: Ledger) -> None:
     ledger.remove(told(ledger, "astray", EventType.SCHEDULED))
 
 
+def early_in_history(ledger: Ledger) -> None:
+    """History and message agree that a firing left early."""
+    early(ledger)
+    record = told(ledger, "once-3", EventType.FIRED)
+    due = decode_history(record.value).due or 0
+    value = (record.value or b"").replace(b'"at":%d' % due, b'"at":%d' % (due - 1))
+    ledger.change(record, replace(record, value=value))
+
+
+def while_paused(ledger: Ledger) -> None:
+    """A schedule fires although it was paused before."""
+    ledger.send("held", M + 2 * HOUR - 20 * MINUTE, ("at", M + 2 * HOUR - 10 * MINUTE))
+    ledger.run(M + 2 * HOUR - 20 * MINUTE)
+    ledger.run(M + 2 * HOUR - 10 * MINUTE)
+    line = told(ledger, "held", EventType.FIRED)
+    paused = ledger.send("held", line.timestamp - MINUTE, ("command", "pause"))
+    ledger.forget()
+    scheduled = decode_history(told(ledger, "held", EventType.SCHEDULED).value)
+    event = structs.replace(scheduled, event=EventType.PAUSED, at=paused.timestamp)
+    ledger.change(line, replace(line, value=encode_history(event)))
+    ledger.append(line.topic, line.partition, line.timestamp, line.key, line.value, line.headers)
+
+
 PLANTED: dict[str, tuple[Callable[[Ledger], None], list[tuple[str, str, int | None]]]] = {
     "a firing that is not there": (lost, [("once-3", "missing", M + HOUR + 3)]),
     "one firing of a series that is not there": (lost_in_series, [("series", "missing", M + 50 * MINUTE)]),
@@ -301,6 +324,11 @@ PLANTED: dict[str, tuple[Callable[[Ledger], None], list[tuple[str, str, int | No
     ),
     "a firing that is there twice": (again, [("once-3", "duplicate", M + HOUR + 3)]),
     "a firing that left early": (early, [("once-3", "early", M + HOUR + 3)]),
+    "a firing that left early by its line, too": (
+        early_in_history,
+        [("once-3", "early", M + HOUR + 3), ("once-3", "early", M + HOUR + 3)],
+    ),
+    "a firing of a paused schedule": (while_paused, [("held", "unexpected", M + 2 * HOUR - 10 * MINUTE)]),
     "a firing that is late": (late, [("late", "late", M + 2 * HOUR - 5 * MINUTE)]),
     "another payload": (
         lambda ledger: ledger.change(firing_of(ledger, "once-3"), replace(firing_of(ledger, "once-3"), value=b"x")),

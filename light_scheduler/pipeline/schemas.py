@@ -13,6 +13,7 @@ _ARROW = {
     "int": pa.int32(),
     "bigint": pa.int64(),
     "binary": pa.binary(),
+    "boolean": pa.bool_(),
     HEADERS_TYPE: pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
 }
 _COLUMN = re.compile(r"(\w+) (array<.+>|\w+)(?:, |$)")

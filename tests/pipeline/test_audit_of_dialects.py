@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from light_scheduler.pipeline import archive
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.testing import Kafka
+from light_scheduler.wire.content_type import CONTENT_TYPE, JSON_COMMAND
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(1_800)]
 
@@ -29,6 +31,7 @@ M = 1_767_225_600_000
 """2026-01-01T00:00Z."""
 MINUTE, HOUR = 60_000, 3_600_000
 NUMBER = 20
+BEAT = b"beat"
 
 
 class Mixed:
@@ -51,6 +54,23 @@ class Mixed:
         ledger, id = self.others[dialect], f"{dialect}-{number}"
         key, value, headers = SENDERS[dialect].schedule(id, due, b"of " + id.encode(), ledger.target)
         ledger.append(ledger.commands, number % ledger.partitions, at, key, value, headers)
+
+    def beat(self, dialect: str, at: int) -> None:
+        """Schedule a series of equal messages every ten minutes, as HTTP does."""
+        ledger = self.others[dialect]
+        body = json.dumps(every(10 * MINUTE, f"{dialect}-beat", ledger.target)).encode()
+        ledger.append(ledger.commands, 0, at, b"beat", body, [(CONTENT_TYPE, JSON_COMMAND)])
+
+    def lose_beat(self, dialect: str, at: int) -> None:
+        """Take the message of an instant out."""
+        beats = [each for each in self.native.of(self.native.target) if each.timestamp == at and each.value == BEAT]
+        (lost,) = [each for each in beats if bool(each.headers) == (dialect != "skyuk")]
+        self.native.remove(lost)
+
+    def read_until(self, instant: int) -> None:
+        """Leave in the history what there was at an instant: messages are read after it, and series go on."""
+        for log in (self.native.records[self.native.names.history, partition] for partition in (0, 1)):
+            log[:] = [record for record in log if record.timestamp <= instant]
 
     def cancel(self, dialect: str, number: int, at: int) -> None:
         ledger = self.others[dialect]
@@ -86,6 +106,12 @@ class Mixed:
         return kinds
 
 
+def every(interval: int, id: str, topic: str, **members: Any) -> dict[str, Any]:
+    """Return a command for a series of equal messages in the JSON form."""
+    target = {"target": {"topic": topic}, "payload": {"text": BEAT.decode()}}
+    return {"command": "schedule", "id": id, "trigger": {"every": interval}, **target, **members}
+
+
 def _names(record: Record) -> list[str]:
     named = (record.header(name) or b"" for name in ("schedule-id", "schedule_source_key", "scheduler-key"))
     payload = (record.value or b"").rpartition(b"of ")[2].rstrip(b"\0")
@@ -118,17 +144,24 @@ def test_faults_are_found_in_each_topic_and_what_cannot_be_found_is_told(
 ) -> None:
     for name in SENDERS:
         mixed.cancel(name, 9, M + MINUTE)
-    mixed.run_until(M + 2 * HOUR)
+    for name in ("karafka", "skyuk"):
+        mixed.beat(name, M)
+    mixed.run_until(M + 2 * HOUR + 20 * MINUTE)
+    mixed.read_until(M + 2 * HOUR)
     expected = mixed.plant({"altered": 1, "copied": 2, "lost": 3})
+    for name in ("karafka", "skyuk"):
+        mixed.lose_beat(name, M + 30 * MINUTE)
+        expected[f"{name}-beat"] = "missing"
     mixed.native.produce(kafka.bootstrap_servers)
 
     summary = audit(M + 2 * HOUR, page=str(tmp_path / "audit.html"))
 
     assert kinds(summary) == expected
+    assert {fault.due for fault in summary.faults if fault.id.endswith("beat")} == {M + 30 * MINUTE}
     assert (summary.unjudged, summary.ambiguous, summary.unclaimed, summary.waiting) == (0, 0, 0, 0)
     of_many = 3  # commands for many in two partitions, and the report of one of these, are counted like schedules
-    assert summary.schedules == NUMBER * len(mixed.ledgers) + 1 + of_many
-    assert summary.untraced == NUMBER - 1, "those of sky-uk's dialect"
+    assert summary.schedules == NUMBER * len(mixed.ledgers) + 3 + of_many
+    assert summary.untraced == NUMBER - 1 + 12, "those of sky-uk's dialect"
     assert any(line.startswith(f"{summary.untraced} firings could only be looked up") for line in summary.lines())
     assert "looked up by content" in (tmp_path / "audit.html").read_text()
 
@@ -208,7 +241,7 @@ def test_audits_that_continue_one_another_find_the_same(
 
 @pytest.mark.soak
 async def test_a_run_of_a_real_worker_is_clean(kafka: Kafka, spark: SparkSession, tmp_path: Path) -> None:
-    begun = SystemClock().now()
+    begun, firings = SystemClock().now(), 9 * 4 + 2 * 3 + 10
     topics = {dialect: f"{tmp_path.name}-{begun}-{dialect}" for dialect in ("native", "json", *SENDERS)}
     setting = ",".join(f"{topic}:{dialect}" for dialect, topic in topics.items())
     application = await Application.create(kafka.bootstrap_servers, tmp_path, commands_topics=setting)
@@ -225,10 +258,14 @@ async def test_a_run_of_a_real_worker_is_clean(kafka: Kafka, spark: SparkSession
                 await producer.send_and_wait(topics[dialect], value, key, headers=headers)
             key, value, headers = sender.cancel(f"{dialect}-9")
             await producer.send_and_wait(topics[dialect], value, key, headers=headers)
+        for dialect in ("karafka", "skyuk"):
+            series = every(1_000, f"{dialect}-beat", application.target, max_firings=3)
+            of_json = [(CONTENT_TYPE, JSON_COMMAND)]
+            await producer.send_and_wait(topics[dialect], json.dumps(series).encode(), BEAT, headers=of_json)
         for number in range(10):
             told = [("schedule-at", b"%d" % due), ("schedule-target-topic", application.target.encode())]
             await producer.send_and_wait(topics["native"], b"native", b"native-%d" % number, headers=told)
-        await read_until(kafka.bootstrap_servers, [application.target], lambda records: len(records) == 9 * 4 + 10)
+        await read_until(kafka.bootstrap_servers, [application.target], lambda records: len(records) == firings)
         assert await worker.end() == 0
         names, inputs = settings.topics, {source.name: source.dialect for source in settings.inputs}
         rules, limits = FiringRules(), Limits(settings.max_payload_bytes, settings.max_id_bytes)
@@ -240,4 +277,4 @@ async def test_a_run_of_a_real_worker_is_clean(kafka: Kafka, spark: SparkSession
         await stop_producer(producer)
         application.close()
     assert (list(summary.faults), summary.unjudged, summary.unclaimed, summary.waiting) == ([], 0, 0, 0)
-    assert (summary.firings, summary.untraced) == (9 * 4 + 10, 9)
+    assert (summary.firings, summary.untraced) == (firings, 9 + 3)

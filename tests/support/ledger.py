@@ -54,6 +54,12 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: Headers
+    by_sender: bool = True
+    """Whether its sender has set its timestamp, and not the broker."""
+
+    @property
+    def timestampType(self) -> int:  # noqa: N802 (Spark's name for it)
+        return 0 if self.by_sender else 1
 
     def header(self, name: str) -> bytes | None:
         return next((value for key, value in self.headers if key == name), None)

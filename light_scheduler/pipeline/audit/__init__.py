@@ -11,6 +11,7 @@ traced                messages in dialects of other schedulers
 orders, diagnosis     what explains a line of history; what is wrong with one that nothing explains
 verdict, deliveries   what was promised against what was delivered; counts of it
 comparison, bounds    the same, firing by firing; traced_comparison: in dialects of other schedulers
+pairing               firings and messages of the same content, by time
 verdict_table, terms  the same, for all schedules, where their rows are; what holds for all of them
 seeking               messages that do not tell of their schedules
 handled               how far the commands of each tenant have been carried out

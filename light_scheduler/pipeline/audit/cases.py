@@ -39,7 +39,7 @@ from .found import DeadLetters, MessagesByName
 from .overflow import LongList
 from .promises import HistoryRecord, Refused
 from .standing import Series
-from .traced import TracedMessage, TracedMessages
+from .traced import Source, TracedMessage, TracedMessages
 
 ORDER = "lane", "kind", "topic", "partition", "offset"
 """The columns that the rows of a schedule are sorted by, in two parts: history comes last."""
@@ -133,10 +133,10 @@ class _Lane:
         """Whether nothing but a rejection was made of commands that nothing here can read."""
         return not self.unread or self.unread <= {letter.offset for letter in self.dead_letters.rejected}
 
-    def may_send(self, message: TracedMessage, lane: int) -> bool:
-        """Return whether a message may be of the schedule in this lane."""
+    def may_send(self, source: Source, lane: int) -> bool:
+        """Return whether a message that says this about its command may be of the schedule in this lane."""
         defined_in = lane if self.imported is None else self.imported.schedule.source_partition
-        return not self.topics.isdisjoint(message.topics) and message.partition in (None, lane, defined_in)
+        return not self.topics.isdisjoint(source.topics) and source.partition in (None, lane, defined_in)
 
     @property
     def is_empty(self) -> bool:
@@ -159,7 +159,7 @@ class _Schedule:
 
     def add(self, row: Row) -> None:
         if row.kind == TRACED:
-            self._add_traced(traced_of(row))
+            self._add_traced(*traced_of(row))
             return
         self._by_lane[row.lane].add(row)
         if row.kind == COMMAND and row.key == MOVED:
@@ -168,9 +168,9 @@ class _Schedule:
             partition, offset = map(int, (row.key or b"").split(b":"))
             self._copies[partition, offset] = row.partition, row.offset
 
-    def _add_traced(self, message: TracedMessage) -> None:
+    def _add_traced(self, message: TracedMessage, source: Source) -> None:
         """Give a message to the lane that has its schedule; all of them are known by now."""
-        homes = [lane for lane, found in self._by_lane.items() if found.may_send(message, lane)]
+        homes = [lane for lane, found in self._by_lane.items() if found.may_send(source, lane)]
         self._is_ambiguous = self._is_ambiguous or len(homes) > 1
         self._by_lane[homes[0] if homes else ANY_LANE].traced.add(message)
 

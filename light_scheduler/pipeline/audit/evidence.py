@@ -54,7 +54,7 @@ from .found import FoundDeadLetter, Seen
 from .owners import Owner
 from .promises import Asked, Refused
 from .standing import Standing
-from .traced import Content, TracedMessage
+from .traced import Content, Source, TracedMessage
 
 IMPORTED, COMMAND, DEAD_LETTER, HISTORY, SEEN, TRACED = range(-1, 5)
 """TRACED is a message in a dialect of another scheduler, which need not name the partition of its command."""
@@ -76,7 +76,7 @@ UNREAD = b"unread"
 LONGEST_ID = 10_000
 """Characters of an id that history repeats; longer ones stand there as none."""
 
-_DIGEST, _TOPIC, _PARTITION = "digest", "topic", "partition"
+_DIGEST, _TOPIC, _PARTITION, _BY_SENDER = "digest", "topic", "partition", "by sender"
 _FIRING_ID, _KEY = (CONTROL_PREFIX + name for name in ("firing-id", "key"))
 _FORMS: tuple[type[Any], ...] = (
     ScheduleCommand,
@@ -240,28 +240,33 @@ def seen_of(row: Row) -> Seen:
     )
 
 
-def traced_row(record: Row, owner: Owner) -> Row:
-    """Return the evidence of a message in a dialect of another scheduler."""
+def traced_row(record: Row, owner: Owner, *, by_sender: bool) -> Row:
+    """Return the evidence of a message in a dialect of another scheduler.
+
+    `by_sender`: surely not the broker, but the sender has set its timestamp.
+    """
     headers: Headers = [
         (_DIGEST, headers_digest(record.headers)),
         (_PARTITION, None if owner.partition is None else b"%d" % owner.partition),
         *((_TOPIC, topic.encode()) for topic in sorted(owner.topics)),
+        *([(_BY_SENDER, None)] if by_sender else ()),
     ]
     whose = owner.tenant, owner.id, ANY_LANE, TRACED
     place = record.topic, record.partition, record.offset, record.timestamp
     return Row(*whose, *place, record.key, payload_digest(record.value), headers)
 
 
-def traced_of(row: Row) -> TracedMessage:
-    """Read such a message."""
-    (_, headers), (_, partition), *topics = row.headers
-    return TracedMessage(
+def traced_of(row: Row) -> tuple[TracedMessage, Source]:
+    """Read such a message, and what it says about its command. In format 3, no row has `by_sender`."""
+    (_, headers), (_, partition), *others = row.headers
+    topics = frozenset((value or b"").decode() for name, value in others if name == _TOPIC)
+    message = TracedMessage(
         RecordId(row.topic, row.partition, row.offset),
         row.timestamp,
         Content(row.key, row.value, headers or b""),
-        frozenset((topic or b"").decode() for _, topic in topics),
-        None if partition is None else int(partition),
+        by_sender=any(name == _BY_SENDER for name, _ in others),
     )
+    return message, Source(topics, None if partition is None else int(partition))
 
 
 def content_of(key: bytes | None, payload: bytes | None, headers: Headers) -> Content:

@@ -21,6 +21,7 @@ from .claims import Claim, Parts, digests
 from .evidence import SEEN, Row, batch_of, kafka_rows, payload_digest, traced_row
 from .header_lists import HeaderLists, Mask, mask_of
 from .owners import ID, LANE, NO_OTHERS, TENANT, OtherDialects, native_owner, text
+from .traced import CREATE_TIME
 
 Columns = tuple[pa.Array, pa.Array, pa.Array]
 """Those of `Claim`."""
@@ -161,10 +162,10 @@ def _one_by_one(records: pa.RecordBatch, schema: pa.Schema, others: OtherDialect
     """Yield the evidence of messages whose headers are not the usual: first of ours, then of other dialects."""
     owners: list[tuple[str, str, int] | None] = []
     traced: list[Row] = []
-    for row in kafka_rows(records):
+    for row, type in zip(kafka_rows(records), records.column("timestampType").to_pylist(), strict=True):
         owner = others.owner(row.key, row.value, row.headers) if others else None
         if owner is not None:
-            traced.append(traced_row(row, owner))
+            traced.append(traced_row(row, owner, by_sender=type == CREATE_TIME))
         owners.append(None if owner is not None else native_owner(row.headers))
     is_ours = pa.array([owner is not None for owner in owners], pa.bool_())
     found = list(filter(None, owners))

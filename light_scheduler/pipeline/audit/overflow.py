@@ -64,6 +64,18 @@ class LongMap(Generic[K, V]):
         for (value,) in self._file.execute("SELECT value FROM items ORDER BY key"):
             yield self._decode(value)
 
+    def in_order(self) -> Iterator[V]:
+        """Yield the values sorted by their keys.
+
+        Whole numbers from 0 on are sorted as such, and so are bytes of one length. Equal texts come together.
+        """
+        if self._file is None:
+            for key in sorted(self._recent, key=_key):
+                if (value := self._recent[key]) is not None:
+                    yield value
+        else:
+            yield from self.values()
+
     def _change(self, key: K, value: V | None) -> None:
         self._recent[key] = value
         if len(self._recent) > MOST:
@@ -107,6 +119,27 @@ class LongList(Sequence[V]):
         if item is None:
             raise IndexError(place)
         return item
+
+
+class LongSorted(Generic[V]):
+    """Items sorted by what `order` makes of them (see `LongMap.in_order`); equal ones as they were added."""
+
+    def __init__(
+        self, encode: Callable[[V], bytes], decode: Callable[[bytes], V], order: Callable[[V], tuple[object, ...]]
+    ) -> None:
+        self._items: LongMap[tuple[object, ...], V] = LongMap(encode, decode)
+        self._order = order
+        self._length = 0
+
+    def add(self, item: V) -> None:
+        self._items.put((*self._order(item), self._length), item)
+        self._length += 1
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[V]:
+        return self._items.in_order()
 
 
 def _temporary(owner: object) -> sqlite3.Connection:

@@ -28,7 +28,7 @@ from light_scheduler.pipeline.topics import configurations, read_topics
 from .evidence_source import read_evidence
 from .readings import ROWS, Reading
 
-_READ = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+_READ = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 
 
 @dataclass(frozen=True)

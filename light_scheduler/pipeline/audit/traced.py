@@ -1,11 +1,13 @@
 """Messages in dialects of other schedulers.
 
 They name neither attempt nor version of their schedule, so they are identified by content: key, payload and headers.
+All messages of a series can have the same content. Workers give a message the instant of its line in the history as
+timestamp, so such messages are told apart by it, unless the broker sets the timestamps of their topic (LogAppendTime).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -13,6 +15,9 @@ import msgspec
 
 from .faults import RecordId
 from .overflow import LongMap
+
+CREATE_TIME = 0
+"""Kafka's number for timestamps that the sender of a record sets."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -29,32 +34,27 @@ class Content(NamedTuple):
         return sha256(_encode(self)).digest()
 
 
+class Source(NamedTuple):
+    """What a message says about its command: it is in one of `topics`, in `partition` (None: not named)."""
+
+    topics: frozenset[str]
+    partition: int | None
+
+
 class TracedMessage(NamedTuple):
     """A message in a target topic; `timestamp` is its record's (UTC epoch ms).
 
-    Its command is in one of `topics`, in `partition` (None: the message does not name it).
+    `by_sender`: surely not the broker, but the sender has set the timestamp.
     """
 
     place: RecordId
     timestamp: int
     content: Content
-    topics: frozenset[str]
-    partition: int | None
+    by_sender: bool
 
     def distance(self, instant: int) -> int:
         """Return the time between its record and an instant, in ms."""
         return abs(self.timestamp - instant)
-
-
-class LeftTraced(NamedTuple):
-    """A message that matches no line of history.
-
-    `is_promised`: a line of history did match a message of the same content, which was `due` then (UTC epoch ms).
-    """
-
-    message: TracedMessage
-    is_promised: bool
-    due: int | None
 
 
 class Sought(NamedTuple):
@@ -70,58 +70,98 @@ class Sought(NamedTuple):
     place: RecordId
 
 
-class _OfOneContent(msgspec.Struct):
-    """Messages of one content that match no line of history yet.
+class Promised(msgspec.Struct, frozen=True):
+    """How many lines of the history promise a content; the first one was `due` (UTC epoch ms)."""
 
-    `is_promised`: a line of history promises this content; the last one was `due` then (UTC epoch ms).
-    """
-
-    messages: list[TracedMessage]
-    is_promised: bool = False
+    number: int = 0
     due: int | None = None
 
 
-_decode = msgspec.msgpack.Decoder(_OfOneContent).decode
+class _InPartition(msgspec.Struct):
+    """Messages that only their offsets tell apart."""
+
+    partition: int
+    by_sender: bool
+    offsets: list[int]
+
+
+class _Alike(msgspec.Struct):
+    """Messages of one content in one topic with the same timestamp."""
+
+    content: Content
+    topic: str
+    timestamp: int
+    found: list[_InPartition]
+
+    def messages(self) -> Iterator[TracedMessage]:
+        for each in self.found:
+            for offset in each.offsets:
+                yield self._message(each, offset)
+
+    def take(self, partition: int | None) -> TracedMessage | None:
+        """Remove and return the first message whose sender has set its timestamp, if possible one in a partition."""
+        fitting = [each for each in self.found if each.by_sender]
+        each = min(fitting, key=lambda each: partition not in (None, each.partition), default=None)
+        if each is None:
+            return None
+        offset = each.offsets.pop(0)
+        if not each.offsets:
+            self.found.remove(each)
+        return self._message(each, offset)
+
+    def _message(self, each: _InPartition, offset: int) -> TracedMessage:
+        return TracedMessage(RecordId(self.topic, each.partition, offset), self.timestamp, self.content, each.by_sender)
+
+
+_decode = msgspec.msgpack.Decoder(_Alike).decode
+_decode_promised = msgspec.msgpack.Decoder(Promised).decode
+_NEVER_PROMISED = Promised()
 
 
 class TracedMessages:
-    """A lane's messages of one schedule, by content."""
+    """A lane's messages of one schedule, by content, and which contents the history promises."""
 
     def __init__(self) -> None:
-        self._by_content: LongMap[tuple[bytes], _OfOneContent] = LongMap(_encode, _decode)
-        self._number = 0
-
-    def __len__(self) -> int:
-        return self._number
+        self._alike: LongMap[tuple[bytes, str, int], _Alike] = LongMap(_encode, _decode)
+        self._promised: LongMap[tuple[bytes], Promised] = LongMap(_encode, _decode_promised)
+        self.is_empty = True
+        """Whether no message was ever added."""
 
     def add(self, message: TracedMessage) -> None:
-        of_content = self._of(message.content)
-        of_content.messages.append(message)
-        self._put(message.content, of_content)
-        self._number += 1
+        """Add a message. Those of one partition have to come in the order of their offsets."""
+        topic, partition, offset = message.place
+        key = message.content.digest, topic, message.timestamp
+        alike = self._alike.get(key) or _Alike(message.content, topic, message.timestamp, [])
+        last = alike.found[-1] if alike.found else None
+        if last is not None and (last.partition, last.by_sender) == (partition, message.by_sender):
+            last.offsets.append(offset)
+        else:
+            alike.found.append(_InPartition(partition, message.by_sender, [offset]))
+        self._alike.put(key, alike)
+        self.is_empty = False
 
-    def promised(self, content: Content, due: int | None) -> Sequence[TracedMessage]:
-        """Return the messages of a content that a line of history promises, and remember that it is promised."""
-        of_content = self._of(content)
-        of_content.is_promised, of_content.due = True, due
-        self._put(content, of_content)
-        return list(of_content.messages)
+    def promise(self, content: bytes, due: int | None) -> None:
+        """Note that a line of the history promises a content."""
+        known = self.promised(content)
+        self._promised.put((content,), Promised(known.number + 1, known.due if known.number else due))
 
-    def take(self, message: TracedMessage) -> None:
-        """Remove a message: it matches a line of history."""
-        of_content = self._of(message.content)
-        of_content.messages.remove(message)
-        self._put(message.content, of_content)
-        self._number -= 1
+    def promised(self, content: bytes) -> Promised:
+        """Return what lines of the history promise of a content."""
+        return self._promised.get((content,)) or _NEVER_PROMISED
 
-    def left(self) -> Iterator[LeftTraced]:
-        """Yield the messages that match no line of history."""
-        for of_content in self._by_content.values():
-            for message in of_content.messages:
-                yield LeftTraced(message, of_content.is_promised, of_content.due)
+    def take(self, content: bytes, topic: str, at: int, partition: int | None) -> TracedMessage | None:
+        """Remove and return the message of a content that a worker sent at an instant, if possible in a partition."""
+        alike = self._alike.get((content, topic, at))
+        message = None if alike is None else alike.take(partition)
+        if alike is None or message is None:
+            return None
+        if alike.found:
+            self._alike.put((content, topic, at), alike)
+        else:
+            self._alike.drop((content, topic, at))
+        return message
 
-    def _of(self, content: Content) -> _OfOneContent:
-        return self._by_content.get((content.digest,)) or _OfOneContent([])
-
-    def _put(self, content: Content, of_content: _OfOneContent) -> None:
-        self._by_content.put((content.digest,), of_content)
+    def left(self) -> Iterator[TracedMessage]:
+        """Yield the messages that were not taken, sorted by content, topic and time."""
+        for alike in self._alike.in_order():
+            yield from alike.messages()

@@ -1,8 +1,14 @@
 """Compares the firings of a schedule in another scheduler's dialect with its messages.
 
 The history identifies a firing by due time and version, which these messages do not have. But the dialect defines the
-message of a firing byte for byte, so firings are matched by content. If a firing has no such message, the nearest
-message with another content counts as its altered message. Any other message without a firing is a surplus.
+message of a firing byte for byte, so firings are matched by content, and if several have the same content, by time:
+
+1. A worker gives the message of a firing the instant of its line in the history as timestamp.
+2. If the broker has set the timestamp, firings and messages are paired in their order (`pairing`), and may be up to
+   LAG_MS apart. So are those of a content that only one line promises.
+3. Of what is left then, the nearest message with another content counts as the altered message of a firing.
+
+Any other message without a firing is a surplus.
 
 The other scheduler may have delivered the same kind of messages to the same topics, before light-scheduler replaced
 it. So messages older than the first line of history about their schedule are no faults.
@@ -11,7 +17,8 @@ it. So messages older than the first line of history about their schedule are no
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -27,19 +34,22 @@ from .evidence import content_of
 from .faults import Fault, FaultKind, RecordId
 from .forwarding import Forwarding
 from .found import Seen
-from .overflow import LongList
+from .overflow import LongSorted
 from .owners import OtherDialects
+from .pairing import Group, Pairing, Span, Windows
 from .promises import Ending, Promise
 from .standing import Course
 from .stops import Stops
-from .traced import Content, LeftTraced, Sought, TracedMessage, TracedMessages
+from .traced import Content, Promised, Sought, TracedMessage, TracedMessages
 
 MOST_PAIRED = 10_000
 """Maximum number of messages of a schedule that are considered as altered ones."""
 
+_FOREVER = 1 << 62
+
 
 class _Firing(NamedTuple):
-    """A firing in the history (at `place`), and the message expected for it.
+    """A firing in the history (at `place`), and the message expected for it. `digest` is that of its content.
 
     `late` is in ms, `due` and `at` are UTC epoch ms.
     """
@@ -50,6 +60,7 @@ class _Firing(NamedTuple):
     topic: str
     partition: int | None
     content: Content
+    digest: bytes
     late: int | None
 
     def differing(self, message: TracedMessage) -> list[str]:
@@ -59,17 +70,17 @@ class _Firing(NamedTuple):
             "key": message.content.key == self.content.key,
             "payload": message.content.payload == self.content.payload,
             "headers": message.content.headers == self.content.headers,
-            "partition": self.partition in (None, message.place.partition),
+            "partition": self.is_in_partition(message),
         }
         return [name for name, is_same in parts.items() if not is_same]
 
-    def unlikeness(self, message: TracedMessage) -> tuple[int, int]:
-        """Return a sort key: the lowest is the most likely message of the firing."""
-        return len(self.differing(message)), message.distance(self.at)
+    def is_in_partition(self, message: TracedMessage) -> bool:
+        return self.partition in (None, message.place.partition)
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Firing).decode
+_decode_message = msgspec.msgpack.Decoder(TracedMessage).decode
 
 
 class TracedComparison(Comparison):
@@ -91,7 +102,7 @@ class TracedComparison(Comparison):
         self._others = others
         self._course = course
         self._accepted_at = None if case.imported is None else case.imported.schedule.accepted_at
-        self._not_found: LongList[_Firing] = LongList(_encode, _decode)
+        self._not_found = LongSorted(_encode, _decode, lambda each: (each.digest, each.topic, max(0, each.at)))
         self._promised_to: set[str | None] = set()
         self._is_lost = case.is_unknown
         self._lost = 0
@@ -99,10 +110,9 @@ class TracedComparison(Comparison):
 
     def end(self, endings: Sequence[Ending]) -> None:
         super().end(endings)
-        self._pair()
-        for left in self._traced.left():
-            if not self._is_forwarded(left.message):
-                self._judge_left(left, endings)
+        for message in self._without_altered(*self._without_equal()):
+            if not self._is_forwarded(message):
+                self._judge_left(message, endings)
 
     def _fired(self, promise: Promise, there: Sequence[Seen]) -> None:
         if self._dialect is None:
@@ -118,27 +128,20 @@ class TracedComparison(Comparison):
         subject, target = promise.subject, promise.subject.schedule.target
         payload, headers = self._dialect.delivered(subject, event.at, self._topic.encode())
         content = content_of(target.key, payload, headers)
-        firing = _Firing(event.due, event.at, place, event.target_topic, target.partition, content, late)
+        found_in = event.target_topic, target.partition
+        firing = _Firing(event.due, event.at, place, *found_in, content, content.digest, late)
         owner = self._others.owner(target.key, payload, headers)
         if owner is None or (owner.tenant, owner.id) != _whose(subject) or self._topic not in owner.topics:
             self._seek(firing)
-        elif there_now := self._candidates(firing):
-            self._found(firing, min(there_now, key=firing.unlikeness))
+            return
+        self._traced.promise(firing.digest, firing.due)
+        message = self._traced.take(firing.digest, firing.topic, firing.at, firing.partition)
+        if message is not None:
+            self._found(firing, message)
         else:
-            self._not_found.append(firing)
-
-    def _candidates(self, firing: _Firing) -> list[TracedMessage]:
-        """Return the messages that may belong to a firing."""
-        reaches = self._horizon.reaches(firing.topic, firing.at)
-        return [
-            message
-            for message in self._traced.promised(firing.content, firing.due)
-            if not self._forwarding.leads(firing.topic, message.place.topic)
-            if reaches or message.timestamp <= firing.at + LAG_MS
-        ]
+            self._not_found.add(firing)
 
     def _found(self, firing: _Firing, message: TracedMessage) -> None:
-        self._traced.take(message)
         if firing.due is not None and message.timestamp < firing.due:
             early = f"{firing.due - message.timestamp} ms before it was due"
             self._tell([Fault(FaultKind.EARLY, firing.due, message.timestamp, message.place, early)])
@@ -162,32 +165,77 @@ class TracedComparison(Comparison):
         if self._bounds.count(firing.at):
             self.counts["untraced"] += 1
             if self._horizon.reaches(firing.topic, firing.at):
-                self.sought.append(Sought(firing.topic, firing.content.digest, firing.due, firing.at, firing.place))
+                self.sought.append(Sought(firing.topic, firing.digest, firing.due, firing.at, firing.place))
             else:
                 self.counts["unjudged"] += 1
 
     # -- what is left -------------------------------------------------------------------------------------------------
 
-    def _pair(self) -> None:
-        """Match each firing without a message to a message that may be its altered one."""
-        if not self._not_found:
-            return
-        strange = (
-            left.message for left in self._traced.left() if not (left.is_promised or self._is_forwarded(left.message))
-        )
-        messages = sorted(islice(strange, MOST_PAIRED), key=lambda message: message.timestamp)
-        for firing in self._not_found:
-            message = _nearest(firing, messages)
-            if message is not None:
-                messages.remove(message)
+    def _without_equal(self) -> tuple[LongSorted[_Firing], LongSorted[TracedMessage]]:
+        """Pair firings with messages of the same content, first in their topic, then in any; return what is left."""
+        in_topic = Pairing(_in_topic, _of_topic, self._windows, _Firing.is_in_partition)
+        firings = LongSorted(_encode, _decode, lambda each: (each.digest, max(0, each.at)))
+        messages = LongSorted(_encode, _decode_message, lambda each: (each.content.digest, max(0, each.timestamp)))
+        self._pair(in_topic.of(self._not_found, self._traced.left()), firings, messages)
+        anywhere = Pairing(_anywhere, _of_any_topic, self._windows, self._may_be_elsewhere)
+        firings_left = LongSorted(_encode, _decode, lambda each: (max(0, each.at),))
+        messages_left = LongSorted(_encode, _decode_message, lambda each: (max(0, each.timestamp),))
+        self._pair(anywhere.of(firings, messages), firings_left, messages_left)
+        return firings_left, messages_left
+
+    def _pair(
+        self,
+        pairs: Iterable[tuple[_Firing | None, TracedMessage | None]],
+        firings: LongSorted[_Firing],
+        messages: LongSorted[TracedMessage],
+    ) -> None:
+        """Judge firings with their messages, and add what is alone to the `firings` and `messages` that are left."""
+        for firing, message in pairs:
+            if firing is not None and message is not None:
                 self._found(firing, message)
-            elif self._horizon.reaches(firing.topic, firing.at):
+            elif firing is not None:
+                firings.add(firing)
+            elif message is not None:
+                messages.add(message)
+
+    def _windows(self, firing: _Firing) -> Windows:
+        """Return when the message of a firing that has no message of its instant may have been written."""
+        earliest, latest = firing.at - LAG_MS, firing.at + LAG_MS
+        if self._traced.promised(firing.digest).number > 1:
+            return Windows(Span(firing.at, firing.at), Span(earliest, latest))
+        # It is the only one. What was sent after the end may be of a line that is not in the history yet.
+        latest = _FOREVER if self._horizon.reaches(firing.topic, firing.at) else latest
+        return Windows(Span(earliest, min(latest, max(firing.at, self._bounds.end))), Span(earliest, latest))
+
+    def _may_be_elsewhere(self, firing: _Firing, message: TracedMessage) -> bool:
+        return not self._forwarding.leads(firing.topic, message.place.topic)
+
+    def _without_altered(
+        self, firings: LongSorted[_Firing], messages: LongSorted[TracedMessage]
+    ) -> Iterator[TracedMessage]:
+        """Pair each firing without a message with one that may be its altered one; yield the messages that are left."""
+        strange = (message for message in messages if self._may_be_altered(message)) if len(firings) else ()
+        candidates, paired = _Candidates(islice(strange, MOST_PAIRED)), set[RecordId]()
+        for furthest in (0, LAG_MS):  # a message of its very instant is that of no other firing
+            left = LongSorted(_encode, _decode, lambda each: (max(0, each.at),))
+            for firing in firings:
+                if (message := candidates.take(firing, furthest)) is None:
+                    left.add(firing)
+                else:
+                    paired.add(message.place)
+                    self._found(firing, message)
+            firings = left
+        for firing in firings:
+            if self._horizon.reaches(firing.topic, firing.at):
                 self._tell([missing(firing.due, firing.at, firing.place, firing.topic)])
             else:
                 self.counts["unjudged"] += self._bounds.count(firing.at)
+        yield from (message for message in messages if message.place not in paired)
 
-    def _judge_left(self, left: LeftTraced, endings: Sequence[Ending]) -> None:
-        message = left.message
+    def _may_be_altered(self, message: TracedMessage) -> bool:
+        return not self._traced.promised(message.content.digest).number and not self._is_forwarded(message)
+
+    def _judge_left(self, message: TracedMessage, endings: Sequence[Ending]) -> None:
         if self._lost:  # its line is counted
             self._lost -= 1
         elif self._is_lost:
@@ -196,7 +244,7 @@ class TracedComparison(Comparison):
             self.last_at = max(self.last_at, message.timestamp)
             self.counts["unclaimed"] += self._bounds.count(message.timestamp)
         else:
-            fault = _surplus(left, endings)
+            fault = _surplus(message, self._traced.promised(message.content.digest), endings)
             if fault.kind is FaultKind.UNEXPECTED and self._horizon.may_lack_lines(None, message.timestamp):
                 self.counts["unjudged"] += self._bounds.count(message.timestamp)
             else:
@@ -214,28 +262,54 @@ class TracedComparison(Comparison):
         return any(self._forwarding.leads(topic, message.place.topic) for topic in self._promised_to)
 
 
+class _Candidates:
+    """Messages that nothing promised, by topic and time."""
+
+    def __init__(self, messages: Iterable[TracedMessage]) -> None:
+        """Take messages in the order of their time."""
+        self._by_topic: defaultdict[str, list[TracedMessage]] = defaultdict(list)
+        for message in messages:
+            self._by_topic[message.place.topic].append(message)
+
+    def take(self, firing: _Firing, furthest: int) -> TracedMessage | None:
+        """Remove and return the message in a firing's topic that is nearest in time, up to so many ms `furthest`."""
+        messages = self._by_topic[firing.topic]
+        place = bisect_left(messages, firing.at, key=lambda message: message.timestamp)
+        near = [each for each in (place - 1, place) if 0 <= each < len(messages)]
+        nearest = min(near, key=lambda each: messages[each].distance(firing.at), default=None)
+        if nearest is None or messages[nearest].distance(firing.at) > furthest:
+            return None
+        return messages.pop(nearest)
+
+
+def _in_topic(firing: _Firing) -> Group:
+    return firing.digest, _encode(firing.topic)
+
+
+def _of_topic(message: TracedMessage) -> Group:
+    return message.content.digest, _encode(message.place.topic)
+
+
+def _anywhere(firing: _Firing) -> Group:
+    return (firing.digest,)
+
+
+def _of_any_topic(message: TracedMessage) -> Group:
+    return (message.content.digest,)
+
+
 def _whose(entry: Entry) -> tuple[str, str]:
     return entry.schedule.tenant, entry.schedule.id
 
 
-def _nearest(firing: _Firing, messages: Sequence[TracedMessage]) -> TracedMessage | None:
-    """Return the message in a firing's topic that is nearest to it in time; `messages` are sorted by time."""
-    place = bisect_left(messages, firing.at - LAG_MS, key=lambda message: message.timestamp)
-    near = []
-    for message in messages[place:]:
-        if message.timestamp > firing.at + LAG_MS:
-            break
-        if message.place.topic == firing.topic:
-            near.append(message)
-    return min(near, key=lambda message: message.distance(firing.at), default=None)
-
-
-def _surplus(left: LeftTraced, endings: Sequence[Ending]) -> Fault:
+def _surplus(message: TracedMessage, promised: Promised, endings: Sequence[Ending]) -> Fault:
     """Return the fault of a surplus message."""
-    message = left.message
     at, place = message.timestamp, message.place
-    if left.is_promised:
-        return Fault(FaultKind.DUPLICATE, left.due, at, place, "history tells it once")
+    if promised.number == 1:
+        return Fault(FaultKind.DUPLICATE, promised.due, at, place, "history tells it once")
+    if promised.number:  # nobody can tell which one it is a copy of
+        detail = f"history tells {promised.number} messages with this content, and there are more"
+        return Fault(FaultKind.DUPLICATE, None, at, place, detail)
     before = [ending for ending in endings if ending.at <= at]
     if before and before[-1].event is EventType.CANCELLED:
         return Fault(FaultKind.AFTER_CANCEL, None, at, place, f"cancelled at {before[-1].at}")

@@ -56,7 +56,7 @@ def judge(
     course = Course(case.asked, case.refused, case.series)
     comparison = (
         Comparison(case, bounds, horizon, stops, forwarding)
-        if case.dialect is None and not case.traced
+        if case.dialect is None and (case.traced is None or case.traced.is_empty)
         else TracedComparison(case, bounds, horizon, stops, forwarding, others, course)
     )
     for recorded in case.recorded:

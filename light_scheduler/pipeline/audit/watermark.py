@@ -1,6 +1,6 @@
 """How far audits of an application have come: the part of their state that is one document.
 
-    {"format": 3, "run": 7, "app_id": "orders", "inputs": ["orders-commands"], "end": 1793491200000,
+    {"format": 4, "run": 7, "app_id": "orders", "inputs": ["orders-commands"], "end": 1793491200000,
      "offsets": {"orders-history": {"0": 12, "1": 7}, "#ids": {"orders-history": "cSV6..."}},
      "whole_since": {"orders-history": 0}, "handled": {"orders-commands": {"0": {"shop": 40}}},
      "stops": {"shop": [[1793404800000, 1793408400000], [1793487600000, null]]},
@@ -11,7 +11,7 @@ without that offset. `whole_since` is since when each topic had all that was wri
 of a tenant in a lane that was surely carried out, where some of its commands are undecided. `stops` is when tenants
 were stopped (UTC epoch ms), `routes` are the sources and targets of delay rules. In format 1, `handled` is of each
 lane, which tells nothing, and there are neither `stops` nor `routes`. Since format 3, evidence has messages in dialects
-of other schedulers.
+of other schedulers; since format 4, it says whose clock their timestamps are by.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from light_scheduler.wire import format_instant
 from .changes import NO_CHANGES, Changes
 from .handled import Handled, flat_by_tenant, nested_by_tenant
 
-FORMAT = 3
+FORMAT = 4
 """Format of the whole state. Raise it with any change of this document, of the rows of evidence or of their values."""
 
-READABLE = frozenset({1, 2, FORMAT})
+READABLE = frozenset({1, 2, 3, FORMAT})
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def judged_in_parts(
             if starts[row.topic, row.partition] <= row.offset < ends[row.topic, row.partition]:
                 new[row.tenant, row.id].append(row)
         rows = {who: carried.get(who, []) + new[who] for who in sorted(carried.keys() | new.keys())}
-        verdicts = {who: _judged_rows(ledger, of_one, bounds, horizon) for who, of_one in rows.items()}
+        verdicts = {who: judged_rows(ledger, of_one, bounds, horizon) for who, of_one in rows.items()}
         for (tenant, _), of_lanes in verdicts.items():
             for lane, verdict in of_lanes:
                 handled = -1 if verdict.handled is None else verdict.handled
@@ -124,7 +124,7 @@ def judged_in_parts(
         for who, of_one in rows.items():
             if _fresh(who, verdicts[who], handled_by, told):
                 of_one = before[who] + new[who]
-                verdicts[who] = _judged_rows(ledger, of_one, bounds, horizon)
+                verdicts[who] = judged_rows(ledger, of_one, bounds, horizon)
             for fault in _fresh(who, verdicts[who], handled_by, told):
                 found.append((who[1], fault))
                 told.add(key_of(who, fault))
@@ -182,7 +182,8 @@ def _fresh(
 
 
 def key_of(who: tuple[str, str], fault: Fault) -> tuple[Any, ...]:
-    return (*who, fault.kind, fault.due, None if fault.kind is FaultKind.MISSING else fault.place)
+    due = None if fault.kind is FaultKind.DUPLICATE else fault.due
+    return (*who, fault.kind, due, None if fault.kind is FaultKind.MISSING else fault.place)
 
 
 def carried_over(
@@ -198,7 +199,7 @@ def carried_over(
     return [row for row in left if row is not None]
 
 
-def _judged_rows(ledger: Ledger, rows: list[Row], bounds: Bounds, horizon: Horizon) -> list[tuple[int, Verdict]]:
+def judged_rows(ledger: Ledger, rows: list[Row], bounds: Bounds, horizon: Horizon) -> list[tuple[int, Verdict]]:
     rows.sort(key=order_of)
     stops, forwarding = stops_of(ledger).of(rows[0].tenant), forwarding_of(ledger)
     return [
@@ -248,7 +249,7 @@ def _told(record: Record) -> Iterator[Row]:
 def _seen(ledger: Ledger, record: Record) -> Iterator[Row]:
     others = others_of(ledger)
     if owner := others.owner(record.key, record.value, record.headers):
-        yield traced_row(_row("", "", 0, SEEN, record, record.value), owner)
+        yield traced_row(_row("", "", 0, SEEN, record, record.value), owner, by_sender=record.by_sender)
     elif native_owner(record.headers):
         firing = parse_firing(record)
         yield _row(firing.tenant, firing.id, firing.source_partition, SEEN, record, payload_digest(record.value))

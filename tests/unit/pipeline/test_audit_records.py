@@ -25,7 +25,8 @@ from .test_audit import HOUR, STEPS, M, busy, firing_of
 __all__ = ["busy"]
 
 RECORDS = arrow_schema(
-    f"topic string, partition int, offset bigint, timestamp bigint, key binary, value binary, headers {HEADERS_TYPE}"
+    "topic string, partition int, offset bigint, timestamp bigint, timestampType int, key binary, value binary, "
+    f"headers {HEADERS_TYPE}"
 )
 SCHEMA = arrow_schema(ROWS)
 

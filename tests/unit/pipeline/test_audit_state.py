@@ -33,7 +33,7 @@ LAST = Watermark(
     Changes({"shop": ((M - 9, M - 5), (M - 1, None))}, {"retry": (("orders-failed", "orders"),)}),
 )
 GOLDEN = {
-    "format": 3,
+    "format": 4,
     "run": 7,
     "app_id": "orders",
     "inputs": ["orders-commands"],
@@ -51,8 +51,9 @@ def test_a_watermark_is_the_documented_document() -> None:
     assert Watermark.decode(json.dumps(GOLDEN)) == LAST
 
 
-def test_a_watermark_of_format_2_is_read_alike() -> None:
-    assert Watermark.decode(json.dumps(GOLDEN | {"format": 2})) == LAST
+@pytest.mark.parametrize("format", [2, 3])
+def test_a_watermark_of_an_older_format_is_read_alike(format: int) -> None:
+    assert Watermark.decode(json.dumps(GOLDEN | {"format": format})) == LAST
 
 
 GOLDEN_1 = {
@@ -72,15 +73,15 @@ def test_a_watermark_of_format_1_tells_of_no_tenant_alone_and_knows_of_no_stop_a
 
 
 def test_a_state_of_another_format_is_refused() -> None:
-    with pytest.raises(JobError, match=f"in format 4; this one reads formats up to {FORMAT}.*another path"):
-        Watermark.decode(json.dumps(GOLDEN | {"format": 4}))
+    with pytest.raises(JobError, match=f"in format 5; this one reads formats up to {FORMAT}.*another path"):
+        Watermark.decode(json.dumps(GOLDEN | {"format": 5}))
 
 
 def test_the_form_of_evidence_is_that_of_its_format() -> None:
     """Rows of the state outlive the version that wrote them: if this fails, raise FORMAT and take the new digest."""
     _, forms = msgspec.json.schema_components(_FORMS)
     form = json.dumps([COLUMNS, undescribed(forms)], sort_keys=True)
-    assert (FORMAT, sha256(form.encode()).hexdigest()[:16]) == (3, "5976d89d9fe25ee9")
+    assert (FORMAT, sha256(form.encode()).hexdigest()[:16]) == (4, "5976d89d9fe25ee9")
 
 
 def undescribed(forms: Any) -> Any:

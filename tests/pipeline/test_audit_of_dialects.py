@@ -230,7 +230,9 @@ def test_audits_that_continue_one_another_find_the_same(
     for name in ("native", "karafka", "etf1", "light4j"):
         over = mixed.firing(f"{name}-5")
         mixed.native.append(over.topic, 3, M + 2 * HOUR, over.key, over.value, over.headers)
-        later[f"{name}-5"] = "duplicate"
+        late = mixed.firing(f"{name}-6")  # one that became visible only then
+        mixed.native.append(late.topic, 3, late.timestamp, late.key, late.value, late.headers)
+        later |= {f"{name}-5": "duplicate", f"{name}-6": "duplicate"}
     mixed.native.produce(kafka.bootstrap_servers)
 
     second = audit(M + 2 * HOUR + 3 * MINUTE, since_last=state)

@@ -101,6 +101,7 @@ class TracedComparison(Comparison):
         self._dialect = case.dialect
         self._others = others
         self._course = course
+        self._is_commanded = bool(case.asked or case.refused)
         self._accepted_at = None if case.imported is None else case.imported.schedule.accepted_at
         self._not_found = LongSorted(_encode, _decode, lambda each: (each.digest, each.topic, max(0, each.at)))
         self._promised_to: set[str | None] = set()
@@ -253,10 +254,14 @@ class TracedComparison(Comparison):
     def _is_known_at(self, instant: int) -> bool:
         """Return whether light-scheduler, not the scheduler before it, had the schedule at an instant.
 
-        This is always so after the previous audit.
+        This is always so after the previous audit. It is also so if there is nothing but messages, which that audit has
+        not read: they became visible later than their timestamps say.
         """
         told = [at for at in (self._accepted_at, self._course.first_at) if at is not None]
-        return (bool(told) and min(told) <= instant) or 0 < self._bounds.counted <= instant
+        if told and min(told) <= instant:
+            return True
+        is_alone = not (told or self._is_commanded)
+        return bool(self._bounds.counted) and (is_alone or self._bounds.counted <= instant)
 
     def _is_forwarded(self, message: TracedMessage) -> bool:
         return any(self._forwarding.leads(topic, message.place.topic) for topic in self._promised_to)

@@ -27,6 +27,7 @@ from support.tries import tries
 from light_scheduler.engine import decide
 from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.model import EventType, ScheduleCommand
+from light_scheduler.pipeline.audit.bounds import Bounds, Horizon
 from light_scheduler.pipeline.audit.cases import cases
 from light_scheduler.pipeline.audit.evidence import ANY_LANE, TRACED, Row, decode_asked
 from light_scheduler.pipeline.audit.owners import OtherDialects, Owner, native_owner
@@ -37,7 +38,7 @@ from light_scheduler.wire.content_type import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.dialects.light4j import Light4jDialect
 from light_scheduler.wire.schemas import Schemas
 
-from .conftest import evidence, judged, judged_in_parts, order_of, topics_of
+from .conftest import evidence, judged, judged_in_parts, judged_rows, order_of, topics_of
 from .test_audit_records import read, row_of
 
 M = 1_767_225_600_000
@@ -339,6 +340,18 @@ def test_audits_in_parts_find_what_is_wrong_and_nothing_twice(busy: Sending, cut
     busy.ledger.remove(busy.firing(b"payload-3"))
     found = judged_in_parts(busy.ledger, [M + cut * MINUTE, M + 160 * MINUTE + cut * SECOND, M + 4 * HOUR])
     assert sorted((id, fault.kind.value) for id, fault in found) == [("s-3", "missing"), ("s-4", "duplicate")]
+
+
+@pytest.mark.parametrize("dialect", TRACED_DIALECTS)
+def test_a_copy_that_became_visible_after_an_audit_is_a_fault_whatever_its_timestamp(busy: Sending) -> None:
+    """The schedule has ended, so there is nothing but the copy. A transaction can take longer than an audit waits."""
+    (copy,) = [row for row in traced_rows(busy.ledger) if row.offset == busy.firing(b"payload-4").offset][:1]
+    first, second = (Bounds(0, M + 3 * HOUR + number, MINUTE, number and M + 3 * HOUR) for number in (0, 1))
+    horizon = Horizon({busy.ledger.target: 0}, 0)
+    ((_, verdict),) = judged_rows(busy.ledger, [copy], second, horizon)
+    assert [fault.kind for fault in verdict.faults] == ["unexpected"], "what it is a copy of is looked up then"
+    ((_, verdict),) = judged_rows(busy.ledger, [copy], first, horizon)
+    assert (verdict.faults[:], verdict.counts["unclaimed"]) == ([], 1), "it may be of the scheduler before"
 
 
 # -- whose a message is ------------------------------------------------------------------------------------------------

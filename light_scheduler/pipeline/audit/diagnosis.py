@@ -112,9 +112,9 @@ class Diagnoses:
             if turn.entry is None or turn.entry == entry:
                 return None
             if turn.delivers:
-                due = turn.subject.progress.due
+                due, ready_at = turn.subject.progress.due, max(entry.progress.wakes_at, state.since)
                 detail = f"history goes on with {event.due}"
-                missing.append(Fault(FaultKind.MISSING, due, entry.progress.wakes_at, recorded.place, detail))
+                missing.append(Fault(FaultKind.MISSING, due, ready_at, recorded.place, detail))
             entry = turn.entry
             passed = state._replace(entry=entry, following=())
             progress = msgspec.structs.replace(entry.progress, sequence=event.sequence or entry.progress.sequence)

@@ -112,10 +112,11 @@ class AuditState:
 def _keys() -> list[Column]:
     """Return what tells faults apart.
 
-    What is missing has no record: the one to look at may be another one later. A copy has one, but of several firings
-    with the same content, it may be that of another one later.
+    What is missing has no record, and the one to look at may be another one later; so its instant counts, because what
+    was sent again can be due at the same time. A copy has a record, but of several firings with the same content, it
+    may be that of another one later.
     """
-    has_record = F.col("name") != FaultKind.MISSING.value
-    place = [F.when(has_record, F.col(column)) for column in ("topic", "partition", "offset")]
+    is_missing = F.col("name") == FaultKind.MISSING.value
+    place = [F.when(~is_missing, F.col(column)) for column in ("topic", "partition", "offset")]
     due = F.when(F.col("name") != FaultKind.DUPLICATE.value, F.col("due"))
-    return [*map(F.col, ("tenant", "id", "name", "lane")), due, *place]
+    return [*map(F.col, ("tenant", "id", "name", "lane")), due, F.when(is_missing, F.col("at")), *place]

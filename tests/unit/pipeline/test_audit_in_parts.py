@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from support.ledger import Ledger
 from support.tries import tries
 
+from light_scheduler.model import EventType
 from light_scheduler.pipeline.audit.evidence import Row
 from light_scheduler.pipeline.audit.standing import Series
+from light_scheduler.wire import decode_history
 
 from . import conftest
 from .conftest import judged, judged_in_parts
@@ -58,6 +60,37 @@ def test_what_was_missing_and_comes_late_is_told_as_both() -> None:
     ledger.run(M + 2 * HOUR)
     found = judged_in_parts(ledger, [M + 90 * MINUTE, M + 3 * HOUR])
     assert [fault.kind.value for _, fault in found] == ["missing", "late"]
+
+
+def test_what_was_missing_and_sent_again_and_is_missing_again_is_told_again() -> None:
+    """Who is told of a missing message may send its command again: it is due at the same time."""
+    ledger = Ledger()
+    for at in (M, M + 90 * MINUTE):
+        ledger.send("once", at, ("at", M + HOUR))
+        ledger.run(at)
+        ledger.run_until(at + HOUR)
+        ledger.remove(firing_of(ledger, "once"))
+    found = judged_in_parts(ledger, [M + 70 * MINUTE, M + 2 * HOUR, M + 3 * HOUR])
+    assert [(fault.kind.value, fault.at) for _, fault in found] == [
+        ("missing", M + HOUR),
+        ("missing", M + 90 * MINUTE),
+    ]
+
+
+def test_what_is_missing_since_a_series_was_resumed_is_told_once() -> None:
+    ledger, resumed_at = Ledger(), M + 95 * MINUTE
+    ledger.send("series", M, ("every", "10m"))
+    ledger.run_until(M + HOUR)
+    for at, command in ((M + HOUR, "pause"), (resumed_at, "resume")):
+        ledger.send("series", at, ("command", command))
+        ledger.run(at)
+    ledger.run_until(M + 3 * HOUR)
+    for event in (EventType.SKIPPED, EventType.FIRED):  # what was due while it was paused
+        lines = [line for line in ledger.of(ledger.names.history) if line.timestamp == resumed_at]
+        ledger.remove(next(line for line in lines if decode_history(line.value).event is event))
+    ledger.remove(next(record for record in ledger.of(ledger.target) if record.timestamp == resumed_at))
+    found = judged_in_parts(ledger, [M + 97 * MINUTE, M + 2 * HOUR, M + 3 * HOUR])
+    assert [((fault.due or 0) - M) // MINUTE for _, fault in found if fault.kind == "missing"] == [70, 80, 90]
 
 
 def test_a_series_leaves_one_row_however_often_it_has_fired(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,9 @@ class ContinuedTopics:
     def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
         return self._topics.firsts(topic, partitions)
 
+    def open_since(self, topics: Sequence[str]) -> int | None:
+        return self._topics.open_since(topics)
+
     def _options(self, topics: Sequence[str]) -> dict[str, str]:
         """Return the options that say from where to where topics are read."""
         if unread := [topic for topic in topics if not any(name == topic for name, _ in self._ends)]:

@@ -83,6 +83,7 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
         carried = None if last is None else state.carried(last.run)
         with progress.phase("Reading commands and history"):
             promised = evidence.promised(carried)
+            bounds = evidence.readable(bounds, bounds.counted)
             terms = replace(evidence.terms(bounds), continues=True)
         with progress.phase("Reading what was delivered"):
             new = state.keep_evidence(run, reduce(DataFrame.unionByName, [promised, *evidence.delivered(bounds)]))

@@ -49,6 +49,7 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
             require_period(bounds, is_archive=True)
         with progress.phase("Reading commands and history"):
             promised = evidence.promised()
+            bounds = evidence.readable(bounds, bounds.start)
             terms = evidence.terms(bounds)
         with progress.phase("Judging"):
             delivered = [kept(table, stack) for table in evidence.delivered(bounds)]

@@ -27,3 +27,16 @@ def require_past(bounds: Bounds, now: int) -> None:
             f"the audit would end at {format_instant(bounds.end)}, which is in the future, and the next one begin "
             "there: leave out --to, or give an instant that has passed"
         )
+
+
+def require_readable(bounds: Bounds, since: int, opened_at: int) -> None:
+    """Raise JobError if a transaction that was opened at an instant leaves nothing to judge since another one.
+
+    Instants are UTC epoch ms.
+    """
+    if bounds.end < since:
+        raise JobError(
+            f"a transaction has been open since {format_instant(opened_at)} in the history, the dead letters or a "
+            f"target topic, and hides what was written after it. There is nothing to judge since "
+            f"{format_instant(since)}: run the audit again when it has ended"
+        )

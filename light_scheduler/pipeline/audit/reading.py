@@ -22,11 +22,15 @@ from .evidence import HISTORY
 from .forwarding import Forwarding, routes_with
 from .options import AuditOptions, Imported
 from .owners import OtherDialects
+from .period import require_readable
 from .readings import Reading
 from .sources import Log, Source
 from .stops import TenantStops
 from .terms import Terms
 from .verdict_table import kept
+
+LONGEST_TRANSACTION_MS = 900_000
+"""How long brokers let a transaction be open unless they are configured otherwise."""
 
 
 class Evidence:
@@ -56,7 +60,9 @@ class Evidence:
         self._inputs = list(options.inputs)
         self._others = OtherDialects.among(options.inputs)
         self._history, self._dead_letters = options.names.history, options.names.dead_letters
-        self._logs = source.logs([*self._inputs, self._history, self._dead_letters])
+        own = [self._history, self._dead_letters]
+        self._open_since = [source.open_since(own)]  # before it is known what there is to read
+        self._logs = source.logs([*self._inputs, *own])
         for topic in (*self._inputs, self._history):
             if topic not in self._logs:
                 raise JobError(f"there is no topic {topic}: is {options.names.app_id} the id of the application?")
@@ -75,6 +81,7 @@ class Evidence:
         self.changes = self.changes.after(
             [ToldChange(row.tenant, row.at, reason) for row, reason in zip(changes, reasons, strict=True)]
         )
+        self._open_since.append(self._source.open_since(self._targets))
         self._logs = {**self._logs, **self._source.logs(self._targets)}
         commands = self._source.evidence(self._inputs, Reading("commands", options.inputs, options.limits))
         if options.imported is not None and carried is None:
@@ -96,6 +103,19 @@ class Evidence:
         partitions = {topic: self._logs[topic].partitions for topic in self._inputs}
         rows = gathering.imported(table, topics, imported.topics, partitions, self._others)
         return gathering.widened(gathering.where_told(rows, history))
+
+    def readable(self, bounds: Bounds, since: int) -> Bounds:
+        """Return bounds that end before open transactions, which hide what came after they began.
+
+        Raises JobError if nothing is left from an instant on (UTC epoch ms). Timestamps can be any; those that are
+        older than a transaction can be count as that old.
+        """
+        if not (opened := [at for at in self._open_since if at is not None]):
+            return bounds
+        opened_at = max(min(opened), self._now - LONGEST_TRANSACTION_MS)
+        bounds = bounds._replace(end=min(bounds.end, opened_at - self._options.settle))
+        require_readable(bounds, since, opened_at)
+        return bounds
 
     def terms(self, bounds: Bounds) -> Terms:
         """Return what holds for all schedules."""

@@ -71,6 +71,12 @@ class Source(Protocol):
         """
         ...
 
+    def open_since(self, topics: Sequence[str]) -> int | None:
+        """Return the first timestamp (UTC epoch ms) in open transactions, behind which nothing of existing topics can
+        be read; None if there are none. Raises JobError if that fails.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Topics:
@@ -118,6 +124,19 @@ class Topics:
             raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
         return {partition: at for (_, partition), at in found.items() if at is not None}
 
+    def open_since(self, topics: Sequence[str]) -> int | None:
+        try:
+            if not (there := self._partitions(topics)):
+                return None
+            all_records = self._assigned(there, **{"kafka.isolation.level": "read_uncommitted"})
+            with LogEnds(self._assigned(there)) as readable, LogEnds(all_records) as written:
+                ends, highs = readable.latest(), written.latest()
+            hidden = [OffsetRange(*part, end, highs[part]) for part, end in ends.items() if end < highs[part]]
+            firsts = [self._first(all_records, log) for log in hidden]
+        except KafkaException as error:
+            raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
+        return min((at for at in firsts if at is not None), default=None)
+
     def _partitions(self, topics: Sequence[str]) -> dict[str, list[int]]:
         """Return the partitions of those topics that are there. Raises KafkaException."""
         admin = AdminClient(self.cluster.configuration(), logger=SILENT)
@@ -131,8 +150,9 @@ class Topics:
         with LogEnds(self._assigned(partitions)) as logs:
             return logs.earliest()
 
-    def _assigned(self, partitions: Mapping[str, Sequence[int]]) -> ReadOptions:
-        return ReadOptions.parse({**self.cluster.options(), "assign": json.dumps(partitions)}, streaming=False)
+    def _assigned(self, partitions: Mapping[str, Sequence[int]], **options: str) -> ReadOptions:
+        given = {**self.cluster.options(), "assign": json.dumps(partitions), **options}
+        return ReadOptions.parse(given, streaming=False)
 
     def _first(self, options: ReadOptions, log: OffsetRange) -> int | None:
         with closing(read_range(options, log)) as chunks:  # which is not read on
@@ -173,3 +193,6 @@ class Archive:
 
     def evidence(self, topics: Sequence[str], reading: Reading, since: int | None = None) -> DataFrame:
         return self.read(topics, since).select(*_READ).mapInArrow(reading, ROWS)
+
+    def open_since(self, topics: Sequence[str]) -> int | None:  # noqa: ARG002 (it has what was decided)
+        return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 Group = tuple[bytes, ...]
@@ -61,39 +61,67 @@ class Pairing(Generic[F, M]):
 
         Both are sorted by group and time; the windows of a group's firings begin in that order, too.
         """
-        upcoming = _Upcoming(messages)
+        upcoming = _Upcoming(messages, self._group_of)
         for group, of_group in groupby(firings, key=self._group_of_firing):
-            while (message := upcoming.next) is not None and self._group_of(message) < group:
-                yield None, upcoming.take()
-            waiting: tuple[deque[M], deque[M]] = deque(), deque()
+            yield from ((None, message) for message in upcoming.before(group))
+            waiting = _Waiting(upcoming, group)
             for firing in of_group:
                 windows, found = self._windows(firing), None
-                latest = max(window.latest for window in windows)
-                while (message := upcoming.next) is not None and self._group_of(message) == group:
-                    if message.timestamp > latest:
-                        break
-                    waiting[not message.by_sender].append(upcoming.take())
-                for queue, window in zip(waiting, windows, strict=True):
-                    while found is None and queue and queue[0].timestamp <= window.latest:
-                        message = queue.popleft()
-                        if message.timestamp >= window.earliest and self._fits(firing, message):
-                            found = message
-                        else:
-                            yield None, message
+                while found is None and (candidate := waiting.take(windows)) is not None:
+                    message, is_in_window = candidate
+                    if is_in_window and self._fits(firing, message):
+                        found = message
+                    else:
+                        yield None, message
                 yield firing, found
-            yield from ((None, message) for queue in waiting for message in queue)
-        while upcoming.next is not None:
-            yield None, upcoming.take()
+            yield from ((None, message) for message in waiting.left())
+        yield from ((None, message) for message in upcoming.before(None))
 
 
 class _Upcoming(Generic[M]):
-    """An iterator whose next item can be looked at."""
+    """Messages that are not held yet."""
 
-    def __init__(self, items: Iterable[M]) -> None:
-        self._items = iter(items)
-        self.next: M | None = next(self._items, None)
+    def __init__(self, messages: Iterable[M], group_of: Callable[[M], Group]) -> None:
+        self._messages = iter(messages)
+        self._group_of = group_of
+        self._next: M | None = next(self._messages, None)
 
-    def take(self) -> M:
-        item, self.next = self.next, next(self._items, None)
-        assert item is not None, "there was a next one"
-        return item
+    def before(self, group: Group | None) -> Iterator[M]:
+        """Take the messages of the groups before one, or all."""
+        while (message := self._next) is not None and (group is None or self._group_of(message) < group):
+            yield self._take(message)
+
+    def take(self, group: Group, latest: int) -> M | None:
+        """Take the next message if it is of a group, and has no later timestamp."""
+        message = self._next
+        if message is None or message.timestamp > latest or self._group_of(message) != group:
+            return None
+        return self._take(message)
+
+    def _take(self, message: M) -> M:
+        self._next = next(self._messages, None)
+        return message
+
+
+class _Waiting(Generic[M]):
+    """Messages of a group that are held: those by the clock of their sender, and the others."""
+
+    def __init__(self, upcoming: _Upcoming[M], group: Group) -> None:
+        self._upcoming = upcoming
+        self._group = group
+        self._queues: tuple[deque[M], deque[M]] = deque(), deque()
+
+    def take(self, windows: Windows) -> tuple[M, bool] | None:
+        """Take the next message in its window, or before it, and return whether it is in it. None: there is none."""
+        latest = max(window.latest for window in windows)
+        while True:
+            for queue, window in zip(self._queues, windows, strict=True):
+                if queue and queue[0].timestamp <= window.latest:
+                    message = queue.popleft()
+                    return message, message.timestamp >= window.earliest
+            if (upcoming := self._upcoming.take(self._group, latest)) is None:
+                return None
+            self._queues[not upcoming.by_sender].append(upcoming)
+
+    def left(self) -> Iterator[M]:
+        return chain(*self._queues)

@@ -112,16 +112,31 @@ class _Waiting(Generic[M]):
         self._queues: tuple[deque[M], deque[M]] = deque(), deque()
 
     def take(self, windows: Windows) -> tuple[M, bool] | None:
-        """Take the next message in its window, or before it, and return whether it is in it. None: there is none."""
+        """Take the message that soonest comes before all windows, and return whether it is in its own. None: none is.
+
+        A later firing can have the others, so as many as possible are paired.
+        """
         latest = max(window.latest for window in windows)
+        begin = max(window.earliest for window in windows)
         while True:
-            for queue, window in zip(self._queues, windows, strict=True):
-                if queue and queue[0].timestamp <= window.latest:
-                    message = queue.popleft()
-                    return message, message.timestamp >= window.earliest
-            if (upcoming := self._upcoming.take(self._group, latest)) is None:
+            soonest = self._soonest(windows)
+            enough = latest if soonest is None else min(latest, soonest[0] + begin)
+            if (upcoming := self._upcoming.take(self._group, enough)) is not None:
+                self._queues[not upcoming.by_sender].append(upcoming)
+            elif soonest is None:
                 return None
-            self._queues[not upcoming.by_sender].append(upcoming)
+            else:
+                left, queue = soonest
+                return queue.popleft(), left >= 0
+
+    def _soonest(self, windows: Windows) -> tuple[int, deque[M]] | None:
+        """Return how long (ms) until the window is after the message that is next to leave it, and its queue."""
+        found = [
+            (queue[0].timestamp - window.earliest, queue)
+            for queue, window in zip(self._queues, windows, strict=True)
+            if queue and queue[0].timestamp <= window.latest
+        ]
+        return min(found, key=lambda each: each[0], default=None)
 
     def left(self) -> Iterator[M]:
         return chain(*self._queues)

@@ -63,11 +63,11 @@ def most(firings: list[Fired], messages: list[Sent]) -> int:
 
 
 CONTENTS, TIMES = st.sampled_from([b"a", b"b"]), st.integers(0, 20)
-FIRINGS = st.lists(st.builds(Fired, CONTENTS, TIMES), max_size=12)
+FIRINGS = st.lists(st.builds(Fired, CONTENTS, TIMES, st.just(0)), max_size=12)
 
 
 @settings(max_examples=tries(300))
-@given(FIRINGS, st.lists(st.builds(Sent, CONTENTS, TIMES), max_size=12))
+@given(FIRINGS, st.lists(st.builds(Sent, CONTENTS, TIMES, st.booleans()), max_size=12))
 def test_as_many_are_paired_as_can_be_and_everything_comes_once(firings: list[Fired], messages: list[Sent]) -> None:
     found = paired(firings, messages)
     assert sorted(firing for firing, _ in found if firing is not None) == sorted(firings)
@@ -75,14 +75,6 @@ def test_as_many_are_paired_as_can_be_and_everything_comes_once(firings: list[Fi
     pairs = [(firing, message) for firing, message in found if firing is not None and message is not None]
     assert all(may_be(firing, message) for firing, message in pairs)
     assert len(pairs) == most(firings, messages)
-
-
-@settings(max_examples=tries(300))
-@given(FIRINGS, st.lists(st.builds(Sent, CONTENTS, TIMES, st.booleans()), max_size=12))
-def test_each_message_is_judged_by_its_own_clock(firings: list[Fired], messages: list[Sent]) -> None:
-    found = paired(firings, messages)
-    assert sorted(message for _, message in found if message is not None) == sorted(messages)
-    assert all(may_be(firing, message) for firing, message in found if firing is not None and message is not None)
 
 
 def test_a_message_that_does_not_fit_is_passed_over() -> None:

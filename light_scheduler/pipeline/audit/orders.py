@@ -76,9 +76,9 @@ class Line(NamedTuple):
 class State(NamedTuple):
     """How far the commands have been carried out, what is pending then, and which lines have to follow at once.
 
-    `since` is when the last command that had an effect was recorded (UTC epoch ms), `refused` how many of those that
-    cannot be understood history has told of. `ahead` are the places of commands behind `position` that were carried out
-    before it, in their order.
+    `since` is when the last command that had an effect was recorded, or a run was over that nobody completed in time
+    (UTC epoch ms); `refused` is how many of those that cannot be understood history has told of. `ahead` are the places
+    of commands behind `position` that were carried out before it, in their order.
     """
 
     position: int
@@ -296,7 +296,8 @@ class Orders:
             turn = take_turn(entry, event.at, self.rules, refusal)
             lines = lines_of(turn, entry, state.since)
             if lines and lines[0].is_told_by(event):
-                yield state._replace(entry=turn.entry, following=tuple(lines[1:])), lines[0]
+                since = max(state.since, entry.progress.wakes_at) if _ends_run(turn, entry) else state.since
+                yield state._replace(entry=turn.entry, since=since, following=tuple(lines[1:])), lines[0]
 
 
 def _is_for_many(command: Command) -> bool:
@@ -336,6 +337,11 @@ def lines_of(turn: Turn, entry: Entry, since: int) -> list[Line]:
     if turn.finished is not None:
         lines.append(Line(EventType.FINISHED, turn.subject))
     return lines
+
+
+def _ends_run(turn: Turn, entry: Entry) -> bool:
+    """Return whether a turn ends a run that was not completed in time: a firing in the queue has waited for that."""
+    return turn.entry is not None and len(turn.entry.progress.awaited) < len(entry.progress.awaited)
 
 
 def _may_queue(entry: Entry) -> bool:

@@ -96,6 +96,31 @@ STEPS = st.lists(
 
 
 @settings(max_examples=tries(300))
+@given(STEPS)
+def test_nothing_is_late_if_lanes_wake_whenever_something_is_due(steps: list[Any]) -> None:
+    ledger, now = Ledger(), M
+    for pause, _, _, headers in steps:
+        ledger.run_until(now + pause)
+        now += pause
+        ledger.send("a", now, *headers)
+        ledger.run(now)
+    ledger.run_until(now + HOUR)
+    assert not explained(judged(ledger, end=now + HOUR, patience=1))
+
+
+def test_a_firing_that_waits_in_the_queue_is_late_only_once_the_run_before_it_is_over(
+    ledger: Ledger, verdicts: Verdicts
+) -> None:
+    queue = [("ack-timeout", "12m"), ("overlap", "queue"), ("max-attempts", 2)]
+    ledger.send("a", M, ("every", "5m"), ("max-firings", 2), *queue)
+    ledger.run_until(M + 28 * MINUTE)
+    ledger.run(M + 29 * MINUTE + 10 * SECOND)  # the second attempt is over at 00:29
+    assert not explained(verdicts(ledger, end=M + 30 * MINUTE, patience=10 * SECOND))
+    found = verdicts(ledger, end=M + 30 * MINUTE, patience=9 * SECOND)
+    assert faults(found) == [("a", "late", M + 10 * MINUTE)]
+
+
+@settings(max_examples=tries(300))
 @given(STEPS, st.sampled_from([FiringRules(), FiringRules(lookback_minutes=30), FiringRules(retries=0)]))
 def test_an_audit_of_what_lanes_did_finds_nothing(steps: list[Any], rules: FiringRules) -> None:
     ledger = Ledger(rules=rules)

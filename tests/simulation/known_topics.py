@@ -17,13 +17,16 @@ from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.model.place import Place
 
 from .log import MAX_BATCH_BYTES
-from .names import EXISTING, FRAIL, REPLIES, TARGET, TARGET_PARTITIONS, TOPICS
+from .names import EXISTING, FRAIL, NAMES, REPLIES, TARGET, TARGET_PARTITIONS, TOPICS
 
 if TYPE_CHECKING:
     from .node import Node
 
 
 PROBE_S = 0.5
+
+_CHANGELOGS = {NAMES.changelog(topic): topic for topic in TOPICS}
+"""Their commands topics, which have as many partitions."""
 
 
 class KnownTopics:
@@ -78,9 +81,13 @@ class KnownTopics:
             if self._node.world.loop.time() < until:
                 return TargetTopic(0, 0, refusal, 0.0)
         if topic in TOPICS:
-            known = _existing(sum(tp.topic == topic for tp in self._node.world.partitions))
-            return known._replace(unavailable=self._node.world.known_away(topic))
+            return self._partitioned(topic)._replace(unavailable=self._node.world.known_away(topic))
+        if topic in _CHANGELOGS:
+            return self._partitioned(_CHANGELOGS[topic])
         return _existing(TARGET_PARTITIONS if topic in (TARGET, FRAIL) else 1)
+
+    def _partitioned(self, topic: str) -> TargetTopic:
+        return _existing(sum(tp.topic == topic for tp in self._node.world.partitions))
 
     async def resolve(self, topics: Set[str]) -> None:
         try:

@@ -33,12 +33,14 @@ from light_scheduler.wire.state import (
     decode_emptied,
     decode_lent,
 )
-from light_scheduler.wire.state_format import WAITING
+from light_scheduler.wire.state_format import WAITING, WAITING_FOR_LOG
 from light_scheduler.wire.waiting_state import (
     QUEUES,
+    decode_tenant_part,
     decode_waiting,
     decode_waiting_queue,
     is_of_partition,
+    is_tenant_part,
     partition_of,
 )
 
@@ -52,7 +54,7 @@ def _decode_queue(value: bytes) -> DelayedQueue:
 
 
 def _decode_delayed(value: bytes) -> object:
-    return decode_waiting(value) if value[:1] == WAITING else decode_delayed(value)
+    return decode_waiting(value) if value[:1] in (WAITING, WAITING_FOR_LOG) else decode_delayed(value)
 
 
 _DECODERS: dict[bytes, Callable[[bytes], object]] = {
@@ -83,7 +85,7 @@ class OtherRecords:
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one changelog record. Raises FormatTooNew or FormatError, and then changes nothing."""
-        decode = _DECODERS.get(key[:1])
+        decode = decode_tenant_part if is_tenant_part(key) else _DECODERS.get(key[:1])
         if decode is None:
             raise FormatTooNew(
                 f"a changelog record is of an unknown kind, {key[:1]!r}: run the newer version that wrote it"

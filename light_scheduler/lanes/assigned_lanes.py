@@ -199,6 +199,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         lost_results=counters.lost_results,
         forwarded=counters.forwarded,
         unsent=counters.unsent,
+        dropped=counters.dropped,
         partitions=None if partitioning is None else partitioning.partitions,
         settled=partitioning is None or partitioning.former is None or lane.tp.partition in partitioning.settled,
         moved=counters.moved,

@@ -50,10 +50,11 @@ class CommandRouting:
             return False
         home = self.writes.home_of(key)
         waits = self.writes.waiting.holds(home)
+        self.writes.waiting.require_room(home, command.tenant)
         if waits and isinstance(command, ScheduleCommand):  # it is stored here until then, like a schedule
             self._transaction.context.limits.check_room(self._transaction.overlay.pending + self.writes.waiting.waiting)
         try:
-            self.writes.copy(record, home)
+            self.writes.copy(record, home, tenant=command.tenant)
         except RecordTooLargeError:
             return False
         self._transaction.forwarded += 1

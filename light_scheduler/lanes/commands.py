@@ -7,6 +7,7 @@ from functools import partial
 
 from light_scheduler.engine import FairQueue, check_bulk, check_tenant, decide, distributed, with_default_target
 from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.model import BulkCommand, Command, Entry, ScheduleCommand
 from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.wire import CommandRecord, with_key_of
@@ -97,7 +98,7 @@ class Commands:
                 if reason is None:
                     self.take(record)
                 else:
-                    self._refuse(record, reason)
+                    self.refuse(record, reason)
                 records.pop()
 
     def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue, *, catches_up: bool = False) -> list[Work]:
@@ -130,7 +131,7 @@ class Commands:
             if reason is None:
                 self.take(record, has_waited=True)
             else:
-                self._refuse(record, reason)
+                self.refuse(record, reason)
         return work
 
     def take(self, record: CommandRecord, *, has_waited: bool = False) -> None:
@@ -162,7 +163,7 @@ class Commands:
                     return
             self._history.requester = requester_of(record, self._secret())
             command = self._decoded(record)
-            if self._may_delay and not has_waited and self._delays(read, command, origin):
+            if self._may_delay and not has_waited and self._delays(read, record, command, origin):
                 return
             if origin is not None:
                 self._moving.returned(identity(command.tenant, command.id), origin)
@@ -174,14 +175,26 @@ class Commands:
             else:
                 self._carry_out(record, command, origin, None if has_waited else read)
         except InvalidCommand as error:
-            if origin is not None and origin.asks:  # the requester rejects it
-                self._moving.send_back(record, origin)
+            if origin is not None and origin.asks:
+                self._send_back(record, origin, error)
                 return
             if command is None and origin is not None:
                 self._moving.returned_for_nothing(record, origin)
             self._reject(record, command, origin, error)
         finally:
             self._history.requester = None
+
+    def _send_back(self, record: CommandRecord, origin: Origin, error: InvalidCommand) -> None:
+        """Have the requester reject a command. If the command is too large for that, reject it here."""
+        try:
+            self._moving.send_back(record, origin)
+        except RecordTooLargeError:
+            reject(self._transaction, self._answers, record, origin, error)
+            self._moving.release(record, origin)
+
+    def reject(self, record: CommandRecord, error: InvalidCommand) -> None:
+        """Reject a command that was sent to this partition."""
+        self._reject(record, None, None, error)
 
     def _reject(
         self, record: CommandRecord, command: Command | None, origin: Origin | None, error: InvalidCommand
@@ -193,10 +206,11 @@ class Commands:
         if origin is not None:
             self._bulk.report_none(origin)
 
-    def _delays(self, read: CommandRecord, command: Command, origin: Origin | None) -> bool:
-        """Delay a command if it has to wait, and return whether it does. Raises InvalidCommand.
+    def _delays(self, read: CommandRecord, record: CommandRecord, command: Command, origin: Origin | None) -> bool:
+        """Delay a command, as it was `read`, if it has to wait. Return whether it is delayed. Raises InvalidCommand.
 
-        Earlier delayed commands may be executed first.
+        A command that another partition asks about is rejected here if it must wait and there is no room: elsewhere, it
+        would overtake those that wait. Earlier delayed commands may be executed first.
         """
         delaying = self._delaying
         while delaying.taken < self._most_delayed and delaying.taken_bytes <= self._most_delayed_bytes:
@@ -208,7 +222,11 @@ class Commands:
                 break
         try:
             return delaying.takes(read, command, origin)
-        except InvalidCommand:
+        except InvalidCommand as error:
+            if origin is not None and origin.asks:
+                self._reject(record, command, origin, error)
+                self._moving.release(record, origin)
+                return True
             if origin is not None:
                 self._moving.returned(identity(command.tenant, command.id), origin)
             raise
@@ -295,18 +313,18 @@ class Commands:
             self._moving.answer_who_asked(record, command, origin)
         self._answers.add_decision(record, command, decision, origin or record)
 
-    def _refuse(self, record: CommandRecord, reason: str) -> None:
+    def refuse(self, record: CommandRecord, reason: str) -> None:
         """Reject a command that cannot be executed. If even that fails, its bytes are still in the commands topic."""
+        error = InvalidCommand("record", f"the scheduler fails to carry it out: {reason}")
         try:
             if (origin := self._routing.origin_of(record)) is not None:
                 record = as_sent(record, origin)
                 if origin.asks:
-                    self._moving.send_back(record, origin)
+                    self._send_back(record, origin, error)
                     return
             if origin is not None:  # first, so that no requester waits forever
                 self._moving.returned_for_nothing(record, origin)
                 self._bulk.report_none(origin)
-            error = InvalidCommand("record", f"the scheduler fails to carry it out: {reason}")
             reject_silently(self._transaction, record, None, error)
         except NO_FAULT_OF_WORK:
             raise

@@ -30,6 +30,7 @@ class LaneCounters:
     waiting: int = 0
     forwarded: int = 0
     unsent: int = 0
+    dropped: int = 0
     relayed: int = 0
     moved: int = 0
     adopted: int = 0
@@ -46,6 +47,7 @@ class LaneCounters:
         self.waiting = cycle.delaying.waiting
         self.forwarded += cycle.forwarded
         self.unsent = cycle.waiting.waiting
+        self.dropped += len(cycle.stranded.dropped)
         relayed, moved, adopted = cycle.moves
         self.relayed += relayed
         self.moved += moved

@@ -31,6 +31,7 @@ from .firings import Firings
 from .growing.moving import Moving
 from .partition_writes import PartitionWrites
 from .quotas.admission import Admission
+from .stranded_writes import StrandedWrites
 from .tracing import TracedEvent
 from .transaction_writes import Transaction
 from .waiting_writes import WaitingWrites
@@ -59,6 +60,9 @@ class Cycle:
         self.moving = Moving(transaction, writes, self._bulk, self.delaying)
         routing = CommandRouting(transaction, writes, self.moving)
         self._commands = Commands(transaction, routing, admission, self._answers, self._bulk, self._condemned)
+        self.stranded = StrandedWrites(
+            transaction, self.waiting, self._commands, self.moving, self._bulk, self._condemned
+        )
         self.tried: set[OriginKey] = set()
         """Firings that the cycle tried to deliver, if `fire_due` was called with `traced`."""
 
@@ -117,6 +121,10 @@ class Cycle:
     def bulk_offset(self) -> int:
         """The offset of the bulk command that `advance_bulk` processed last."""
         return self._bulk.offset
+
+    def send_waiting(self, limit: int, max_bytes: int) -> int:
+        """Send records that have waited for other partitions. See `WaitingWrites.send`."""
+        return self.waiting.send(limit, max_bytes, self.stranded.strand) if self.waiting else 0
 
     def take_all(self, records: list[CommandRecord], limit: int = 0, max_bytes: int = 0) -> None:
         """Execute command records. See `Commands.take_all`."""

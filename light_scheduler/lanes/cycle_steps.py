@@ -108,7 +108,9 @@ class CycleSteps:
         is_behind = commands.is_behind
         cycle.moving.note_waits()
         cycle.rate_lending.receive()
-        sent = cycle.waiting.send(most, max_bytes) if Kind.DELAYED in kinds else 0
+        sent = cycle.send_waiting(most, max_bytes) if Kind.DELAYED in kinds else 0
+        if works is not None:
+            works += cycle.stranded.works
         left = most if works is None else most - sent
         is_caught_up = not is_behind and Kind.DELAYED in kinds and self._take_delayed(cycle, size, left)
         records = commands.take(most) if Kind.COMMAND in kinds else []

@@ -40,6 +40,7 @@ from .quotas.unread import Unread
 from .skew import ClockSkew
 from .staged_commit import StagedCommit
 from .staging import NO_STAGING
+from .stranded_writes import log_dropped
 from .tracing import TracedCycle
 
 CHECKPOINT_MS = 3_600_000
@@ -188,6 +189,8 @@ class LaneCycles:
         overlay, batches = Overlay(table), self._context.new_batches(now, record_search.suspicious_topics)
         cycle = Cycle(self._context, overlay, batches, now, self._restrictions(now))
         is_behind = self._incoming.is_behind
+        if cycle.waiting.are_in_doubt:
+            await self._check_input(table.checkpoint.commands_log)
         most, kinds = work_search.share(budget.most(table), is_behind=is_behind, is_catching_up=steps.is_catching_up)
         works = self.failures.attempt.works if work_search.is_active else None
         size = CycleSize(most, work_search.bytes_of(MAX_FIRING_BYTES), MAX_BULK, kinds, works)
@@ -195,8 +198,6 @@ class LaneCycles:
             self._growth.begin_again(cycle)
         self._growth.follow_rules(cycle)
         taken = steps.take(cycle, self._incoming, size, self._unread.since)  # 1. and 2.
-        if Kind.DELAYED in kinds:
-            self.failures.note_unsent(cycle.waiting.too_large)
         if is_behind and not self._incoming.is_behind:
             self._alarm.ring()  # for delayed commands and due firings
         turns = budget.turns(now, most, size.max_bytes)
@@ -242,7 +243,8 @@ class LaneCycles:
         if self.failures.neighbours.among(attempt.places):
             self._context.targets.doubt([self._tp.topic])  # learn soon of a lost leader
         offsets = {} if position is None else {self._tp: position}
-        checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
+        is_of_topic = offsets or self.failures.neighbours.among(attempt.places)
+        checks = [partial(self._check_input, table.checkpoint.commands_log)] if is_of_topic else []
         self._undecided = made
         ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
         self._own_end = ends[self._context.changelog]
@@ -279,6 +281,7 @@ class LaneCycles:
         self._growth.settle(made.cycle, made.slice, made.now)
         self._input.is_stored()
         log_unreported(self._tp, cycle.transaction.unreported)
+        log_dropped(self._tp, cycle.stranded.dropped)
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)
         turn = self._budget.next_turn(due, now)

@@ -71,14 +71,23 @@ class PartitionWrites:
         ):
             raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
 
-    def copy(self, record: CommandRecord, partition: int, token: str = "") -> None:  # nosec B107 # none
-        """Forward a command. A bulk command has a `token`. Raises RecordTooLargeError."""
-        self._write(partition, record.key, record.value, forwarded(record, token))
+    def copy(
+        self,
+        record: CommandRecord,
+        partition: int,
+        token: str = "",  # nosec B107 # none
+        tenant: str = "",
+    ) -> None:
+        """Forward a command, which counts for a `tenant` while it waits. A bulk command has a `token`.
 
-    def spread(self, record: CommandRecord, partition: int, token: str, kind: ReachKind) -> None:
+        Raises RecordTooLargeError.
+        """
+        self._write(partition, record.key, record.value, forwarded(record, token), tenant)
+
+    def spread(self, record: CommandRecord, partition: int, token: str, kind: ReachKind, tenant: str) -> None:
         """Copy a bulk command in a grown topic. Raises RecordTooLargeError."""
         headers = spread(record, token, kind, Grown(self._topic, self._partitions, self.partitioning.secret))
-        self._write(partition, record.key, record.value, headers)
+        self._write(partition, record.key, record.value, headers, tenant)
 
     def relay(
         self,
@@ -88,11 +97,12 @@ class PartitionWrites:
         *,
         asks: bool = False,
         is_elsewhere: bool = False,
+        tenant: str = "",
     ) -> None:
         """Forward a command, or a copy of one, in a grown topic. Raises RecordTooLargeError."""
         grown = Grown(self._topic, self._partitions, self.partitioning.secret)
         headers = relayed(record, origin, grown, asks=asks, is_elsewhere=is_elsewhere)
-        self._write(partition, record.key, record.value, headers)
+        self._write(partition, record.key, record.value, headers, tenant)
 
     def hand_over(self, key: bytes, value: bytes, partition: int) -> None:
         """Move a schedule, as its state record, to another partition. Raises RecordTooLargeError."""
@@ -109,5 +119,7 @@ class PartitionWrites:
         """Report how many schedules a bulk command has changed here."""
         self._write(partition, None, None, count_headers(count))
 
-    def _write(self, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        self.waiting.write(partition, WaitingRecord(key, value, headers))
+    def _write(
+        self, partition: int, key: bytes | None, value: bytes | None, headers: Headers, tenant: str = ""
+    ) -> None:
+        self.waiting.write(partition, WaitingRecord(key, value, headers, tenant=tenant))

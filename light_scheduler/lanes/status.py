@@ -83,6 +83,13 @@ class LaneStatus(msgspec.Struct, kw_only=True):
             "that cannot be written to, as of the last transaction."
         ),
     ] = 0
+    dropped: Annotated[
+        int,
+        Meta(
+            description="Reports, copies of bulk commands and other records of workers that waited for another "
+            "partition of the commands topic and could not be sent any more."
+        ),
+    ] = 0
     partitions: Annotated[
         int | None, Meta(description="Number of partitions that keys are distributed over; null: not known yet.")
     ] = None

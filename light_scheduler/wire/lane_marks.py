@@ -43,9 +43,10 @@ from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.model.rate_lending import RateAsk, RateGrant
 from light_scheduler.model.room_lending import RoomAsk, RoomGrant
 
+from .content_type import CONTENT_TYPE, JSON_COMMAND
 from .handover import ADOPTED_FROM, EMPTIED, handed_over
 from .rate_lending import RATE_ASKED, RATE_LENT, rate_in
-from .record import CommandRecord, Copy
+from .record import CommandRecord, Copy, UnsentRecord
 from .room_lending import ROOM_ASKED, ROOM_GIVEN, room_in
 from .signatures import not_ours, parsed, require_signed, signed
 
@@ -149,6 +150,15 @@ def relayed(
     mark = f"{sent.partition}:{sent.offset}:{sent.timestamp}:{way}{to.partitions}"
     content = _content(to.topic, record, record.headers)
     return [*record.headers, signed(FORWARDED_FROM, mark, content, to.secret)]
+
+
+def naming(tenant: str, id: str) -> CommandRecord:
+    """Return a small command that names a schedule, in the place of one that is too large to be forwarded.
+
+    It is never executed: forward it only to say that the other command `is_elsewhere`.
+    """
+    value = msgspec.json.encode({"command": "cancel", "tenant": tenant, "id": id})
+    return UnsentRecord(None, value, [(CONTENT_TYPE, JSON_COMMAND)])
 
 
 def require_relayed(copy: CommandRecord, topic: str, secret: bytes) -> None:

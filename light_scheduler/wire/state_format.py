@@ -20,6 +20,8 @@ LACKING = b"\x81"
 """Version of totals with missing partitions, which exist until they are answered."""
 WAITING = b"\x82"
 """Version of records that wait for a partition that cannot be written to, until they are sent (see `waiting_state`)."""
+WAITING_FOR_LOG = b"\x83"
+"""The same for records that name the log that they are for, and for the part of them that is a tenant's."""
 READABLE = frozenset(bytes([version]) for version in range(1, FORMAT_VERSION + 1))
 
 T = TypeVar("T")

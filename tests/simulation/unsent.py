@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from light_scheduler.wire.delayed_state import DELAYED_KIND
 from light_scheduler.wire.probe import is_of_probe
-from light_scheduler.wire.waiting_state import decode_waiting, is_of_partition
+from light_scheduler.wire.waiting_state import decode_waiting, is_of_partition, is_tenant_part
 
 from .lending import is_lending
 from .log import Record, Transaction
@@ -45,7 +45,7 @@ class Unsent:
         for each in kept:
             if each.value is not None:
                 offset = struct.unpack(">Q", (each.key or b"")[-8:])[0] + _ABOVE * (1 + self.number)
-                record = Record(topic, _partition_in(each), offset, each.timestamp, *decode_waiting(each.value))
+                record = Record(topic, _partition_in(each), offset, each.timestamp, *decode_waiting(each.value)[:3])
                 self.queues.setdefault(record.partition, deque()).append((each.key or b"", record))
                 written.append(record)
         return written, arrived
@@ -57,7 +57,7 @@ class Unsent:
 
 
 def _is_of_queue(key: bytes) -> bool:
-    return key.startswith(DELAYED_KIND) and is_of_partition(key)
+    return key.startswith(DELAYED_KIND) and is_of_partition(key) and not is_tenant_part(key)
 
 
 def _partition_in(kept: Record) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.engine import CommandRates, FiringRules, Limits, RateDemand
@@ -18,7 +19,7 @@ from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.cycle_steps import CycleSize, CycleSteps
 from light_scheduler.lanes.failures.condemned_work import NOTHING_CONDEMNED
-from light_scheduler.lanes.failures.failing_work_search import Work
+from light_scheduler.lanes.failures.failing_work_search import EVERYTHING, Work
 from light_scheduler.lanes.failures.restrictions import Restrictions
 from light_scheduler.lanes.growing.handover import HandoverPass
 from light_scheduler.lanes.growing.queue_ends import QueueEnds
@@ -32,6 +33,7 @@ from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.store import Store
 from light_scheduler.wire import decode_dead_letter, decode_history, decode_result, dialect_named
 from light_scheduler.wire.schemas import Schemas
+from light_scheduler.wire.state import CommandsLog
 
 from .arriving import Arriving
 from .known_topics import KnownTopics
@@ -115,6 +117,7 @@ class Partition:
         self.lost_results = 0
         self.most_bulk = 1_000
         self.max_bytes = 1 << 30
+        self.kinds = EVERYTHING
         self.plain_paths = True
         self.can_read: CanRead = all_can_be_read
         self.partitionings: Any = None
@@ -184,7 +187,7 @@ class Partition:
             cycle.room_lending.follow_rules()
         self.follows_rules = False
         arriving = Arriving([*commands], is_behind)
-        size = CycleSize(limit, self.max_bytes, self.most_bulk)
+        size = CycleSize(limit, self.max_bytes, self.most_bulk, self.kinds)
         self.steps.begin(arriving)
         taken = self.steps.take(cycle, arriving, size)
         due = overlay.due(now, limit, self.max_bytes, allowed=allowed.get)
@@ -215,6 +218,12 @@ class Partition:
             overlay.replay(record.key, record.value)
         overlay.apply(changelog_offset=self._end, complete_at=now)
         return len(missing)
+
+    def read_from(self, topic_id: str, of: int) -> None:
+        """Have commands come from the topic with this id, of so many partitions, as if it was just created (again)."""
+        log = CommandsLog(topic_id, NAMES.app_id, NAMES.commands)
+        self.table.checkpoint = msgspec.structs.replace(self.table.checkpoint, commands_log=log)
+        self.topics[NAMES.commands] = topic(of)
 
     def compact(self) -> None:
         """Keep the last record of each key of the changelog, tombstones included."""

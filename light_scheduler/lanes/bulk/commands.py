@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from contextlib import suppress
 
 import msgspec
 
@@ -161,11 +162,13 @@ class BulkCommands:
         total = kind(command, awaited, token=token, requester=self._history.requester)
         if len(encode_bulk_total(total)) > self._room:
             raise InvalidCommand("schedule-id", TOO_LARGE)
+        for partition in others:
+            self._writes.waiting.require_room(partition, command.tenant)
         if are_moving and is_own:
             self._spread(record, command, Origin(self._partition, command.offset, command.recorded_at, token))
         elif is_own:
             self._begin_part(BulkPart(command, self._partition, command.offset, token=token))
-        self._copy(record, others, token, self._governing.reach(is_tree=are_moving))
+        self._copy(record, others, token, self._governing.reach(is_tree=are_moving), command.tenant)
         self._totals.put(command.offset, total)
 
     def _spread(self, record: CommandRecord, command: BulkCommand, parent: Origin) -> None:
@@ -176,7 +179,7 @@ class BulkCommands:
         if len(encode_bulk_total(total)) > self._room:
             raise InvalidCommand("schedule-id", TOO_LARGE)
         self._begin_part(ScopedPart(command, self._partition, number, token=token, former=self._partition))
-        self._copy(record, homes, token, "part")
+        self._copy(record, homes, token, "part", command.tenant)
         self._totals.put(number, total)
 
     def _begin_part(self, part: BulkPart) -> None:
@@ -186,14 +189,16 @@ class BulkCommands:
         self._at_work.put(part)
         self._moved.add(part.command.offset)
 
-    def _copy(self, record: CommandRecord, partitions: list[int], token: str, kind: ReachKind | None) -> None:
+    def _copy(
+        self, record: CommandRecord, partitions: list[int], token: str, kind: ReachKind | None, tenant: str
+    ) -> None:
         try:
             # First the copies that have to wait: one may be too large for that, and then none may be written.
             for partition in sorted(partitions, key=self._writes.waiting.holds, reverse=True):
                 if kind is None:
-                    self._writes.copy(record, partition, token)
+                    self._writes.copy(record, partition, token, tenant)
                 else:
-                    self._writes.spread(record, partition, token, kind)
+                    self._writes.spread(record, partition, token, kind, tenant)
         except RecordTooLargeError as error:
             self._at_work.pop(record.offset)
             raise InvalidCommand("payload", f"is too large to be forwarded to all partitions: {error}") from error
@@ -204,10 +209,12 @@ class BulkCommands:
         A worker of another version may have written the copy.
         """
         if origin.token:
-            is_part = origin.reach is not None and origin.reach.kind == "part"
-            number = SUB_TOTAL + origin.offset if is_part else origin.offset
-            count = Count(number, self._partition, 0, origin.token, missing=(self._partition,))
-            self._writes.report(count, origin.partition)
+            self._writes.report(_nothing_from(self._partition, origin), origin.partition)
+
+    def miss(self, origin: Origin, partition: int) -> None:
+        """1. Count a copy made here, which cannot reach its partition, as a report that this one changed nothing."""
+        with suppress(InvalidCommand):  # no total waits for it any more
+            self.add_count(_nothing_from(partition, origin))
 
     def catch_up(self, name: bytes, entry: Entry) -> Entry | None:
         """2. Apply the bulk commands in progress to a schedule before it changes or fires. Return the schedule then.
@@ -404,6 +411,13 @@ class BulkCommands:
         if not concerns(part, entry):
             return False
         return not isinstance(part, ScopedPart) or self._governing.of(entry) == part.former
+
+
+def _nothing_from(partition: int, origin: Origin) -> Count:
+    """Return the report of a partition that has not executed a copy."""
+    is_part = origin.reach is not None and origin.reach.kind == "part"
+    number = SUB_TOTAL + origin.offset if is_part else origin.offset
+    return Count(number, partition, 0, origin.token, missing=(partition,))
 
 
 def room_to_begin(limit: int, limits: Limits, partitions: int) -> int:

@@ -52,7 +52,6 @@ class Failures:
         self.neighbours = Neighbours(*self._tp)
         self._failed_places: list[Place] = []
         self._failed_with = ""
-        self._unsent: str | None = None
 
     def waits(self) -> Waits | None:
         """Return a function that returns the place a schedule waits for, or None if none waits."""
@@ -133,13 +132,6 @@ class Failures:
             else:
                 self.record_search.note(refused, self._services.clock.now())
         self.holding.failed(attempt)
-
-    def note_unsent(self, reason: str | None) -> None:
-        """Log once why a waiting record cannot be sent. None means that there is no problem."""
-        if reason != self._unsent:
-            self._unsent = reason
-            if reason is not None:
-                log.error("lane %s-%d: %s", *self._tp, reason)
 
     def _leave_out(self, error: Exception, attempt: Attempt) -> bool:
         """Hold back records for partitions of the topic that may have failed a transaction. Return False if none.

@@ -37,7 +37,7 @@ from light_scheduler.model.tenant_rules import TENANT_DELETED
 from light_scheduler.wire import CommandRecord, partition_for
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.handover import ADOPTED_FROM, adopted_entry, require_handed_over
-from light_scheduler.wire.lane_marks import Origin
+from light_scheduler.wire.lane_marks import Origin, naming
 from light_scheduler.wire.state import (
     decode_lent,
     emptied_key,
@@ -101,35 +101,47 @@ class Moving:
 
     def returned_for_nothing(self, record: CommandRecord, origin: Origin) -> None:
         """3. Note that a command is back, as `returned` does, if it cannot be read or executed here."""
-        if not self._is_back(origin):
-            return
-        try:
-            command = self._dialect.decode(record)
-        except TargetMissing as error:
-            command = error.command
-        except InvalidCommand:
-            envelope = self._dialect.salvage(record)
-            if envelope.id is not None:
-                self.returned(identity(envelope.tenant, envelope.id), origin)
-            return
-        self.returned(identity(command.tenant, command.id), origin)
+        if self._is_back(origin) and (named := self._named_by(record)) is not None:
+            self.returned(identity(*named), origin)
 
     def send_back(self, record: CommandRecord, origin: Origin) -> None:
-        """2. Return a question to the partition that asked, which executes or rejects the command."""
+        """2. Return a question to the partition that asked, which executes or rejects the command.
+
+        Raises RecordTooLargeError.
+        """
         self._writes.relay(record, origin, origin.partition)
+
+    def release(self, record: CommandRecord, origin: Origin) -> None:
+        """3. Have no partition wait for a command that was passed on because the topic has grown."""
+        if origin.partitions and origin.partition == self._partition:
+            self.returned_for_nothing(record, origin._replace(asks=False))
+        elif origin.partitions:
+            self.tell_elsewhere(record, origin)
+
+    def tell_elsewhere(self, record: CommandRecord, origin: Origin) -> None:
+        """3. Tell the partition that asked that a command is executed elsewhere. Raises RecordTooLargeError.
+
+        If the command is too large, another one stands for it that names the same schedule.
+        """
+        try:
+            self._writes.relay(record, origin, origin.partition, is_elsewhere=True)
+        except RecordTooLargeError:
+            if (named := self._named_by(record)) is None:
+                return  # nobody could say which command that is
+            self._writes.relay(naming(*named), origin, origin.partition, is_elsewhere=True)
 
     def answer_who_asked(
         self, record: CommandRecord, command: Command, origin: Origin, place: int | None = None
     ) -> None:
         """3. Tell the partition that asked, if any, not to wait for a command that is executed in partition `place`.
 
-        By default that is this one. Raises RecordTooLargeError.
+        By default that is this one.
         """
         place = self._partition if place is None else place
         if origin.asks and origin.partition not in (place, self._partition):
             key = self._key_of(record, command, None)
             if key is not None and self.home_of(key) == origin.partition:
-                self._writes.relay(record, origin, origin.partition, is_elsewhere=True)
+                self.tell_elsewhere(record, origin)
 
     def pass_on(
         self, record: CommandRecord, command: Command, name: bytes, current: Entry | None, origin: Origin | None
@@ -154,7 +166,8 @@ class Moving:
             if home != self._partition:
                 return self._pass_home(record, command, current, origin, key)
             if origin is None and former != home and (self._may_have(former, command) or self._lent(name) > 0):
-                self._writes.relay(record, None, former, asks=True)
+                self._writes.waiting.require_room(former, command.tenant)
+                self._writes.relay(record, None, former, asks=True, tenant=command.tenant)
                 self._lend(name, self._lent(name) + 1)
                 self._transaction.relayed += 1
                 return True
@@ -175,7 +188,9 @@ class Moving:
                 return False
         elif former not in (self._partition, home) and self._may_have(former, command):
             home, asks = former, True
-        self._writes.relay(record, origin, home, asks=asks)
+        if origin is None:
+            self._writes.waiting.require_room(home, command.tenant)
+        self._writes.relay(record, origin, home, asks=asks, tenant=command.tenant if origin is None else "")
         if origin is not None and not asks:
             self.answer_who_asked(record, command, origin, home)
         self._transaction.relayed += 1
@@ -328,6 +343,17 @@ class Moving:
 
     def _is_back(self, origin: Origin) -> bool:
         return not origin.asks and origin.partitions > 0 and origin.partition == self._partition
+
+    def _named_by(self, record: CommandRecord) -> tuple[str, str] | None:
+        """Return the tenant and the id of the schedule that a command names, or None if it cannot be read."""
+        try:
+            command = self._dialect.decode(record)
+        except TargetMissing as error:
+            command = error.command
+        except InvalidCommand:
+            envelope = self._dialect.salvage(record)
+            return None if envelope.id is None else (envelope.tenant, envelope.id)
+        return command.tenant, command.id
 
     def _lent(self, name: bytes) -> int:
         record = self._overlay.others.get(lent_key(name))

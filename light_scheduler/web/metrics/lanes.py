@@ -86,6 +86,11 @@ _COUNTERS: Counters[LaneStatus] = (
     ("schedules_adopted", "Schedules taken over from other partitions.", lambda lane: lane.adopted),
     ("commands_relayed", "Commands passed on while schedules move.", lambda lane: lane.relayed),
     (
+        "unsent_dropped",
+        "Records of workers for another partition of the commands topic that could not be sent any more.",
+        lambda lane: lane.dropped,
+    ),
+    (
         "bulk_unreported",
         "Bulk commands that ended though partitions had not reported for a day.",
         lambda lane: lane.unreported,

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 from aiokafka.errors import KafkaConnectionError, MessageSizeTooLargeError, NotEnoughReplicasError, UnknownError
+from support.moving import Known
 from support.outages import Settling, Topics
 from support.partition import AT, HOUR, NAMES, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
@@ -18,6 +19,7 @@ from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes.cycles import LaneCycles
 from light_scheduler.lanes.failures import transactions
 from light_scheduler.lanes.failures.failing_work_search import STRIKES, Kind, Work
+from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.place import Place
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
@@ -264,17 +266,99 @@ async def test_while_failing_work_is_sought_no_delayed_command_shares_a_cycle_wi
     assert found == [(1, []), (0, [Work(Kind.COMMAND, 2)])]
 
 
-async def test_why_something_cannot_be_sent_any_more_is_logged_once(
-    partition: Partition, caplog: pytest.LogCaptureFixture
+class Ids:
+    """Tells the id of the commands topic."""
+
+    def __init__(self, id: str) -> None:
+        self._id = id
+
+    async def fresh(self, _: str) -> str:
+        return self._id
+
+
+def created_again(lane: LaneCycles, *, is_new: bool = True) -> None:
+    """Have the brokers tell the id that the commands topic has when it was created again, or the one before."""
+    cast(Any, lane._services).commands_ids = Ids("second" if is_new else "first")
+
+
+class Checking(Taking):
+    """Takes what it is sent if it passes the checks."""
+
+    async def commit(self, batches: Any, *arguments: Any, checks: Any = (), **others: Any) -> Any:
+        for check in checks:
+            await check()
+        return await super().commit(batches, *arguments, **others)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_what_has_waited_is_sent_only_after_a_look_whether_the_topic_is_still_the_same(
+    partition: Partition, is_new: bool
 ) -> None:
+    partition.read_from("first", 2)
     outages(partition).suspect([OTHER], "silent", AT)
     await attempt(lane_at(partition, STRAY[0]), partition)
     outages(partition).close([OTHER])
-    known = partition.topics[NAMES.commands]
-    partition.topics[NAMES.commands] = known._replace(max_message_bytes=100)
     lane = lane_at(partition)
-    for _ in range(3):
-        assert (await lane._make(partition.table)).is_empty
-    told = [record.getMessage() for record in caplog.records if "cannot be sent any more" in record.getMessage()]
-    assert len(told) == 1
-    assert f"lane {NAMES.commands}-0: what waits for partition 1" in told[0]
+    created_again(lane, is_new=is_new)
+    made = await lane._make(partition.table)
+    assert (made.taken.position, made.cycle.waiting.sent) == (None, 1)
+    commit = lane._commit(made, partition.table, cast(Any, Checking(partition)))
+    if is_new:
+        with pytest.raises(InputInDoubt):
+            await commit
+    else:
+        await commit
+    assert waiting(partition) == int(is_new)
+
+
+async def test_a_lane_with_something_for_a_partition_that_the_topic_does_not_have_asks_whether_it_is_the_same(
+    partition: Partition,
+) -> None:
+    partition.partitionings = Known(Partitioning(2))
+    partition.read_from("first", 2)
+    outages(partition).suspect([OTHER], "silent", AT)
+    await attempt(lane_at(partition, STRAY[0]), partition)
+    outages(partition).close([OTHER])
+    partition.topics[NAMES.commands] = partition.topics[NAMES.commands]._replace(partitions=1)
+    lane = lane_at(partition)
+    created_again(lane)
+    with pytest.raises(InputInDoubt, match="was deleted and created again"):
+        await lane._make(partition.table)
+    created_again(lane, is_new=False)
+    assert (await lane._make(partition.table)).is_empty
+
+
+async def test_what_is_dropped_is_counted_and_told_of_when_that_is_committed(
+    partition: Partition, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition.read_from("first", 2)
+    outages(partition).suspect([OTHER], "silent", AT)
+    cancel = command(("schedule-command", b"cancel"), ("schedule-id", b"*"), key=MINE[0])
+    await attempt(cycles_on(partition, [cancel], Clock()), partition)
+    partition.read_from("second", 1)
+    lane = lane_at(partition)
+    created_again(lane)
+    made = await lane._make(partition.table)
+    assert ("cannot be sent any more" in caplog.text, lane.counters.dropped) == (False, 0)
+    await lane._commit(made, partition.table, cast(Any, Taking(partition)))
+    assert caplog.text.count(f"lane {NAMES.commands}-0: what waits for partition 1 cannot be sent any more") == 1
+    assert (lane.counters.dropped, lane.counters.unsent) == (1, 0)
+
+
+async def test_while_failing_work_is_sought_a_command_that_is_dealt_with_anew_is_work_that_may_fail(
+    partition: Partition,
+) -> None:
+    partition.read_from("first", 2)
+    outages(partition).suspect([OTHER], "silent", AT)
+    await attempt(lane_at(partition, *STRAY[:2]), partition)
+    partition.read_from("second", 1)
+    lane = lane_at(partition)
+    created_again(lane)
+    lane.failures.work_search.failed(4, [])
+    while Kind.DELAYED not in (made := await lane._make(partition.table)).kinds:
+        lane._has_searched_on(made)
+    assert (made.cycle.waiting.sent, len(lane.failures.attempt.works)) == (1, 1)
+    (work,) = lane.failures.attempt.works
+    assert work.kind is Kind.COMMAND
+    assert isinstance(work.key, int)
+    assert work.key < 0, "no record that is read has such an offset"

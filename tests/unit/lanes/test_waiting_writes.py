@@ -16,6 +16,8 @@ from support.moving import AFTER, BEFORE, ONCE, SECRET, STAYS, Known, grown, mar
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, Partition, due_at, topic
 from support.producing import FakeProducer, Sent
 
+from light_scheduler.lanes import waiting_writes
+from light_scheduler.lanes.failures.failing_work_search import EVERYTHING, Kind
 from light_scheduler.lanes.growing import handover
 from light_scheduler.lanes.growing.handover import AGAIN_MS, HandoverPass
 from light_scheduler.lanes.growing.partitionings import Stage
@@ -27,6 +29,7 @@ from light_scheduler.tables import MemoryStore, Overlay
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED, emptied_headers
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
+from light_scheduler.wire.waiting_state import is_tenant_part
 
 COUNT, HERE, AWAY, THERE = 4, 0, 2, 3
 command = partial(supported.command, partition=HERE)
@@ -171,6 +174,53 @@ async def test_schedules_that_wait_count_as_pending_ones_where_these_are_limited
     assert waiting(partition) == 2, "a cancel makes no schedule"
 
 
+@pytest.mark.parametrize(("most", "limit"), [("MOST_WAITING", 2), ("MOST_WAITING_BYTES", 200)])
+async def test_of_a_tenant_so_much_may_wait_for_a_partition_and_more_is_rejected(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch, most: str, limit: int
+) -> None:
+    monkeypatch.setattr(waiting_writes, most, limit)
+    acme = ("schedule-tenant", b"acme")
+    partition.away = frozenset({AWAY, THERE})
+    cycle = await partition.run(
+        schedule(STRAY, acme, offset=1),
+        command(acme, key=STRAY, value=None, offset=2),
+        schedule(STRAY, acme, *ANSWER, offset=3),
+        command(acme, *ANSWER, key=STRAY, value=None, offset=4),
+        schedule(ANOTHER, offset=5),
+        schedule(OTHER, acme, offset=6),
+    )
+    assert [(each.outcome, each.field, each.offset) for each in partition.results] == [
+        (Outcome.REJECTED, "quota.unsent_commands", offset) for offset in (3, 4)
+    ]
+    assert (waiting(partition), len(partition.dead_letters), cycle.transaction.over_quota) == (4, 2, 2)
+    partition.restart(MemoryStore(), now=AT)
+    await partition.run(command(acme, *ANSWER, key=STRAY, value=None, offset=7))
+    assert [each.field for each in partition.results] == ["quota.unsent_commands"]
+
+    partition.away = frozenset({THERE})
+    await partition.run(limit=2)
+    partition.away = frozenset({AWAY, THERE})
+    await partition.run(schedule(STRAY, acme, *ANSWER, offset=8))
+    assert (partition.results, waiting(partition)) == ([], 3)
+
+
+async def test_a_tenant_with_room_for_a_partition_that_is_there_is_not_asked_what_waits_for_another(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_writes, "MOST_WAITING", 0)
+    await partition.run(schedule(OTHER, offset=1), schedule(STRAY, offset=2))
+    assert written(partition) == [(THERE, OTHER)]
+    assert [each.source_offset for each in partition.dead_letters] == [2]
+
+
+async def test_nothing_is_left_of_a_tenant_for_which_nothing_waits(partition: Partition) -> None:
+    await partition.run(schedule(STRAY, offset=1), schedule(ANOTHER, offset=2))
+    partition.away = frozenset()
+    await partition.run()
+    partition.compact()
+    assert [each.key for each in partition.changelog if is_tenant_part(each.key) and each.value is not None] == []
+
+
 async def test_a_command_that_is_too_large_to_wait_is_carried_out_where_it_is(partition: Partition) -> None:
     partition.topics[CHANGELOG] = topic(COUNT, 2_000)
     await partition.run(schedule(STRAY, ("note", b"n" * 1_900), value=b"", offset=1))
@@ -187,25 +237,6 @@ async def test_a_bulk_command_that_is_too_large_to_wait_is_rejected_and_copied_n
     await partition.run(cancel)
     assert (waiting(partition), written(partition)) == (0, [])
     assert [each.field for each in partition.dead_letters] == ["payload"]
-
-
-async def test_what_its_topic_does_not_take_any_more_waits_on_and_is_told_of(partition: Partition) -> None:
-    await partition.run(schedule(STRAY, value=b"n" * 2_000, offset=1), schedule(ANOTHER, offset=2))
-    partition.away, partition.topics[NAMES.commands] = frozenset(), topic(COUNT, 1_000)
-    cycle = await partition.run()
-    assert (waiting(partition), written(partition)) == (2, [])
-    assert str(cycle.waiting.too_large).startswith("what waits for partition 2 cannot be sent any more: the record has")
-    partition.topics[NAMES.commands] = topic(COUNT)
-    cycle = await partition.run()
-    assert (waiting(partition), written(partition)) == (0, [(AWAY, STRAY), (AWAY, ANOTHER)])
-    assert cycle.waiting.too_large is None
-
-
-async def test_what_is_for_a_partition_that_the_topic_has_not_got_any_more_waits_on(partition: Partition) -> None:
-    await partition.run(schedule(STRAY, offset=1))
-    partition.away, partition.topics[NAMES.commands] = frozenset(), topic(AWAY)
-    await partition.run()
-    assert (waiting(partition), written(partition)) == (1, [])
 
 
 # -- bulk commands ----------------------------------------------------------------------------------------------------
@@ -231,6 +262,26 @@ async def test_a_bulk_command_is_carried_out_where_it_can_be_and_answered_with_t
     assert lanes.totals == [("cancel", "*", Outcome.CANCELLED, 6)]
     assert sorted(lanes.pending) == ["0/later"]
     assert lanes.rejected == []
+
+
+async def test_a_bulk_command_is_rejected_and_copied_nowhere_if_no_more_of_its_tenant_may_wait(
+    producer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_writes, "MOST_WAITING", 1)
+    lanes = bulk.Topic(producer)
+    lanes.put(1, "1/a")
+    await lanes.settle()
+    lanes.partitions[0].away = frozenset({2})
+    lanes.control(0, "pause", "*")
+    await lanes.settle()
+    lanes.control(0, "cancel", "*")
+    await lanes.settle()
+    assert [(each.outcome, each.field) for each in lanes.results] == [(Outcome.REJECTED, "quota.unsent_commands")]
+    assert sorted(lanes.pending) == ["1/a"]
+    lanes.partitions[0].away = frozenset()
+    await lanes.cycle(0)
+    await lanes.settle()
+    assert lanes.totals[1:] == [("pause", "*", Outcome.PAUSED, 1)]
 
 
 async def test_the_report_of_a_bulk_command_waits_for_the_partition_that_the_command_was_sent_to(producer: Any) -> None:
@@ -301,17 +352,32 @@ async def test_a_schedule_never_waits_behind_other_records_but_stays_and_fires_u
     former: Partition,
 ) -> None:
     await former.run(record(FORMER, ("schedule-id", b"other"), *ONCE, value=b"n" * 2_000, offset=2))
-    former.away, former.topics[NAMES.commands] = frozenset(), topic(AFTER, 1_000)
+    former.away, former.kinds = frozenset(), EVERYTHING - {Kind.DELAYED}
     former.handover = HandoverPass()
     await former.run()
     await former.run(now=AT + AGAIN_MS)
     assert (former.table.pending, passed(former, HOME), waiting(former)) == (1, [], 1)
     assert not any(mark(each, EMPTIED) for each in former.sent(NAMES.commands))
-    former.topics[NAMES.commands] = topic(AFTER)
+    former.kinds = EVERYTHING
     await former.run(now=AT + AGAIN_MS + 1)
     command, adoption, emptied = passed(former, HOME)
     assert (command.value, mark(adoption, ADOPTED_FROM), mark(emptied, EMPTIED)) == (b"n" * 2_000, b"1", b"1:12")
     assert (former.table.pending, waiting(former)) == (0, 0)
+
+
+async def test_commands_for_a_former_partition_or_for_that_of_the_key_count_for_their_tenant_as_well(
+    former: Partition, producer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_writes, "MOST_WAITING", 1)
+    home = Partition(producer, number=HOME, of=AFTER)
+    grown(home)
+    home.away = frozenset({FORMER})
+    for lane, number in ((home, HOME), (former, FORMER)):
+        await lane.run(
+            *(record(number, ("schedule-id", b"new"), *ONCE, *ANSWER, offset=offset) for offset in range(50, 52))
+        )
+        assert [(each.offset, each.field) for each in lane.results] == [(51, "quota.unsent_commands")]
+        assert waiting(lane) == 1
 
 
 async def test_a_command_for_it_is_carried_out_where_it_is_and_who_asked_is_told_so_later(

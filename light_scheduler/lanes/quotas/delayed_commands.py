@@ -45,7 +45,9 @@ MOST_DELAYED_BYTES = 256 << 20
 """Limits for a tenant in a partition: waiting commands, and their bytes. Further commands are rejected."""
 
 FOR_COPIES = 2
-"""The factor of these limits for copies of bulk commands, which other partitions execute too."""
+"""The factor of these limits for commands that concern other partitions: copies of bulk commands, which those execute
+too, and commands that those ask about.
+"""
 
 
 def longest_delay(tenant: Tenant | None, share: float) -> float:
@@ -126,18 +128,19 @@ class Delaying:
                 raise self._quotas.over_rate(f"commands of tenant {tenant.name} wait: send it again later")
         elif tenant is None or asks or is_copy or not self._quotas.delays(command, tenant):
             return False
-        self._add(record, command.tenant, inf if asks else FOR_COPIES if is_copy else 1)
+        self._add(record, command.tenant, FOR_COPIES if asks or is_copy else 1)
         return True
 
     def takes_asked(self, record: CommandRecord, command: Command) -> bool:
         """1. Store a command that another lane has asked about, if it has to wait. Return whether it was stored.
 
-        Usually that lane executes and counts the command. It is counted here if its schedule cannot move there.
+        Usually that lane executes and counts the command. It is counted here if its schedule cannot move there. Raises
+        InvalidCommand.
         """
         tenant = self._transaction.tenants.get(command.tenant)
         if tenant is None or not self._quotas.delays(command, tenant):
             return False
-        self._add(record, command.tenant, inf)
+        self._add(record, command.tenant, FOR_COPIES)
         return True
 
     def wait_for_room(self, record: CommandRecord | None, name: str) -> None:
@@ -215,7 +218,7 @@ class Delaying:
         """Return whether new commands are rejected while older ones wait, as the rules have changed."""
         return self._quotas.may_reject(tenant) and self._quotas.goes_on_at(tenant) is not None
 
-    def _add(self, record: CommandRecord, name: str, times: float = 1) -> None:
+    def _add(self, record: CommandRecord, name: str, times: int = 1) -> None:
         """Append a command to a tenant's queue, if there is room. The limits are `times` as large as usual."""
         queue, kept = self._queues.get(name, DelayedQueue()), encode_delayed(record)
         if queue.waiting >= times * MOST_DELAYED or queue.size + len(kept) > times * MOST_DELAYED_BYTES:

@@ -85,6 +85,45 @@ async def test_a_command_that_another_partition_asks_about_waits_where_it_is_car
     assert not Overlay(home.table).others.any_lent
 
 
+async def test_commands_that_another_partition_asks_about_are_rejected_where_they_wait_if_too_many_do(
+    former: Partition, home: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await former.run(record(1, *ONCE, offset=1))
+    grown(former)
+    delay_above(former, AFTER)
+    former.away = frozenset({5})
+    monkeypatch.setattr(delayed_commands, "MOST_DELAYED", 1)
+    await home.run(*(record(5, ("schedule-command", b"pause"), *ANSWER, offset=offset) for offset in range(5)))
+    await former.run(*passed(home, 1))
+    assert [(each.offset, each.outcome, each.field) for each in former.results] == [
+        (0, Outcome.PAUSED, None),
+        (3, Outcome.REJECTED, "quota.commands_per_second"),
+        (4, Outcome.REJECTED, "quota.commands_per_second"),
+    ]
+    monkeypatch.setattr(delayed_commands, "MOST_DELAYED", 100)
+    for second in range(1, 4):
+        await former.run(now=AT + 1_050 * second)
+    former.away = frozenset()
+    await former.run(now=AT + 4_000)
+    told = passed(former, 5)
+    assert sorted(mark(each) or b"" for each in told) == [b"5:%d:%d:.12" % (offset, AT) for offset in range(5)]
+    await home.run(*told, now=AT + 4_000)
+    assert not Overlay(home.table).others.any_lent
+
+
+async def test_one_of_them_is_rejected_also_if_it_is_the_first_that_would_wait(
+    former: Partition, home: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await former.run(record(1, *ONCE, offset=1))
+    grown(former)
+    delay_above(former, AFTER)
+    former.away = frozenset({5})
+    monkeypatch.setattr(delayed_commands, "MOST_DELAYED", 0)
+    await home.run(*(record(5, ("schedule-command", b"pause"), *ANSWER, offset=offset) for offset in range(2)))
+    await former.run(*passed(home, 1))
+    assert [(each.offset, each.outcome) for each in former.results] == [(0, Outcome.PAUSED), (1, Outcome.REJECTED)]
+
+
 async def test_schedules_are_not_gone_through_again_while_delayed_commands_wait(former: Partition) -> None:
     delay_above(former, BEFORE / 60)
     await former.run(*(record(1, *ONCE, key=STAYS, offset=offset) for offset in range(3)))

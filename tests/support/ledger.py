@@ -16,6 +16,7 @@ from msgspec import structs
 
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.engine.command_rates import CommandRates
+from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.budget import TurnBudget
@@ -86,10 +87,14 @@ class _Batches:
         limit: int = 0,
         origin: object = None,
     ) -> None:
+        self.check(target[0], key, value, headers)
         self._ledger.append(*target, self._now, key, value, headers or [])
 
-    def check(self, *_: object) -> None:
-        """Nothing is too large."""
+    def check(self, topic: str, _: object, value: bytes | None, *__: object) -> None:
+        """Raise RecordTooLargeError for a value that the commands topic does not take; nothing else is too large."""
+        most, size = self._ledger.most_bytes, len(value or b"")
+        if topic == self._ledger.commands and most is not None and size > most:
+            raise RecordTooLargeError(topic, size, most)
 
 
 class Ledger:
@@ -121,6 +126,8 @@ class Ledger:
         self.tenants = FixedTenancy()
         self.away: frozenset[int] = frozenset()
         """Partitions of the commands topic that take nothing from lanes."""
+        self.most_bytes: int | None = None
+        """The largest value that the commands topic takes from lanes; None: any."""
         self.delays: list[DelayRule] = []
         self.others: list[Ledger] = []
         self.compacted: set[str] = set()

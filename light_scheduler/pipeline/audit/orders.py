@@ -78,7 +78,8 @@ class State(NamedTuple):
 
     `since` is when the last command that had an effect was recorded, or a run was over that nobody completed in time
     (UTC epoch ms); `refused` is how many of those that cannot be understood history has told of. `ahead` are the places
-    of commands behind `position` that were carried out before it, in their order.
+    of commands behind `position` that were carried out before it, in their order. History has not told yet of the
+    refusal of so many commands that were to be passed on and are `stranded`: they are among the dead letters.
     """
 
     position: int
@@ -87,6 +88,7 @@ class State(NamedTuple):
     refused: int = 0
     following: tuple[Line, ...] = ()
     ahead: tuple[int, ...] = ()
+    stranded: int = 0
 
     def at(self, position: int) -> State:
         """Return the state with all commands before a position carried out."""
@@ -236,6 +238,8 @@ class Orders:
         """Yield the ways in which the next command explains a line."""
         if event.event is EventType.REJECTED and state.refused < len(self.refused):
             yield state._replace(refused=state.refused + 1), None
+        if event.event is EventType.REJECTED and state.stranded:
+            yield state._replace(stranded=state.stranded - 1), None
         if state.position == len(self.asked):
             return
         asked = self.asked[state.position]
@@ -243,9 +247,10 @@ class Orders:
             return
         after = state.at(state.position + 1)
         if event.event is EventType.MOVED:
-            has_copy = asked.offset in self._passed_on or (event.reason or "").endswith(PARTITION_AWAY)  # or will have
-            if state.entry is None and has_copy:
-                yield after, None
+            waits = (event.reason or "").endswith(PARTITION_AWAY)  # it will have a copy, unless that is too large then
+            if state.entry is None and (waits or asked.offset in self._passed_on):
+                is_stranded = waits and asked.offset in self._rejected
+                yield after._replace(stranded=after.stranded + is_stranded), None
             return
         is_rejected = asked.offset in self._rejected
         if event.event is EventType.REJECTED:

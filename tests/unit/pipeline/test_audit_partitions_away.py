@@ -61,3 +61,19 @@ def test_a_command_that_was_passed_on_and_is_in_no_partition_is_ignored(ledger: 
     ledger.records[ledger.names.commands, AWAY].clear()
     faults = [fault for verdict in judged(ledger, end=M + SECOND).values() for fault in verdict.faults]
     assert FaultKind.IGNORED in {fault.kind for fault in faults}
+
+
+def test_a_command_that_became_too_large_while_it_waited_is_rejected_and_not_ignored(ledger: Ledger) -> None:
+    key = stray(ledger)
+    ledger.send(key, M, ("at", M + HOUR), value=b"n" * 2_000, partition=0)
+    ledger.send(key, M, ("at", M + 2 * HOUR), partition=0)
+    ledger.run(M)
+    ledger.away, ledger.most_bytes = frozenset(), 1_000
+    ledger.run(M + 5 * SECOND)
+    ledger.run_until(M + 3 * HOUR)
+    assert events(ledger) == [
+        *(EventType.MOVED, EventType.MOVED, EventType.REJECTED),
+        *(EventType.SCHEDULED, EventType.FIRED),
+    ]
+    assert judged_in_parts(ledger, [M + SECOND, M + 3 * HOUR]) == []
+    assert not [verdict.faults for verdict in judged(ledger, end=M + 3 * HOUR).values() if verdict.faults]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import EQUAL_SHARES, Shares
 
+from .anew import Anew
 from .faults import Fault
 from .names import TARGET
 from .ruled import Change
@@ -62,6 +63,8 @@ class History:
     """What the target `FRAIL` does."""
     away: Away | None = None
     """The partition of the commands topic that takes nothing for a while."""
+    anew: Anew | None = None
+    """What becomes of the commands topic; None: it stays what it is."""
     changes: tuple[Change, ...] = ()
     """Of the rules of tenants."""
     late_markers: float = 0.0

@@ -23,6 +23,7 @@ from aiokafka.errors import (
     KafkaError,
     MessageSizeTooLargeError,
     ProducerFenced,
+    UnknownTopicOrPartitionError,
 )
 
 from .log import INTERNAL, MAX_BATCH_BYTES, POISON, Log, Place, State, Transaction
@@ -56,6 +57,9 @@ class Kafka:
         """Of which partitions of a topic the metadata tell that they take nothing."""
         self.drops_from: float | None = None
         """From when on (s) markers for these are not written at all."""
+        self.max_bytes: dict[str, int] = {}
+        """What partitions of a topic take at once, unless as much as of others."""
+        self._gone: set[Place] = set()
         self._awaiting: list[asyncio.Future[None]] = []
         self._epochs: dict[str, int] = {}
         self._current: dict[str, Transaction] = {}
@@ -115,7 +119,9 @@ class Kafka:
         if place[0] in INTERNAL:
             transaction.broken = InvalidTxnState()
             raise transaction.broken
-        if size > MAX_BATCH_BYTES:
+        if place in self._gone:
+            raise UnknownTopicOrPartitionError
+        if size > self.max_bytes.get(place[0], MAX_BATCH_BYTES):
             raise MessageSizeTooLargeError
         if any(record.value == POISON for record in records) and place[0] == "targets":
             raise MessageSizeTooLargeError
@@ -174,6 +180,18 @@ class Kafka:
         if transaction is not None:
             transaction.state = State.ABORTED if aborted else State.COMMITTED
             log.mark(transaction)
+        self._tell()
+
+    def create_again(self, topic: str, before: int, partitions: int) -> None:
+        """Delete a topic and create another one with its name. What is open in the former one can only be aborted."""
+        for number in range(max(before, partitions)):
+            self.logs[topic, number] = Log()
+            self.group_offsets.pop(TopicPartition(topic, number), None)
+        self._gone |= {(topic, number) for number in range(partitions, before)}
+        self._gone -= {(topic, number) for number in range(partitions)}
+        for transaction in self._current.values():
+            if any(place[0] == topic for place in transaction.places):
+                transaction.broken = InvalidTxnState()
         self._tell()
 
     async def more(self, seconds: float) -> None:

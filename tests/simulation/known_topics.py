@@ -81,7 +81,9 @@ class KnownTopics:
             if self._node.world.loop.time() < until:
                 return TargetTopic(0, 0, refusal, 0.0)
         if topic in TOPICS:
-            return self._partitioned(topic)._replace(unavailable=self._node.world.known_away(topic))
+            world = self._node.world
+            known = self._partitioned(topic)
+            return known._replace(unavailable=world.known_away(topic), max_message_bytes=world.known_limit(topic))
         if topic in _CHANGELOGS:
             return self._partitioned(_CHANGELOGS[topic])
         return _existing(TARGET_PARTITIONS if topic in (TARGET, FRAIL) else 1)

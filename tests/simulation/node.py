@@ -283,7 +283,7 @@ class Node:
         return ChangelogFacts("id", TOMBSTONES_KEPT_MS)
 
     async def _commands_id(self, topic: str) -> str:
-        return f"id of {topic}"
+        return f"id {self.world.created} of {topic}"
 
     async def _confirm(self, tp: TopicPartition) -> bool:
         """As `LaneConsumer.confirm`."""
@@ -338,6 +338,9 @@ class Node:
             feed.position = feed.fetched_to = intake.next_offset
             intake.needs_seek = False
         log, epoch, start = world.kafka.log((lane.tp.topic, lane.tp.partition)), intake.epoch, feed.position
+        if start > log.end:
+            intake.lose(start)
+            return False
         end = min(log.last_stable, start + world.random.choice((1, 2, 5, 50)))
         if end <= start or intake.is_full:
             if feed.fetched_to == intake.next_offset:

@@ -36,6 +36,10 @@ class Facts:
         if partitions > self.current.partitions and self.current.is_settled:
             self._now(Partitioning(partitions, self.current.partitions, secret=SECRET))
 
+    def create_again(self, partitions: int) -> None:
+        """The topic is another one. Lanes hear of it when they start."""
+        self.current = Partitioning(partitions, secret=SECRET)
+
     def reached(self, partition: int, partitions: int, stage: Stage) -> None:
         current = self.current
         if partitions != current.partitions:

@@ -15,6 +15,7 @@ from light_scheduler.wire.room_state import ROOM_KIND, decode_room
 from simulation import loop as simulated
 from simulation.campaign import POINTS
 from simulation.drawing import draw, draw_doubt, draw_nameless, draw_probes, draw_tenants, draw_trouble
+from simulation.drawing_anew import draw_anew
 from simulation.drawing_away import draw_away, draw_away_and_more, draw_leaderless
 from simulation.drawing_growth import draw_bulk_growth, draw_growth
 from simulation.drawing_lending import draw_lending, draw_lending_growth
@@ -138,6 +139,16 @@ def test_what_waits_for_a_partition_of_the_commands_topic_arrives_once_and_in_or
 ) -> None:
     seeds = range(pytestconfig.getoption("--histories") // 20)
     violations = {seed: violation for seed in seeds if (violation := play(draw_away_and_more(seed)).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
+def test_what_waits_for_a_partition_ends_once_when_the_topic_is_created_again_or_takes_only_smaller_records(
+    pytestconfig: pytest.Config,
+) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_anew(seed)).violation)}
 
     assert violations == {}
 

@@ -14,6 +14,7 @@ from light_scheduler.engine import Limits
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes.lane import Lane
 
+from .anew import Expected, check_anew
 from .disk import Disk
 from .faults import Fault
 from .group import SESSION_TIMEOUT_S, Group
@@ -21,7 +22,7 @@ from .history import History, Send, Verdict
 from .kafka import Kafka
 from .lending import Quota
 from .letters import Ledger
-from .log import Place
+from .log import MAX_BATCH_BYTES, Place
 from .many import Many
 from .model import Partition
 from .moves import Moves
@@ -83,10 +84,15 @@ class World:
         self._tokens = count(1)
         self.facts = Facts(self, history.partitions)
         self.ledger = Ledger(self)
+        self.expected = Expected()
+        self.created = 0
+        """How often the commands topic was created again."""
 
     async def play(self) -> Verdict:
         """Let it all happen; then compare with the model."""
         await self.happen()
+        if self.history.anew is not None:
+            return Verdict(self._violation_anew(), frozenset(self.struck), 0, self.steps)
         many: dict[Sent, Many] = {}
         moves = None if self.history.growth is None else Moves()
         quota = Quota(self.history.changes, is_calm=self.history.is_calm) if self.history.lends else None
@@ -121,8 +127,8 @@ class World:
         history = self.history
         for number in range(history.machines):
             self._start(f"machine {number}", Disk())
-        for send in history.sends:
-            self.loop.call_at(send.at, self._send, send)
+        for number, send in enumerate(history.sends):
+            self.loop.call_at(send.at, self._send, send, number)
             self._lasts_until(send.at + max(0, send.wait) / 1_000)
         last = max((send.at for send in history.sends), default=0.0)
         for change in history.changes:
@@ -139,6 +145,9 @@ class World:
         if history.growth is not None:
             self.loop.call_at(history.growth.at, self._grow, history.growth.partitions)
             self._lasts_until(history.growth.at)
+        if history.anew is not None:
+            self.loop.call_at(history.anew.at, self._begin_anew)
+            self._lasts_until(history.anew.at)
         for at in history.compactions:
             self.loop.call_at(at, self._compact)
             self._lasts_until(at)
@@ -184,6 +193,12 @@ class World:
         away = self.history.away
         is_known = away is not None and topic == COMMANDS and away.is_known(self.loop.time())
         return frozenset({away.partition}) if away is not None and is_known else frozenset()
+
+    def known_limit(self, topic: str) -> int:
+        """Return the size of batches that the metadata tell of a topic."""
+        anew = self.history.anew
+        is_known = anew is not None and topic == COMMANDS and self.loop.time() >= anew.at + TOLD_S
+        return anew.max_bytes if anew is not None and is_known else MAX_BATCH_BYTES
 
     def tell_of_away(self, outages: Outages) -> None:
         """Tell somebody when the metadata tell that a partition is away, and that it is back."""
@@ -235,15 +250,43 @@ class World:
     def _lasts_until(self, at: float) -> None:
         self.busy_until = max(self.busy_until, at)
 
-    def _send(self, send: Send) -> None:
-        if seconds := self.away_for(tuple(self.partitions[send.partition])):  # its sender tries again
-            self.loop.call_later(seconds, self._send, send)
+    def _send(self, send: Send, number: int) -> None:
+        place = tuple(self.partitions[send.partition % len(self.partitions)])
+        if seconds := self.away_for(place):  # its sender tries again
+            self.loop.call_later(seconds, self._send, send, number)
             self._lasts_until(self.loop.time() + seconds + max(0, send.wait) / 1_000)
             return
-        due = self.clock.now() + send.wait
-        self.kafka.send(tuple(self.partitions[send.partition]), [Command(send, due)], aborted=send.aborted)
+        command = Command(send, self.clock.now() + send.wait)
+        if self.history.anew is not None:
+            if self.is_smaller and len(send.payload or b"") > self.history.anew.max_bytes // 2:
+                return  # its sender is told that it is too large
+            command.headers.append(("schedule-correlation-id", b"%d" % number))
+            if not send.aborted:
+                self.expected.send(number, is_for_good=self.created > 0 or not self.history.anew.partitions)
+        self.kafka.send(place, [command], aborted=send.aborted)
+
+    @property
+    def is_smaller(self) -> bool:
+        """Whether the commands topic takes only smaller records by now."""
+        return self.history.anew is not None and self.loop.time() >= self.history.anew.at
+
+    def _begin_anew(self) -> None:
+        """Create the commands topic again, or have it take only smaller records."""
+        assert self.history.anew is not None
+        if not self.history.anew.partitions:
+            self.kafka.max_bytes[COMMANDS] = self.history.anew.max_bytes
+            return
+        before = len(self.partitions)
+        self.partitions[:] = [TopicPartition(COMMANDS, number) for number in range(self.history.anew.partitions)]
+        self.created += 1
+        self.kafka.create_again(COMMANDS, before, len(self.partitions))
+        self.facts.create_again(len(self.partitions))
+        self.expected.wait(self)
+        self.group.rebalance()
 
     def _grow(self, partitions: int) -> None:
+        if self.created:
+            return
         self.partitions += [TopicPartition(COMMANDS, number) for number in range(len(self.partitions), partitions)]
         self.group.rebalance()
 
@@ -253,6 +296,15 @@ class World:
             log.compact(self.clock.now(), TOMBSTONES_KEPT_MS)
 
     # -- judgement ----------------------------------------------------------------------------------------------------
+
+    def _violation_anew(self) -> str | None:
+        if self.failure or self.group.usurped:
+            return self.failure or self.group.usurped
+        try:
+            check_anew(self)
+        except Violation as violation:
+            return str(violation)
+        return None
 
     def _violation(self, models: list[Partition]) -> str | None:
         if self.failure or self.group.usurped:

@@ -4,6 +4,7 @@ A mutant is the real lane with one thing replaced, for as long as its context la
 """
 
 from . import (  # noqa: F401 (they register theirs)
+    anew,
     away,
     bulk,
     committing,

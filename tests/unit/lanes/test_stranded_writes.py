@@ -19,13 +19,15 @@ from light_scheduler.errors import LaneError
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.failures.failing_work_search import WorkFailedError
 from light_scheduler.lanes.failures.restrictions import Restrictions
-from light_scheduler.lanes.growing.handover import HandoverPass
+from light_scheduler.lanes.growing.handover import AGAIN_MS, HandoverPass
 from light_scheduler.lanes.stranded_writes import log_dropped
-from light_scheduler.model import Outcome
+from light_scheduler.model import Headers, Outcome
+from light_scheduler.model.adoption import Emptied
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
+from light_scheduler.wire.handover import emptied_headers
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM, Count, count_headers
 from light_scheduler.wire.waiting_state import (
     WaitingRecord,
@@ -442,6 +444,25 @@ async def test_the_news_that_nothing_is_left_to_move_is_only_for_the_topic_that_
     replaced(former)
     cycle = await former.run()
     assert (waiting(former), written(former), len(cycle.stranded.dropped)) == ({}, [], 1)
+
+
+async def test_what_cannot_be_sent_keeps_no_topic_from_settling() -> None:
+    former = lane(FORMER)
+    former.away, former.handover = frozenset({HOME}), HandoverPass()
+    large = record(FORMER, ("schedule-command", b"cancel"), value=b"n" * 2_000, offset=2)
+    await former.run(large, record(FORMER, *emptied(0), key=None, value=None, offset=3))
+    await former.run(*(record(FORMER, *emptied(n), key=None, value=None, offset=3 + n) for n in (2, 3)))
+    cycle = await former.run(now=AT + AGAIN_MS)
+    assert (waiting(former), cycle.moving.is_settled()) == ({HOME: 2}, False)
+    former.away, former.topics[NAMES.commands] = frozenset(), topic(AFTER, 1_000)
+    await former.run(now=AT + AGAIN_MS)
+    cycle = await former.run(now=AT + AGAIN_MS)
+    assert (waiting(former), cycle.moving.is_settled()) == ({}, True)
+
+
+def emptied(number: int) -> Headers:
+    """Return the news of a former partition that it has nothing left to move."""
+    return emptied_headers(Emptied(number, AFTER), SECRET)
 
 
 def test_what_is_dropped_is_told_of_once_a_cycle(caplog: pytest.LogCaptureFixture) -> None:

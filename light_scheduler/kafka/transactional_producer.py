@@ -79,18 +79,21 @@ class TransactionalProducer:
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
         patience_s: float = PATIENCE_S,
         checks: Iterable[Check] = (),
+        last_checks: Iterable[Check] = (),
     ) -> dict[tuple[str, int], int]:
         """Send batches and input offsets as one transaction. Return the end offsets from `RecordBatches.send`.
 
         Raises CycleTimeout if it does not finish within 80 % of the transaction timeout: the broker may abort it soon
         after, and idempotent batches would be retried forever. Raises TargetsStalledError if users' partitions do not
         answer for `patience_s`, TransactionStuck if the cause is a stuck transactional id, and Overtaken as
-        `continuity`. `checks` run during sending; if one raises, nothing is committed.
+        `continuity`. `checks` run during sending, `last_checks` when all is sent; if one raises, nothing is committed.
         """
         async with self._transaction(batches.places):
             async with _beside(checks) as checked:
                 ends = await self._send(batches, patience_s)  # 3. every send future
                 await checked()
+            for check in last_checks:
+                await check()
             if offsets:
                 await self._kafka.send_offsets_to_transaction(offsets, group)  # 3. then the input offsets
             await self._commit()  # 3. then the commit

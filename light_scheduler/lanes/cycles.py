@@ -240,13 +240,16 @@ class LaneCycles:
         attempt.begin(made.taken.read + len(made.due.entries), made.batches)
         attempt.sent_late = cycle.waiting.sent_to
         self._gathering.begin()
-        if self.failures.neighbours.among(attempt.places):
+        if writes_to_others := bool(self.failures.neighbours.among(attempt.places)):
             self._context.targets.doubt([self._tp.topic])  # learn soon of a lost leader
         offsets = {} if position is None else {self._tp: position}
-        is_of_topic = offsets or self.failures.neighbours.among(attempt.places)
-        checks = [partial(self._check_input, table.checkpoint.commands_log)] if is_of_topic else []
+        check = partial(self._check_input, table.checkpoint.commands_log)
+        checks = [check] if offsets and not writes_to_others else []
+        last_checks = [check] if writes_to_others else []  # records for a deleted topic must not get into the new one
         self._undecided = made
-        ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
+        ends = await producer.commit(  # 3.
+            made.batches, self._services.group, offsets, checks=checks, last_checks=last_checks
+        )
         self._own_end = ends[self._context.changelog]
         self._charge(made)  # this and the next two, even if the table cannot be written
         self._forget_refused(made)

@@ -257,9 +257,10 @@ class Lane:
         if self._warm is not None:
             self.copy.adopt(await asyncio.shield(self._warm))
             self._warm = None
-        await self._await_use()
-        # Before the log's ends: if the log is replaced in between, its first commands turn out to be of another log.
+        # Before the partitioning and the log's ends: if the log is replaced in between, it turns out to be another one
+        # before anything is committed that is about the former.
         commands_id = await self._services.commands_ids.now(self.tp.topic)
+        await self._await_use()
         table, restored = await self.copy.bring_up(are_markers_late=self._fencing.found_stuck)
         await self._know_tenants()
         if self.is_closing():

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from light_scheduler.lanes.bulk.commands import BulkCommands
+from light_scheduler.lanes.cycles import LaneCycles
 from light_scheduler.lanes.stranded_writes import StrandedWrites
 from light_scheduler.lanes.waiting_writes import WaitingWrites
 from simulation.drawing_anew import draw_anew
@@ -52,4 +53,13 @@ def _stranded_commands_are_forgotten() -> Iterator[Any]:
 @mutant(2, "A bulk command waits for the report of a partition that has never got its copy.", 500, draw_anew)
 def _missing_copies_are_waited_for() -> Iterator[Any]:
     with replaced(BulkCommands, "miss", lambda *_: None):
+        yield None
+
+
+@mutant(3, "A lane does not look whether its commands topic is still the same.", 500, draw_anew)
+def _topics_are_taken_to_stay_the_same() -> Iterator[Any]:
+    async def unlooked(*_: Any) -> None:
+        pass
+
+    with replaced(LaneCycles, "_check_input", unlooked):
         yield None

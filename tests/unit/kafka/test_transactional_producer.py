@@ -175,6 +175,29 @@ async def test_nothing_is_committed_against_a_check_which_runs_beside_the_sendin
     assert not producer.is_committing
 
 
+async def test_a_last_check_runs_when_all_is_sent_and_nothing_is_committed_against_it(
+    producer: TransactionalProducer, kafka: Transactions
+) -> None:
+    answered: list[bool] = []
+
+    async def refuse() -> None:
+        answered.append(not kafka.waiting)
+        raise InputInDoubt("it is another log")
+
+    async def answer() -> None:
+        while not kafka.waiting:
+            await asyncio.sleep(0)
+        assert answered == []
+        kafka.answer()
+
+    kafka.holds = True
+    answering = asyncio.create_task(answer())
+    with pytest.raises(InputInDoubt):
+        await producer.commit(batches(), "g", INPUT, last_checks=[refuse])
+    await answering
+    assert (answered, kafka.steps) == ([True], ["track", "begin"])
+
+
 async def test_nobody_sees_that_a_commit_was_answered_before_its_owner_does(
     producer: TransactionalProducer, kafka: Transactions
 ) -> None:

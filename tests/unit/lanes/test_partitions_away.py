@@ -282,10 +282,10 @@ def created_again(lane: LaneCycles, *, is_new: bool = True) -> None:
 
 
 class Checking(Taking):
-    """Takes what it is sent if it passes the checks."""
+    """Takes what it is sent if it passes the checks afterwards."""
 
-    async def commit(self, batches: Any, *arguments: Any, checks: Any = (), **others: Any) -> Any:
-        for check in checks:
+    async def commit(self, batches: Any, *arguments: Any, last_checks: Any = (), **others: Any) -> Any:
+        for check in last_checks:
             await check()
         return await super().commit(batches, *arguments, **others)
 

@@ -17,8 +17,8 @@ from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.errors import ConfigurationError, SchedulerError
 from light_scheduler.kafka.connection import HEARTBEAT_S, NEVER_MS
 from light_scheduler.lanes.assigned_lanes import Lanes
+from light_scheduler.lanes.context.tenancy import FixedTenancy, Tenancy
 from light_scheduler.lanes.quotas.rate_exchange import RateExchange
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy, Tenancy
 from light_scheduler.logs import logging_config
 from light_scheduler.processes import Process, unused_folders
 from light_scheduler.settings import Settings

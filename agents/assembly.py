@@ -21,14 +21,14 @@ from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.kafka.target_probe import Prober
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_ids import TopicIds
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context.lane_context import LaneContext
+from light_scheduler.lanes.context.staging import Staging
+from light_scheduler.lanes.context.tenancy import Tenancy
+from light_scheduler.lanes.context.tenant_firings import TenantFirings
+from light_scheduler.lanes.context.topic_totals import TopicTotals
+from light_scheduler.lanes.context.turns import Turns
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.quotas.rate_exchange import RateExchange
-from light_scheduler.lanes.quotas.tenancy import Tenancy
-from light_scheduler.lanes.staging import Staging
-from light_scheduler.lanes.tenant_firings import TenantFirings
-from light_scheduler.lanes.topic_totals import TopicTotals
-from light_scheduler.lanes.turns import Turns
 from light_scheduler.settings import Settings
 from light_scheduler.tables.load_turns import MAX_LOADS, Loads
 from light_scheduler.tables.rebuilding import Rebuilding

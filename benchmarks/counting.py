@@ -40,9 +40,9 @@ from light_scheduler.engine import FairQueue, FiringRules, Limits
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.fetching import CommandReader
 from light_scheduler.kafka.targets import Targets, TargetTopic
-from light_scheduler.lanes.budget import TurnBudget
-from light_scheduler.lanes.context import LaneContext
-from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.context.lane_context import LaneContext
+from light_scheduler.lanes.cycle.budget import TurnBudget
+from light_scheduler.lanes.cycle.cycle import Cycle
 from light_scheduler.model import TopicNames
 from light_scheduler.tables import Overlay, ScheduleTable, layout
 from light_scheduler.tables.cell_changes import CellChanges

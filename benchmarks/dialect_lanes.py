@@ -29,8 +29,8 @@ from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.fetching import CommandReader
 from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.kafka.targets import Targets, TargetTopic
-from light_scheduler.lanes.context import LaneContext
-from light_scheduler.lanes.readable import Readable
+from light_scheduler.lanes.context.lane_context import LaneContext
+from light_scheduler.lanes.input.readable import Readable
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.wire.dialects.named import dialect_named

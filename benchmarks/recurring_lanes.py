@@ -23,7 +23,7 @@ from counting import MINUTE, NAMES, NOW, TARGET, run_cycle
 
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.targets import Targets, TargetTopic
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context.lane_context import LaneContext
 from light_scheduler.model import Headers
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.rocks import RocksStore

@@ -16,7 +16,7 @@ import msgspec
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
-from light_scheduler.lanes.pace import MOST
+from light_scheduler.lanes.cycle.pace import MOST
 from light_scheduler.model import DEFAULT_TENANT, FAILURES, DeadLetter, DeadLetterCause, Firing, Headers, Outcome
 from light_scheduler.model.tenant_rules import NO_TENANTS, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.settings import Settings

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, Span, SpanKind, get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from light_scheduler.lanes.tracing import TRACEPARENT, TracedCycle, TracedEvent
+from light_scheduler.lanes.context.tracing import TRACEPARENT, TracedCycle, TracedEvent
 from light_scheduler.model import EventType
 
 log = logging.getLogger(__name__)

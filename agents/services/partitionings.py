@@ -14,7 +14,7 @@ from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.retrying import RETRY_S, repeat
 from light_scheduler.kafka.topic_ids import TopicIds
-from light_scheduler.lanes.growing.partitionings import Stage
+from light_scheduler.lanes.context.partitionings import Stage
 from light_scheduler.lanes.growing.records import (
     VALUE,
     TopicIncarnation,

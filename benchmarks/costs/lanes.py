@@ -17,9 +17,9 @@ from pyspark import TaskContext
 
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.topic_facts import TargetTopic
-from light_scheduler.lanes.budget import TurnBudget
-from light_scheduler.lanes.context import CycleContext
-from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.context.lane_context import CycleContext
+from light_scheduler.lanes.cycle.budget import TurnBudget
+from light_scheduler.lanes.cycle.cycle import Cycle
 from light_scheduler.model import Headers, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import UnsentRecord, dialect_named, partition_for

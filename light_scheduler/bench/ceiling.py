@@ -21,8 +21,8 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
-from light_scheduler.lanes.cycle_steps import MAX_FIRING_BYTES
-from light_scheduler.lanes.pace import MOST
+from light_scheduler.lanes.cycle.pace import MOST
+from light_scheduler.lanes.cycle.steps import MAX_FIRING_BYTES
 
 from .progress import Progress
 from .records import BenchRecord, RecordMaker, Shape

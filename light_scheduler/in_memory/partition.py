@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from light_scheduler.lanes.budget import NOTHING_DUE, TurnBudget
-from light_scheduler.lanes.context import CycleContext
-from light_scheduler.lanes.cycle import Cycle
-from light_scheduler.lanes.cycle_steps import CycleSize, CycleSteps
-from light_scheduler.lanes.pace import MOST
+from light_scheduler.lanes.context.lane_context import CycleContext
+from light_scheduler.lanes.cycle.budget import NOTHING_DUE, TurnBudget
+from light_scheduler.lanes.cycle.cycle import Cycle
+from light_scheduler.lanes.cycle.pace import MOST
+from light_scheduler.lanes.cycle.steps import CycleSize, CycleSteps
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import CommandRecord
 

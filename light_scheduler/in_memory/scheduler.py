@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.engine import FiringRules, Limits
-from light_scheduler.lanes.context import CycleContext
-from light_scheduler.lanes.pace import MOST
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy
+from light_scheduler.lanes.context.lane_context import CycleContext
+from light_scheduler.lanes.context.tenancy import FixedTenancy
+from light_scheduler.lanes.cycle.pace import MOST
 from light_scheduler.model import Headers
 from light_scheduler.model.tenant_rules import NO_TENANTS, TenantBook
 from light_scheduler.settings import Settings

@@ -18,10 +18,10 @@ from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.standby import Standby
 from light_scheduler.tables.status import StandbyStatus
 
+from .context.status import LaneStatus, TargetStatus
+from .context.tenant_firings import TenantFirings
+from .context.topic_totals import TopicTotals
 from .lane import Lane
-from .status import LaneStatus, TargetStatus
-from .tenant_firings import TenantFirings
-from .topic_totals import TopicTotals
 
 FENCE_WAIT_S = 2.0
 """How long an assignment waits for fencing, as it blocks heartbeats. Longer fencing goes on in the background."""

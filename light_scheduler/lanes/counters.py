@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.model.lateness import Lateness
 
-from .cycle import Cycle
-from .topic_totals import TopicTotals
+from .context.topic_totals import TopicTotals
+from .cycle.cycle import Cycle
 
 
 @dataclass

@@ -22,26 +22,26 @@ from light_scheduler.tables.services import LaneServices
 from light_scheduler.wire.state import CommandsLog, identity_of
 
 from .alarm import Alarm
-from .budget import NOTHING_DUE, Budget, TurnBudget
-from .bulk.overdue import log_unreported
-from .context import LaneContext, origin_key
+from .context.lane_context import LaneContext, origin_key
+from .context.overdue_totals import log_unreported
+from .context.staging import NO_STAGING
+from .context.tracing import TracedCycle
 from .counters import LaneCounters
-from .cycle import Cycle
-from .cycle_steps import MAX_BULK, MAX_FIRING_BYTES, CycleSize, CycleSteps, Taken
+from .cycle.budget import NOTHING_DUE, Budget, TurnBudget
+from .cycle.cycle import Cycle
+from .cycle.steps import MAX_BULK, MAX_FIRING_BYTES, CycleSize, CycleSteps, Taken
+from .cycle.stranded import log_dropped
 from .failures.attempt import Attempt
 from .failures.failing_work_search import Kind, Work
 from .failures.restrictions import Restrictions
 from .failures.transactions import Failures
 from .gathering import MOST_MS, Gathering
 from .growing.handover import Slice
-from .growing.progress import GrowthProgress
-from .incoming import Incoming
+from .growth_progress import GrowthProgress
+from .input.incoming import Incoming
 from .quotas.unread import Unread
 from .skew import ClockSkew
 from .staged_commit import StagedCommit
-from .staging import NO_STAGING
-from .stranded_writes import log_dropped
-from .tracing import TracedCycle
 
 CHECKPOINT_MS = 3_600_000
 """How often an idle lane commits an empty transaction, so that its local copy does not become too old."""

@@ -55,14 +55,14 @@ from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.services import LaneServices
 
 from .alarm import Alarm
-from .context import LaneContext
+from .context.lane_context import LaneContext
+from .context.status import NO_CHANGELOG, NOT_YET_USED, RULES_UNREAD
 from .cycles import LaneCycles
 from .failures.failing_work_search import WorkFailedError
-from .incoming import Incoming
-from .input_position import InputPosition
-from .intake import Intake
-from .readable import Readable
-from .status import NO_CHANGELOG, NOT_YET_USED, RULES_UNREAD
+from .input.incoming import Incoming
+from .input.intake import Intake
+from .input.position import InputPosition
+from .input.readable import Readable
 
 TENANTS_RETRY_S = 0.5
 """How often a lane that waits for tenants' rules checks whether it has to close."""

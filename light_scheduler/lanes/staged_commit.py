@@ -8,8 +8,8 @@ from itertools import islice
 from light_scheduler.clock import Clock
 
 from .alarm import Alarm
-from .context import CycleContext
-from .intake import Intake
+from .context.lane_context import CycleContext
+from .input.intake import Intake
 
 MAX_LOOKED_AT = 200
 """If more commands than this wait, they come before the staged firings, whatever they are about."""

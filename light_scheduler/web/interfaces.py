@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 from light_scheduler.access import AccessBook, Token
 from light_scheduler.access.store import TokenStore
 from light_scheduler.delays import DelayLaneStatus, DelayView
-from light_scheduler.lanes.status import LaneStatus, TargetStatus
-from light_scheduler.lanes.tenant_firings import TenantFirings
-from light_scheduler.lanes.topic_totals import TopicTotals
+from light_scheduler.lanes.context.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.context.tenant_firings import TenantFirings
+from light_scheduler.lanes.context.topic_totals import TopicTotals
 from light_scheduler.model import DelayRule, Requester
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable

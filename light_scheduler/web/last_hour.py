@@ -11,7 +11,7 @@ from itertools import accumulate
 import msgspec
 
 from light_scheduler.clock import Clock
-from light_scheduler.lanes.status import LaneStatus
+from light_scheduler.lanes.context.status import LaneStatus
 from light_scheduler.model import Outcome
 from light_scheduler.model.lateness import LATENESS_BOUNDS_MS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from light_scheduler.lanes.status import TOLD_TO_ALL
+from light_scheduler.lanes.context.status import TOLD_TO_ALL
 from light_scheduler.model.lane_state import LaneState
 
 from .interfaces import Access, Lanes, Peers

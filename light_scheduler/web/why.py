@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from light_scheduler.engine import FiringRules, shares_under
 from light_scheduler.engine.why import Facts, Outage, Standing, Stopped
-from light_scheduler.lanes.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.context.status import LaneStatus, TargetStatus
 from light_scheduler.model import Entry, HistoryEvent
 from light_scheduler.model.lane_state import LaneState
 from light_scheduler.tables.views import MAX_LIMIT, Lane

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.delays import DelayLaneStatus
-from light_scheduler.lanes.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.context.status import LaneStatus, TargetStatus
 from light_scheduler.tables.status import StandbyStatus
 
 

@@ -15,8 +15,8 @@ from support.partition import AT, HOUR, NAMES, Partition, topic
 from support.producing import FakeProducer
 from support.tries import tries
 
+from light_scheduler.lanes.context.tenancy import FixedTenancy
 from light_scheduler.lanes.plain.tasks import PlainTasks
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy
 from light_scheduler.model import LATEST_INSTANT, Bounds, Headers, ScheduleCommand
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.wire.dialects.light4j import Light4jDialect

@@ -17,10 +17,10 @@ from support.producing import FakeProducer
 from support.tries import tries
 
 from light_scheduler.engine import FiringRules
+from light_scheduler.lanes.context.tenancy import FixedTenancy
 from light_scheduler.lanes.plain.commands import PlainCommands
 from light_scheduler.lanes.plain.firings import PlainFirings
 from light_scheduler.lanes.plain.series import PlainSeries
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy
 from light_scheduler.model import Entry, Headers
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 

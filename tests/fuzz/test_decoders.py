@@ -19,9 +19,9 @@ from light_scheduler.engine.cron import compile_cron, quartz
 from light_scheduler.errors import FormatError, InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.topic_facts import TargetTopic
-from light_scheduler.lanes.budget import TurnBudget
-from light_scheduler.lanes.context import CycleContext
-from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.context.lane_context import CycleContext
+from light_scheduler.lanes.cycle.budget import TurnBudget
+from light_scheduler.lanes.cycle.cycle import Cycle
 from light_scheduler.model import Outcome, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import dialect_named, parse_instant

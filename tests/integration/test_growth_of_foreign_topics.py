@@ -19,7 +19,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.kafka.connection import started_producer, stop_producer
 from light_scheduler.kafka.topic_admin import check_topics
-from light_scheduler.lanes.status import NO_CHANGELOG
+from light_scheduler.lanes.context.status import NO_CHANGELOG
 from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration

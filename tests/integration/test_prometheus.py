@@ -24,9 +24,9 @@ from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus
-from light_scheduler.lanes.status import LaneStatus, ProbeStatus, TargetStatus
-from light_scheduler.lanes.tenant_firings import TenantFirings
-from light_scheduler.lanes.topic_totals import TopicTotals
+from light_scheduler.lanes.context.status import LaneStatus, ProbeStatus, TargetStatus
+from light_scheduler.lanes.context.tenant_firings import TenantFirings
+from light_scheduler.lanes.context.topic_totals import TopicTotals
 from light_scheduler.web.metrics.lanes import registry_of
 from light_scheduler.web.metrics.tenants import TenantCollector
 

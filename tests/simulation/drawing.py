@@ -7,7 +7,7 @@ from random import Random
 
 from aiokafka.errors import InvalidTxnState
 
-from light_scheduler.lanes.pace import MOST
+from light_scheduler.lanes.cycle.pace import MOST
 from light_scheduler.model import EQUAL_SHARES, OTHERS, Shares
 from light_scheduler.wire import partition_for
 

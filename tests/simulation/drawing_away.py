@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from light_scheduler.lanes.pace import MOST
+from light_scheduler.lanes.cycle.pace import MOST
 from light_scheduler.wire import partition_for
 
 from .drawing import draw

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from light_scheduler.lanes.pace import MOST
+from light_scheduler.lanes.cycle.pace import MOST
 from light_scheduler.model import EQUAL_SHARES, Shares
 
 from .anew import Anew

@@ -20,13 +20,13 @@ from light_scheduler.clock import Clock
 from light_scheduler.engine import FiringRules
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.lanes.assigned_lanes import Lanes
-from light_scheduler.lanes.context import LaneContext
-from light_scheduler.lanes.intake import Intake
+from light_scheduler.lanes.context.lane_context import LaneContext
+from light_scheduler.lanes.context.probe import LaneProbe
+from light_scheduler.lanes.context.rate_post import NoPost
+from light_scheduler.lanes.context.staging import Staging
+from light_scheduler.lanes.input.intake import Intake
 from light_scheduler.lanes.lane import Lane
-from light_scheduler.lanes.probe import LaneProbe
 from light_scheduler.lanes.quotas.rate_exchange import RateExchange
-from light_scheduler.lanes.quotas.rate_post import NoPost
-from light_scheduler.lanes.staging import Staging
 from light_scheduler.tables import MemoryStore, layout
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.tables.standby import Standby

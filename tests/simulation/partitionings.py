@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from light_scheduler.lanes.growing.partitionings import Stage
+from light_scheduler.lanes.context.partitionings import Stage
 from light_scheduler.model.partitioning import Partitioning
 
 from .faults import Killed

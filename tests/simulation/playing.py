@@ -9,7 +9,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 from light_scheduler.lanes import cycles as cycles_module
-from light_scheduler.lanes.budget import Budget
+from light_scheduler.lanes.cycle.budget import Budget
 from light_scheduler.lanes.growing import handover
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.tables import counts as counts_module

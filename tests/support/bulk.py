@@ -7,7 +7,7 @@ from typing import Any
 
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.cycle.cycle import Cycle
 from light_scheduler.lanes.failures.condemned_work import NOTHING_CONDEMNED
 from light_scheduler.lanes.failures.failing_work_search import Work
 from light_scheduler.model import Headers, HistoryEvent, Outcome, Result

@@ -19,12 +19,12 @@ from light_scheduler.engine.command_rates import CommandRates
 from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.kafka.topic_facts import TargetTopic
-from light_scheduler.lanes.budget import TurnBudget
-from light_scheduler.lanes.context import CycleContext
-from light_scheduler.lanes.cycle import Cycle
-from light_scheduler.lanes.cycle_steps import CycleSize, CycleSteps
+from light_scheduler.lanes.context.lane_context import CycleContext
+from light_scheduler.lanes.context.tenancy import FixedTenancy
+from light_scheduler.lanes.cycle.budget import TurnBudget
+from light_scheduler.lanes.cycle.cycle import Cycle
+from light_scheduler.lanes.cycle.steps import CycleSize, CycleSteps
 from light_scheduler.lanes.failures.restrictions import Restrictions
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy
 from light_scheduler.model import DelayRule, Entry, Headers, Requester, TopicNames
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState
 from light_scheduler.pipeline.changelog import decoded

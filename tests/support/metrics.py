@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.delays import Delays
-from light_scheduler.lanes.status import LaneStatus, TargetStatus
-from light_scheduler.lanes.tenant_firings import TenantFirings
-from light_scheduler.lanes.topic_totals import TopicTotals
+from light_scheduler.lanes.context.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.context.tenant_firings import TenantFirings
+from light_scheduler.lanes.context.topic_totals import TopicTotals
 from light_scheduler.settings import Settings
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable

@@ -12,7 +12,7 @@ from light_scheduler.kafka.batches import Written
 from light_scheduler.kafka.half_open import MANY_REFUSED
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.topic_facts import TargetTopic, refused
-from light_scheduler.lanes.context import Refusals
+from light_scheduler.lanes.context.lane_context import Refusals
 from light_scheduler.lanes.failures.attempt import Attempt
 from light_scheduler.lanes.failures.held_firings import Holding
 from light_scheduler.lanes.failures.markers import Markers

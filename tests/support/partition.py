@@ -13,20 +13,20 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.engine import CommandRates, FiringRules, Limits, RateDemand
 from light_scheduler.kafka.topic_facts import TargetTopic
-from light_scheduler.lanes.budget import TurnBudget
-from light_scheduler.lanes.bulk.overdue import OverdueTotals
-from light_scheduler.lanes.context import LaneContext, OriginKey
-from light_scheduler.lanes.cycle import Cycle
-from light_scheduler.lanes.cycle_steps import CycleSize, CycleSteps
+from light_scheduler.lanes.context.lane_context import LaneContext, OriginKey
+from light_scheduler.lanes.context.overdue_totals import OverdueTotals
+from light_scheduler.lanes.context.probe import LaneProbe
+from light_scheduler.lanes.context.queue_ends import QueueEnds
+from light_scheduler.lanes.context.rate_post import NoPost, RatePost
+from light_scheduler.lanes.context.tenancy import FixedTenancy
+from light_scheduler.lanes.cycle.budget import TurnBudget
+from light_scheduler.lanes.cycle.cycle import Cycle
+from light_scheduler.lanes.cycle.steps import CycleSize, CycleSteps
 from light_scheduler.lanes.failures.condemned_work import NOTHING_CONDEMNED
 from light_scheduler.lanes.failures.failing_work_search import EVERYTHING, Work
 from light_scheduler.lanes.failures.restrictions import Restrictions
 from light_scheduler.lanes.growing.handover import HandoverPass
-from light_scheduler.lanes.growing.queue_ends import QueueEnds
-from light_scheduler.lanes.probe import LaneProbe
-from light_scheduler.lanes.quotas.rate_post import NoPost, RatePost
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy
-from light_scheduler.lanes.readable import CanRead, all_can_be_read
+from light_scheduler.lanes.input.readable import CanRead, all_can_be_read
 from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from light_scheduler.lanes.tracing import TracedCycle, TracedEvent, sampled_parent, trace_id_of
+from light_scheduler.lanes.context.tracing import TracedCycle, TracedEvent, sampled_parent, trace_id_of
 from light_scheduler.model import Entry, EventType, Once, Progress, Schedule, Target
 from light_scheduler.tracing import MOST_SPANS, OpenTelemetry, resource_of
 

@@ -29,13 +29,14 @@ import msgspec
 from light_scheduler.engine import Limits, concerns, decide_bulk
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
-from light_scheduler.lanes.answers import Answers
+from light_scheduler.lanes.context.overdue_totals import OverdueTotals
 from light_scheduler.lanes.failures.condemned_work import NO_FAULT_OF_WORK, Condemned, blaming, enduring
 from light_scheduler.lanes.failures.failing_work_search import Kind, Work
-from light_scheduler.lanes.partition_writes import PartitionWrites
 from light_scheduler.lanes.quotas.delayed_commands import longest_delay
-from light_scheduler.lanes.recording import record_decision
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.answers import Answers
+from light_scheduler.lanes.writes.partitions import PartitionWrites
+from light_scheduler.lanes.writes.recording import record_decision
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import BulkCommand, BulkPart, BulkTotal, Entry, EventType
 from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal
 from light_scheduler.model.tenant_rules import QUOTA
@@ -50,7 +51,6 @@ from light_scheduler.wire.state import (
 )
 
 from .growth import Governing
-from .overdue import OverdueTotals
 from .parts import BulkParts
 from .totals import BulkTotals
 

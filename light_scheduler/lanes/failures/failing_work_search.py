@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import NamedTuple
 
-from light_scheduler.lanes.context import OriginKey
+from light_scheduler.lanes.context.lane_context import OriginKey
 
 STRIKES, BREAKS = 3, 15
 

@@ -9,7 +9,7 @@ from light_scheduler.kafka.half_open import Rank
 from light_scheduler.kafka.refusals import TargetsStalledError
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
-from light_scheduler.lanes.context import LaneContext, Refusals, origin_key
+from light_scheduler.lanes.context.lane_context import LaneContext, Refusals, origin_key
 from light_scheduler.model import Entry, Schedule
 from light_scheduler.model.place import Place
 from light_scheduler.tables import ScheduleTable

@@ -17,7 +17,7 @@ from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 from light_scheduler.errors import LaneError
 from light_scheduler.kafka.refusals import OF_PRODUCER
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context.lane_context import LaneContext
 from light_scheduler.model.place import Place
 
 MOST_REMEMBERED = 1_000

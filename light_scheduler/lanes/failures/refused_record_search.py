@@ -11,8 +11,8 @@ from light_scheduler.engine import next_try
 from light_scheduler.kafka.refusals import RecordsRefusedError
 from light_scheduler.kafka.target_lookup import TargetLookup
 from light_scheduler.kafka.topic_facts import refusal_of
-from light_scheduler.lanes.context import OriginKey, Refusals, origin_key
-from light_scheduler.lanes.log_subject import about
+from light_scheduler.lanes.context.lane_context import OriginKey, Refusals, origin_key
+from light_scheduler.lanes.context.log_subject import about
 from light_scheduler.model.place import Place
 
 DENIAL_MARGIN_MS = 500

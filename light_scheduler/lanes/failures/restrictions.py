@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from light_scheduler.lanes.readable import CanRead, all_can_be_read
+from light_scheduler.lanes.input.readable import CanRead, all_can_be_read
 
 from .condemned_work import NOTHING_CONDEMNED
 from .failing_work_search import Work

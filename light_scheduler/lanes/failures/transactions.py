@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError,
 from light_scheduler.errors import CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
 from light_scheduler.kafka.coordinator import KnownLog
 from light_scheduler.kafka.refusals import PASSING_REFUSALS, REFUSED, RecordsRefusedError, TargetsStalledError
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context.lane_context import LaneContext
 from light_scheduler.model.place import Place
 from light_scheduler.tables import DueScan
 from light_scheduler.tables.due_scan import Waits

@@ -4,7 +4,7 @@ A transaction fails if any partition that it writes to is unavailable, and a lan
 to others. So a lane leaves alone partitions that are unavailable according to the metadata. After a transaction that
 others did not answer in time, it leaves these alone, for longer each time. If no partition answered, the failed one is
 unknown, and the lane leaves all others alone. Records that it has to forward to them are not requests: they wait (see
-`waiting_writes`).
+`writes.waiting`).
 """
 
 from __future__ import annotations

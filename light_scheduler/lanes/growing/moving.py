@@ -28,9 +28,9 @@ from light_scheduler.engine.another_log import in_another_log
 from light_scheduler.errors import InvalidCommand, LaneError
 from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.lanes.bulk.commands import BulkCommands
-from light_scheduler.lanes.partition_writes import PartitionWrites
 from light_scheduler.lanes.quotas.delayed_commands import Delaying
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.partitions import PartitionWrites
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import Command, Entry, EventType
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.model.tenant_rules import TENANT_DELETED

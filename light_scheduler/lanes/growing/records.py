@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 from light_scheduler.access.records import PEER_SECRET_KEY, decode_peer_secret
 from light_scheduler.errors import FormatError
+from light_scheduler.lanes.context.partitionings import Stage
 from light_scheduler.model.partitioning import Partitioning
-
-from .partitionings import Stage
 
 _PREFIX = b"placement/"
 _COUNT = re.compile(r"(?P<id>.+)/[0-9]+")

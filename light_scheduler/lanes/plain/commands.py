@@ -10,9 +10,9 @@ from __future__ import annotations
 from light_scheduler.engine import plain_id
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
-from light_scheduler.lanes.partition_writes import PartitionWrites
 from light_scheduler.lanes.quotas.delayed_commands import Delaying
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.partitions import PartitionWrites
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import DEFAULT_TENANT, EventType, Outcome
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.plain import HISTORY_KEY, IDENTITY, new_state, scheduled_lines

@@ -7,7 +7,7 @@ gone. All others are left for the general path (`firings`). For plain firings, t
 from __future__ import annotations
 
 from light_scheduler.engine import is_plain_turn
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import DEFAULT_TENANT, Entry
 from light_scheduler.wire.plain import HISTORY_KEY, IDENTITY, fired_lines
 from light_scheduler.wire.state import SCHEDULE_KIND

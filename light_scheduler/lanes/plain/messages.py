@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from light_scheduler.kafka.refusals import RecordTooLargeError
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import Entry
 from light_scheduler.model.place import Place
 from light_scheduler.wire import partition_for

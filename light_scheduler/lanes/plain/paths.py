@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import DEFAULT_TENANT
 
 HISTORY_ROOM = 65_536

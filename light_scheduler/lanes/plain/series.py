@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from light_scheduler.engine import plain_step
-from light_scheduler.lanes.transaction_writes import SPLIT_BYTES, Transaction
+from light_scheduler.lanes.writes.transaction import SPLIT_BYTES, Transaction
 from light_scheduler.model import Entry
 from light_scheduler.tables.whole_schedules import WholeSchedules
 from light_scheduler.wire import history_key

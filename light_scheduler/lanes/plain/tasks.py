@@ -10,7 +10,7 @@ from collections.abc import Callable
 from light_scheduler.engine import task_due
 from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.lanes.quotas.delayed_commands import Delaying
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.tables.whole_schedules import WholeSchedules
 from light_scheduler.wire import CommandRecord, history_key

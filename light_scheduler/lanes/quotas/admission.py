@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 from light_scheduler.lanes.failures.restrictions import Restrictions
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import Command
 from light_scheduler.model.rate_lending import RateAsk
 from light_scheduler.model.room_lending import RoomAsk, RoomGrant

@@ -8,7 +8,7 @@ tokens of rates (`rate_lending`), and room for pending schedules (`room_lending`
 from __future__ import annotations
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import Command, CompleteCommand, ExtendCommand
 from light_scheduler.model.rate_lending import RateKind, RateName
 from light_scheduler.model.tenant_rules import QUOTA, OverRate, Tenant

@@ -21,8 +21,8 @@ from math import inf
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
-from light_scheduler.lanes.readable import CanRead, all_can_be_read
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.input.readable import CanRead, all_can_be_read
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import BulkCommand, Command, CompleteCommand, ExtendCommand
 from light_scheduler.model.tenant_rules import OverRate, Tenant
 from light_scheduler.wire import CommandRecord

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from light_scheduler.engine.rate_lending import LAST_PAUSE_MS, THOUSANDTHS, Demand, OwnPart
 from light_scheduler.engine.token_bucket import BORROWED_MS
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model.place import Place
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.wire import CommandRecord

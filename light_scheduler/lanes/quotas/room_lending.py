@@ -28,7 +28,7 @@ from light_scheduler.engine.room_lending import (
     under,
 )
 from light_scheduler.errors import LaneError
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model.room_lending import Lending, QuotaVersion, RoomAsk, RoomGrant
 from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import CommandRecord

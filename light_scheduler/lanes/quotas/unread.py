@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from light_scheduler.lanes.incoming import Incoming
+from light_scheduler.lanes.input.incoming import Incoming
 from light_scheduler.wire import CommandRecord, Dialect
 
 MOST_LOOKED_AT = 1_000

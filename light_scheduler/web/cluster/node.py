@@ -16,7 +16,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 from yarl import URL
 
-from light_scheduler.lanes.status import TargetStatus
+from light_scheduler.lanes.context.status import TargetStatus
 from light_scheduler.processes import Process
 from light_scheduler.web.forms.problems import Problem
 from light_scheduler.web.metrics.exposition import ACCEPT, Exposition

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from light_scheduler.lanes.topic_totals import TopicTotals
+from light_scheduler.lanes.context.topic_totals import TopicTotals
 from light_scheduler.model import Outcome
 from light_scheduler.model.lateness import LATENESS_BOUNDS_MS
 from light_scheduler.web.interfaces import Lanes

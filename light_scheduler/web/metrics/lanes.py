@@ -9,8 +9,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from light_scheduler.clock import Clock, SystemClock
-from light_scheduler.lanes.status import LaneStatus, TargetStatus
-from light_scheduler.lanes.tenant_firings import MOST_TENANTS, TenantFirings
+from light_scheduler.lanes.context.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.context.tenant_firings import MOST_TENANTS, TenantFirings
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.web.interfaces import Delays, Lanes
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from light_scheduler.lanes.bulk.commands import BulkCommands
+from light_scheduler.lanes.cycle.stranded import StrandedWrites
 from light_scheduler.lanes.cycles import LaneCycles
-from light_scheduler.lanes.stranded_writes import StrandedWrites
-from light_scheduler.lanes.waiting_writes import WaitingWrites
+from light_scheduler.lanes.writes.waiting import WaitingWrites
 from simulation.drawing_anew import draw_anew
 
 from .planting import mutant, replaced

@@ -7,7 +7,7 @@ from typing import Any
 
 from light_scheduler.lanes.failures.markers import Markers, _Touched
 from light_scheduler.lanes.failures.transactions import Failures
-from light_scheduler.lanes.waiting_writes import WaitingWrites
+from light_scheduler.lanes.writes.waiting import WaitingWrites
 from simulation.drawing_away import draw_away, draw_leaderless
 
 from .planting import mutant, replaced

@@ -13,7 +13,7 @@ from light_scheduler.kafka import batches as batches_module
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
 from light_scheduler.lanes.staged_commit import StagedCommit
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.transaction import Transaction
 
 from .planting import mutant, replaced
 from .unused import UNUSED, unused_records_are_skipped

@@ -7,8 +7,8 @@ from typing import Any
 
 from light_scheduler.lanes.growing.handover import HandoverPass
 from light_scheduler.lanes.growing.moving import Moving
-from light_scheduler.lanes.partition_writes import PartitionWrites
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.partitions import PartitionWrites
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import Entry
 from simulation.drawing_growth import draw_growth
 

@@ -9,7 +9,7 @@ from light_scheduler.engine.command_rates import CommandRates
 from light_scheduler.engine.firing_rates import FiringRates
 from light_scheduler.engine.rate_lending import Demand
 from light_scheduler.engine.token_bucket import TokenBucket
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context.lane_context import LaneContext
 from light_scheduler.lanes.failures.transactions import Failures
 from light_scheduler.lanes.quotas.commands import CommandQuotas
 from light_scheduler.model.partitioning import Partitioning

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from light_scheduler.kafka.transactional_producer import TransactionalProducer
-from light_scheduler.lanes.intake import Intake
+from light_scheduler.lanes.input.intake import Intake
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.tables import Overlay
 from light_scheduler.tables import local_copy as local_copy_module

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from light_scheduler.lanes.incoming import Incoming
-from light_scheduler.lanes.intake import Intake
+from light_scheduler.lanes.input.incoming import Incoming
+from light_scheduler.lanes.input.intake import Intake
 
 from .planting import mutant, replaced
 

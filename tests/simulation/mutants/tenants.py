@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from light_scheduler.engine import room_lending as lending_module
-from light_scheduler.lanes import commands as commands_module
-from light_scheduler.lanes import firings as firings_module
-from light_scheduler.lanes.removal import Removal
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.cycle import commands as commands_module
+from light_scheduler.lanes.cycle import firings as firings_module
+from light_scheduler.lanes.cycle.removal import Removal
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model.tenant_rules import TenantBook
 from light_scheduler.tables import Overlay
 from simulation.drawing import draw_tenants

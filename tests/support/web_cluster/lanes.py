@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from light_scheduler.lanes.status import LaneStatus, TargetStatus
-from light_scheduler.lanes.tenant_firings import TenantFirings
-from light_scheduler.lanes.topic_totals import TopicTotals
+from light_scheduler.lanes.context.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.context.tenant_firings import TenantFirings
+from light_scheduler.lanes.context.topic_totals import TopicTotals
 from light_scheduler.tables import MemoryStore, ScheduleTable
 from light_scheduler.tables.status import StandbyStatus
 

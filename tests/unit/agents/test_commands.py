@@ -8,7 +8,7 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.agents.commands import hand_to_lanes
 from light_scheduler.agents.transport import CommandBatch
-from light_scheduler.lanes.intake import MAX_WAITING_BYTES, Intake
+from light_scheduler.lanes.input.intake import MAX_WAITING_BYTES, Intake
 
 
 @dataclass

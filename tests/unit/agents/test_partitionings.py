@@ -10,7 +10,7 @@ import pytest
 
 from light_scheduler.access.records import PEER_SECRET_KEY
 from light_scheduler.agents.services.partitionings import TopicPartitionings
-from light_scheduler.lanes.growing.partitionings import Stage
+from light_scheduler.lanes.context.partitionings import Stage
 from light_scheduler.lanes.growing.records import VALUE, TopicIncarnation, partitions_key, stage_key
 from light_scheduler.model.partitioning import Partitioning
 

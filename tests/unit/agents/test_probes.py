@@ -15,7 +15,7 @@ from light_scheduler.agents.services.probes import Probes
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerUnreachable
 from light_scheduler.kafka import lasting_producer
-from light_scheduler.lanes.probe import TIMEOUT_MS, LaneProbe
+from light_scheduler.lanes.context.probe import TIMEOUT_MS, LaneProbe
 from light_scheduler.wire.probe import PROBE
 from light_scheduler.wire.signatures import require_signed_for
 

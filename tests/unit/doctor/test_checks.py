@@ -12,7 +12,7 @@ from light_scheduler.doctor.check import check_certificate
 from light_scheduler.doctor.kafka_checks import check_replicas, check_target_topics
 from light_scheduler.doctor.worker_checks import check_targets
 from light_scheduler.kafka.replicas import FrailTopics
-from light_scheduler.lanes.status import TargetStatus
+from light_scheduler.lanes.context.status import TargetStatus
 
 
 @pytest.mark.parametrize(

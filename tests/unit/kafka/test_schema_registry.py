@@ -25,8 +25,8 @@ from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka import schema_registry
 from light_scheduler.kafka.schema_registry import SchemaRegistry
+from light_scheduler.lanes.input.readable import Readable
 from light_scheduler.lanes.lane import Lane
-from light_scheduler.lanes.readable import Readable
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables.services import LaneServices
 from light_scheduler.wire import dialect_named

@@ -10,7 +10,7 @@ import pytest
 from support.partition import ANSWER, AT, NAMES, Partition, command, due_at, topic
 from support.producing import FakeProducer
 
-from light_scheduler.lanes.budget import Budget, TurnBudget
+from light_scheduler.lanes.cycle.budget import Budget, TurnBudget
 from light_scheduler.model import Shares
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState

@@ -15,13 +15,13 @@ from msgspec import UNSET
 from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
-from light_scheduler.lanes.answers import Answers
 from light_scheduler.lanes.bulk.commands import BulkCommands
-from light_scheduler.lanes.bulk.overdue import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS
+from light_scheduler.lanes.context.overdue_totals import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS
 from light_scheduler.lanes.failures.condemned_work import NOTHING_CONDEMNED
 from light_scheduler.lanes.failures.failing_work_search import FailingWorkSearch, Kind, Work, WorkFailedError
 from light_scheduler.lanes.growing.handover import HandoverPass
-from light_scheduler.lanes.partition_writes import PartitionWrites
+from light_scheduler.lanes.writes.answers import Answers
+from light_scheduler.lanes.writes.partitions import PartitionWrites
 from light_scheduler.model import BulkTotal
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
@@ -495,7 +495,7 @@ async def test_a_total_that_cannot_end_is_named_and_given_up(topic: Topic, monke
     assert not Overlay(topic.partitions[0].table).others.bulk_totals()
 
 
-@pytest.mark.parametrize("failing", ["answers.Answers.add_bulk", "history.encode_history"])
+@pytest.mark.parametrize("failing", ["writes.answers.Answers.add_bulk", "writes.history.encode_history"])
 async def test_a_total_is_answered_though_the_one_below_it_in_its_partition_fails_to_end_it(
     topic: Topic, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:

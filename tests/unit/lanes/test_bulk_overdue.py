@@ -8,7 +8,14 @@ import pytest
 from msgspec.structs import replace
 from support.partition import AT, HOUR
 
-from light_scheduler.lanes.bulk.overdue import LATER_MS, LOOK_MS, OVERDUE_MS, WATCHED_MS, OverdueTotals, log_unreported
+from light_scheduler.lanes.context.overdue_totals import (
+    LATER_MS,
+    LOOK_MS,
+    OVERDUE_MS,
+    WATCHED_MS,
+    OverdueTotals,
+    log_unreported,
+)
 from light_scheduler.lanes.quotas.delayed_commands import FOR_COPIES, MOST_DELAYED, longest_delay
 from light_scheduler.model import BulkTotal, ControlCommand, Selection
 from light_scheduler.model.bulk import SubTotal

@@ -32,7 +32,7 @@ def fails_for(id: str, error: BaseException, otherwise: Any) -> Any:
 
 def break_turns(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Have the turn of one id raise an error, whichever way it goes."""
-    for module, decide in (("plain.firings.is_plain_turn", is_plain_turn), ("firings.take_turn", take_turn)):
+    for module, decide in (("plain.firings.is_plain_turn", is_plain_turn), ("cycle.firings.take_turn", take_turn)):
         monkeypatch.setattr(f"light_scheduler.lanes.{module}", fails_for("bad", error, decide))
 
 

@@ -20,7 +20,7 @@ from support.producing import FakeProducer
 from support.tables import by_due
 
 from light_scheduler.kafka.batches import RecordBatches
-from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.cycle.cycle import Cycle
 from light_scheduler.model import (
     EventType,
     HistoryEvent,

@@ -21,19 +21,19 @@ from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes import gathering
 from light_scheduler.lanes.alarm import Alarm
 from light_scheduler.lanes.bulk import commands as bulk
+from light_scheduler.lanes.context.partitionings import Stage
+from light_scheduler.lanes.context.staging import Staging
 from light_scheduler.lanes.cycles import CHECKPOINT_MS, LaneCycles
 from light_scheduler.lanes.failures.attempt import Attempt
 from light_scheduler.lanes.failures.failing_work_search import STRIKES, Kind, Work, WorkFailedError
 from light_scheduler.lanes.failures.unresponsive_partitions import FIRST_PAUSE_MS
 from light_scheduler.lanes.gathering import Gathering
-from light_scheduler.lanes.growing.partitionings import Stage
-from light_scheduler.lanes.incoming import Incoming
-from light_scheduler.lanes.input_position import InputPosition
-from light_scheduler.lanes.intake import Intake
+from light_scheduler.lanes.input.incoming import Incoming
+from light_scheduler.lanes.input.intake import Intake
+from light_scheduler.lanes.input.position import InputPosition
+from light_scheduler.lanes.input.readable import Readable
 from light_scheduler.lanes.quotas.rate_exchange import RateExchange
 from light_scheduler.lanes.quotas.unread import Unread
-from light_scheduler.lanes.readable import Readable
-from light_scheduler.lanes.staging import Staging
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.model.room_lending import RoomAsk, RoomGrant

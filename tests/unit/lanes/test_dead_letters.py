@@ -20,8 +20,8 @@ from support.partition import (
 from support.producing import FakeProducer
 
 from light_scheduler.engine import FiringRules
-from light_scheduler.lanes.context import OriginKey
-from light_scheduler.lanes.rejection import LONGEST_REPEATED
+from light_scheduler.lanes.context.lane_context import OriginKey
+from light_scheduler.lanes.writes.rejection import LONGEST_REPEATED
 from light_scheduler.model import (
     DeadLetter,
     DeadLetterCause,

@@ -8,7 +8,7 @@ from support.partition import AT, NAMES
 
 from light_scheduler.kafka.refusals import TargetsStalledError
 from light_scheduler.kafka.target_outages import FIRST_WAIT_S, WHOLE_TOPIC
-from light_scheduler.lanes.context import origin_key
+from light_scheduler.lanes.context.lane_context import origin_key
 from light_scheduler.model.place import Place
 from light_scheduler.tables import Overlay
 from light_scheduler.wire.state import encode_entry, identity_of

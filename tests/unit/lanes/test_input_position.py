@@ -6,7 +6,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from light_scheduler.errors import BrokerError, LaneError, StateForeign
-from light_scheduler.lanes.input_position import SETTLE_S, InputPosition, Start, foreign_owner, where_to_read
+from light_scheduler.lanes.input.position import SETTLE_S, InputPosition, Start, foreign_owner, where_to_read
 from light_scheduler.tables import Checkpoint
 from light_scheduler.wire.state import CommandsLog
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from light_scheduler.errors import LaneError
-from light_scheduler.lanes.intake import MAX_WAITING, MAX_WAITING_BATCHES, MAX_WAITING_BYTES, Intake
+from light_scheduler.lanes.input.intake import MAX_WAITING, MAX_WAITING_BATCHES, MAX_WAITING_BYTES, Intake
 
 
 @dataclass

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from light_scheduler.lanes.pace import CYCLE_MS, LEAST, MOST, Pace
+from light_scheduler.lanes.cycle.pace import CYCLE_MS, LEAST, MOST, Pace
 
 
 def after(*cycles: tuple[int, int]) -> int:

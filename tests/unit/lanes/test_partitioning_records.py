@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from light_scheduler.access.records import new_peer_secret_record
-from light_scheduler.lanes.growing.partitionings import Stage
+from light_scheduler.lanes.context.partitionings import Stage
 from light_scheduler.lanes.growing.records import (
     VALUE,
     TopicIncarnation,

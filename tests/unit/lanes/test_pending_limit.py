@@ -10,7 +10,7 @@ from support.moving import CANCEL, passed
 from support.partition import ANSWER, AT, HOUR, PARTITION, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy
+from light_scheduler.lanes.context.tenancy import FixedTenancy
 from light_scheduler.model import DeadLetterCause, EventType, Outcome
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.wire import partition_for

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from light_scheduler.lanes.probe import HOLD_MS, TIMEOUT_MS, LaneProbe
+from light_scheduler.lanes.context.probe import HOLD_MS, TIMEOUT_MS, LaneProbe
 
 AT = 1_767_225_600_100
 

@@ -11,9 +11,9 @@ from support.counting import check_counts
 from support.partition import AT, CHANGELOG, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
-from light_scheduler.lanes.budget import Budget
-from light_scheduler.lanes.probe import HOLD_MS, LaneProbe
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy
+from light_scheduler.lanes.context.probe import HOLD_MS, LaneProbe
+from light_scheduler.lanes.context.tenancy import FixedTenancy
+from light_scheduler.lanes.cycle.budget import Budget
 from light_scheduler.model import Headers, Shares
 from light_scheduler.model.probe import PROBE_IDENTITY, ProbeMark
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules

@@ -11,10 +11,10 @@ from support.partition import ANSWER, AT, NAMES, SECRET, Partition, command
 from support.producing import FakeProducer
 
 from light_scheduler.engine.rate_lending import LAST_PAUSE_MS
-from light_scheduler.lanes.budget import Budget
-from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.context.lane_context import LaneContext
+from light_scheduler.lanes.cycle.budget import Budget
 from light_scheduler.lanes.quotas.rate_lending import RateLending
-from light_scheduler.lanes.transaction_writes import Transaction
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import Shares
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind, RateName

@@ -10,7 +10,7 @@ from aiokafka.errors import InvalidTimestampError, MessageSizeTooLargeError, Top
 from light_scheduler.kafka.half_open import MANY_REFUSED, Trials
 from light_scheduler.kafka.refusals import RecordsRefusedError, UserRecord
 from light_scheduler.kafka.target_outages import Outages
-from light_scheduler.lanes.context import origin_key
+from light_scheduler.lanes.context.lane_context import origin_key
 from light_scheduler.lanes.failures.refused_record_search import FORGET_MS, RefusedRecordSearch
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.model.place import Place

@@ -14,7 +14,7 @@ from support.producing import FakeProducer
 
 from light_scheduler.engine.room_lending import ANSWER_MS, SEARCH_MS
 from light_scheduler.errors import LaneError
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy
+from light_scheduler.lanes.context.tenancy import FixedTenancy
 from light_scheduler.model import Headers
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.room_lending import QuotaVersion, RoomAsk, RoomGrant

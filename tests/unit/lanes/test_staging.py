@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from light_scheduler.lanes.staging import NO_STAGING, Staging
+from light_scheduler.lanes.context.staging import NO_STAGING, Staging
 
 SECOND = 1_767_225_600_000
 STAGING = Staging(ahead_ms=40)

@@ -16,11 +16,11 @@ from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, 
 from support.producing import FakeProducer
 
 from light_scheduler.errors import LaneError
-from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.cycle.cycle import Cycle
+from light_scheduler.lanes.cycle.stranded import log_dropped
 from light_scheduler.lanes.failures.failing_work_search import WorkFailedError
 from light_scheduler.lanes.failures.restrictions import Restrictions
 from light_scheduler.lanes.growing.handover import AGAIN_MS, HandoverPass
-from light_scheduler.lanes.stranded_writes import log_dropped
 from light_scheduler.model import Headers, Outcome
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.model.partitioning import Partitioning
@@ -196,7 +196,7 @@ async def test_a_command_that_fails_when_it_is_dealt_with_is_refused_and_those_b
             raise ZeroDivisionError
         done.append(arrived.offset)
 
-    monkeypatch.setattr(f"light_scheduler.lanes.commands.Commands.{failing}", fails_first)
+    monkeypatch.setattr(f"light_scheduler.lanes.cycle.commands.Commands.{failing}", fails_first)
     with pytest.raises(WorkFailedError) as caught:
         await partition.run()
     cycle = await partition.run(condemned={caught.value.work: "ZeroDivisionError()"})

@@ -10,8 +10,8 @@ from aiokafka import TopicPartition
 
 from light_scheduler.kafka.target_outages import WHOLE_TOPIC, Outages
 from light_scheduler.lanes.assigned_lanes import Lanes
-from light_scheduler.lanes.status import TargetStatus
-from light_scheduler.lanes.tenant_firings import TenantFirings
+from light_scheduler.lanes.context.status import TargetStatus
+from light_scheduler.lanes.context.tenant_firings import TenantFirings
 from light_scheduler.tables import MemoryStore, ScheduleTable
 from light_scheduler.web.metrics import lanes as metrics
 from light_scheduler.web.metrics.lanes import LaneCollector

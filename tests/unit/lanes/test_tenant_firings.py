@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from light_scheduler.lanes import tenant_firings
-from light_scheduler.lanes.tenant_firings import TenantFirings
+from light_scheduler.lanes.context import tenant_firings
+from light_scheduler.lanes.context.tenant_firings import TenantFirings
 
 
 def of(*tenants: str) -> dict[str, Counter[int]]:

@@ -6,8 +6,8 @@ import pytest
 from support.partition import AT, HOUR, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
+from light_scheduler.lanes.context.topic_totals import TopicTotals
 from light_scheduler.lanes.counters import LaneCounters
-from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.model import Outcome
 
 

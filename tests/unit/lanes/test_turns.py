@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from light_scheduler.lanes.turns import _MOST_TOPICS, Turns
+from light_scheduler.lanes.context.turns import _MOST_TOPICS, Turns
 from light_scheduler.model import Once, ScheduleCommand, Target
 from light_scheduler.wire import partition_for
 

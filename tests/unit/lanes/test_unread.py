@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.partition import AT, command
 
-from light_scheduler.lanes.incoming import Incoming
-from light_scheduler.lanes.intake import MAX_WAITING_BATCHES, Intake
+from light_scheduler.lanes.input.incoming import Incoming
+from light_scheduler.lanes.input.intake import MAX_WAITING_BATCHES, Intake
 from light_scheduler.lanes.quotas.unread import MOST_LOOKED_AT, Unread
 from light_scheduler.wire import CommandRecord, Envelope
 from light_scheduler.wire.native import NativeDialect

@@ -16,12 +16,12 @@ from support.moving import AFTER, BEFORE, ONCE, SECRET, STAYS, Known, grown, mar
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, Partition, due_at, topic
 from support.producing import FakeProducer, Sent
 
-from light_scheduler.lanes import waiting_writes
+from light_scheduler.lanes.context.partitionings import Stage
 from light_scheduler.lanes.failures.failing_work_search import EVERYTHING, Kind
 from light_scheduler.lanes.growing import handover
 from light_scheduler.lanes.growing.handover import AGAIN_MS, HandoverPass
-from light_scheduler.lanes.growing.partitionings import Stage
-from light_scheduler.lanes.growing.progress import GrowthProgress
+from light_scheduler.lanes.growth_progress import GrowthProgress
+from light_scheduler.lanes.writes import waiting as waiting_writes
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.model.partitioning import Partitioning

@@ -18,7 +18,7 @@ from light_scheduler.agents.web_server import WebServer, web_options
 from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.lanes.status import LaneStatus
+from light_scheduler.lanes.context.status import LaneStatus
 from light_scheduler.model.tenant_rules import NO_TENANTS
 from light_scheduler.settings import Settings
 from light_scheduler.web import Worker, attach, largest_body, topics_of

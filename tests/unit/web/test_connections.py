@@ -20,7 +20,7 @@ from support.waiting import eventually
 from light_scheduler.access import AccessBook, Token
 from light_scheduler.clock import SettableClock
 from light_scheduler.host.alive import takes_connections
-from light_scheduler.lanes.status import LaneStatus
+from light_scheduler.lanes.context.status import LaneStatus
 from light_scheduler.settings import Settings
 from light_scheduler.web import KafkaTopics, Worker, install
 from light_scheduler.web.limits import bodies

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.web_cluster.cluster import with_topics
 from support.web_cluster.schedules import TOPIC
 
-from light_scheduler.lanes.topic_totals import TopicTotals
+from light_scheduler.lanes.context.topic_totals import TopicTotals
 from light_scheduler.model import Outcome
 from light_scheduler.model.lateness import Lateness
 

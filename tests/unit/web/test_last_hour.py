@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from light_scheduler.lanes.status import LaneStatus
+from light_scheduler.lanes.context.status import LaneStatus
 from light_scheduler.model.lateness import LATENESS_BOUNDS_MS, Lateness
 from light_scheduler.web.last_hour import HOUR_MS, SLOT_MS, LastHour, together
 

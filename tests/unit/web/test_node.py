@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from light_scheduler.lanes.status import TargetStatus
+from light_scheduler.lanes.context.status import TargetStatus
 from light_scheduler.web.cluster import node as module
 from light_scheduler.web.metrics.node import together
 

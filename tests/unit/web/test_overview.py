@@ -10,7 +10,7 @@ import pytest
 from yarl import URL
 
 from light_scheduler.access import Identity, Role
-from light_scheduler.lanes.status import LaneStatus
+from light_scheduler.lanes.context.status import LaneStatus
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.web import overview
 from light_scheduler.web.cluster.tenants_asked import questions

@@ -9,7 +9,7 @@ import pytest
 from light_scheduler.client import Receipt
 from light_scheduler.client.errors import ResultTimeout
 from light_scheduler.errors import BrokerError
-from light_scheduler.lanes.status import RULES_UNREAD
+from light_scheduler.lanes.context.status import RULES_UNREAD
 from light_scheduler.web.commands.errors import TooManyWaitingError
 
 NOW = 1_800_000_000_000

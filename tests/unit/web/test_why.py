@@ -11,7 +11,7 @@ import pytest
 from support.web_cluster.schedules import forget
 
 from light_scheduler.errors import BrokerError
-from light_scheduler.lanes.status import TargetStatus
+from light_scheduler.lanes.context.status import TargetStatus
 from light_scheduler.model import EventType, FixedRate, HistoryEvent, Requester
 from light_scheduler.model.tenant_rules import TenantState
 from light_scheduler.web import looking_back, why

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from light_scheduler.lanes.status import ProbeStatus
+from light_scheduler.lanes.context.status import ProbeStatus
 from light_scheduler.model.lateness import LATENESS_BOUNDS_MS, Lateness
 from light_scheduler.tables.status import RestoreStatus, StandbyStatus
 from light_scheduler.web.api.operations import OPERATIONS

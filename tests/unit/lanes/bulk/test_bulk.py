@@ -7,7 +7,7 @@ from support.bulk import ALL, COUNT, Topic
 from support.partition import AT, HOUR, TO_REMINDERS, due_at
 
 from light_scheduler.kafka.batches import RecordBatches
-from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.cycle.cycle import Cycle
 from light_scheduler.model import EventType, Outcome, Result
 from light_scheduler.tables import MemoryStore, Overlay
 from light_scheduler.wire.state import identity

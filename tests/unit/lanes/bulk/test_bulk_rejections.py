@@ -11,9 +11,9 @@ from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, topic
 
 from light_scheduler.engine import Limits, decide_bulk
 from light_scheduler.kafka.batches import RecordBatches
-from light_scheduler.lanes.answers import Answers
 from light_scheduler.lanes.bulk import commands as bulk
 from light_scheduler.lanes.failures.failing_work_search import Kind, Work, WorkFailedError
+from light_scheduler.lanes.writes.answers import Answers
 from light_scheduler.model import DEFAULT_TENANT, BulkTotal, ControlCommand, EventType, Headers, Outcome
 from light_scheduler.model.bulk import SubTotal, lacking
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
@@ -239,7 +239,7 @@ async def test_the_command_for_many_that_fails_is_named_and_not_those_before_it(
     def fail(*_: Any) -> Any:
         raise ValueError("an error of the scheduler's own")
 
-    monkeypatch.setattr("light_scheduler.lanes.history.encode_history", fail)
+    monkeypatch.setattr("light_scheduler.lanes.writes.history.encode_history", fail)
     with pytest.raises(WorkFailedError) as caught:
         await filled.cycle(0)
     assert caught.value.work == Work(Kind.BULK, failing - 1)

@@ -15,9 +15,9 @@ from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, Partition, due
 
 from light_scheduler.engine.another_log import ANOTHER_LOG
 from light_scheduler.errors import InvalidCommand, LaneError
+from light_scheduler.lanes.context.tenancy import FixedTenancy
 from light_scheduler.lanes.failures.failing_work_search import Kind, Work
 from light_scheduler.lanes.growing.handover import HandoverPass
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy
 from light_scheduler.model import EventType, Outcome, Requester
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules

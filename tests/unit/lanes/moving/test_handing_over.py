@@ -14,9 +14,9 @@ from support.moving import AFTER, BEFORE, CANCEL, MOVES, ONCE, SECRET, STAYS, gr
 from support.partition import AT, NAMES, Partition
 
 from light_scheduler.errors import LaneError
-from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.context.tenancy import FixedTenancy
+from light_scheduler.lanes.cycle.cycle import Cycle
 from light_scheduler.lanes.growing.handover import AGAIN_MS, HandoverPass
-from light_scheduler.lanes.quotas.tenancy import FixedTenancy
 from light_scheduler.model import EventType, HomeKey
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import TENANT_DELETED, Tenant, TenantBook, TenantState

@@ -6,13 +6,13 @@ import msgspec
 
 from light_scheduler.engine import Decision, event_of, result_of
 from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.lanes.context.lane_context import Refusals, origin_key
+from light_scheduler.lanes.failures.held_firings import Holding
 from light_scheduler.model import BulkTotal, Command, Outcome, ReplyTo, Result
 from light_scheduler.wire import CommandRecord, encode_result, history_key, partition_for, result_headers
 from light_scheduler.wire.lane_marks import Origin
 
-from .context import Refusals, origin_key
-from .failures.held_firings import Holding
-from .transaction_writes import Transaction
+from .transaction import Transaction
 
 
 class Answers:

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.lanes.context.lane_context import CycleContext
 from light_scheduler.model import BulkTotal, Entry, Outcome
 from light_scheduler.tables import Overlay
 from light_scheduler.wire.state import (
@@ -18,7 +19,6 @@ from light_scheduler.wire.state import (
     encode_progress,
 )
 
-from .context import CycleContext
 from .dead_letters import DeadLetters
 from .history import History
 

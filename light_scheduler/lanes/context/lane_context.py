@@ -20,13 +20,13 @@ from light_scheduler.wire.lane_marks import new_token
 from light_scheduler.wire.probe import is_of_probe
 from light_scheduler.wire.state import identity
 
-from .bulk.overdue import OverdueTotals
-from .growing.partitionings import Partitionings
-from .growing.queue_ends import QueueEnds
+from .overdue_totals import OverdueTotals
+from .partitionings import Partitionings
 from .probe import LaneProbe
-from .quotas.rate_post import NoPost, RatePost
-from .quotas.tenancy import FixedTenancy, Tenancy
+from .queue_ends import QueueEnds
+from .rate_post import NoPost, RatePost
 from .staging import NO_STAGING, Staging
+from .tenancy import FixedTenancy, Tenancy
 from .tenant_firings import TenantFirings
 from .topic_totals import TopicTotals
 from .tracing import Tracing

@@ -6,13 +6,12 @@ from contextlib import suppress
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.lanes.growing.moving import Moving
+from light_scheduler.lanes.writes.partitions import PartitionWrites
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import PARTITION_AWAY, Command, Entry, EventType, ScheduleCommand
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.lane_marks import Origin, mark_of
-
-from .growing.moving import Moving
-from .partition_writes import PartitionWrites
-from .transaction_writes import Transaction
 
 
 class CommandRouting:

@@ -10,14 +10,13 @@ from light_scheduler.engine import Turn
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.lanes.context.lane_context import CycleContext
 from light_scheduler.model import DeadLetter, DeadLetterCause
 from light_scheduler.wire import CommandRecord, encode_dead_letter
 from light_scheduler.wire.dialect import Envelope
 from light_scheduler.wire.events import CONTENT_TOO_LARGE, SCHEDULE_KEY_TOO_LARGE
 from light_scheduler.wire.firing import told_key
 from light_scheduler.wire.lane_marks import Origin
-
-from .context import CycleContext
 
 log = logging.getLogger(__name__)
 

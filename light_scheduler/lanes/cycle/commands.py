@@ -8,6 +8,16 @@ from functools import partial
 from light_scheduler.engine import FairQueue, check_bulk, check_tenant, decide, distributed, with_default_target
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.lanes.bulk.commands import BulkCommands
+from light_scheduler.lanes.failures.condemned_work import NO_FAULT_OF_WORK, Condemned, blaming
+from light_scheduler.lanes.failures.failing_work_search import Kind, Work
+from light_scheduler.lanes.plain.commands import PlainCommands
+from light_scheduler.lanes.plain.tasks import PlainTasks
+from light_scheduler.lanes.quotas.admission import Admission
+from light_scheduler.lanes.writes.answers import Answers
+from light_scheduler.lanes.writes.recording import record_decision
+from light_scheduler.lanes.writes.rejection import reject, reject_silently
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import BulkCommand, Command, Entry, ScheduleCommand
 from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.wire import CommandRecord, with_key_of
@@ -16,18 +26,8 @@ from light_scheduler.wire.lane_marks import Count, Loan, Origin, as_sent, mark_o
 from light_scheduler.wire.requester import requester_of
 from light_scheduler.wire.state import identity
 
-from .answers import Answers
-from .bulk.commands import BulkCommands
-from .command_routing import CommandRouting
-from .failures.condemned_work import NO_FAULT_OF_WORK, Condemned, blaming
-from .failures.failing_work_search import Kind, Work
-from .plain.commands import PlainCommands
-from .plain.tasks import PlainTasks
 from .probing import Probing
-from .quotas.admission import Admission
-from .recording import record_decision
-from .rejection import reject, reject_silently
-from .transaction_writes import Transaction
+from .routing import CommandRouting
 
 WHILE_MOVING = (
     "selects many schedules. Some are moving to added partitions, and a worker of an earlier version would miss those: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from light_scheduler.engine import Decision
 from light_scheduler.model import Entry, EventType
 
-from .transaction_writes import Transaction
+from .transaction import Transaction
 
 
 def record_decision(transaction: Transaction, name: bytes, current: Entry | None, decision: Decision) -> None:

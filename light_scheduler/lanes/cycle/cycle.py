@@ -11,30 +11,30 @@ from collections.abc import Mapping
 
 from light_scheduler.engine import FairQueue
 from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.lanes.bulk.commands import BulkCommands
+from light_scheduler.lanes.context.lane_context import CycleContext, OriginKey, Refusals, origin_key
+from light_scheduler.lanes.context.tracing import TracedEvent
+from light_scheduler.lanes.failures.condemned_work import Condemned, blaming
+from light_scheduler.lanes.failures.failing_work_search import Kind, Work
+from light_scheduler.lanes.failures.held_firings import Holding
+from light_scheduler.lanes.failures.restrictions import UNRESTRICTED, Restrictions
+from light_scheduler.lanes.growing.moving import Moving
+from light_scheduler.lanes.quotas.admission import Admission
+from light_scheduler.lanes.writes.answers import Answers
+from light_scheduler.lanes.writes.partitions import PartitionWrites
+from light_scheduler.lanes.writes.transaction import Transaction
+from light_scheduler.lanes.writes.waiting import WaitingWrites
 from light_scheduler.model import Entry, EventType, Outcome, Result
 from light_scheduler.tables import DueScan, Overlay
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.wire import CommandRecord
 
-from .answers import Answers
 from .budget import TurnBudget
-from .bulk.commands import BulkCommands
-from .command_routing import CommandRouting
 from .commands import Commands
-from .context import CycleContext, OriginKey, Refusals, origin_key
-from .failures.condemned_work import Condemned, blaming
-from .failures.failing_work_search import Kind, Work
-from .failures.held_firings import Holding
-from .failures.restrictions import UNRESTRICTED, Restrictions
 from .firing_order import Turns
 from .firings import Firings
-from .growing.moving import Moving
-from .partition_writes import PartitionWrites
-from .quotas.admission import Admission
-from .stranded_writes import StrandedWrites
-from .tracing import TracedEvent
-from .transaction_writes import Transaction
-from .waiting_writes import WaitingWrites
+from .routing import CommandRouting
+from .stranded import StrandedWrites
 
 
 class Cycle:

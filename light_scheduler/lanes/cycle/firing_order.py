@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import Entry
 from light_scheduler.tables import DueScan, layout
 from light_scheduler.tables.due_scan import Waits
@@ -12,7 +13,6 @@ from light_scheduler.tables.layout import Order
 
 from .budget import TurnBudget
 from .firings import Firings
-from .transaction_writes import Transaction
 
 
 class Turns:

@@ -1,7 +1,7 @@
 """Records that a cycle writes to other partitions of its commands topic.
 
 A command that arrived in the wrong partition is copied to the partition of its key, and a bulk command to all:
-`command_routing`, `bulk` and `moving` decide when. Records for an unavailable partition wait for it.
+`cycle.routing`, `bulk` and `growing` decide when. Records for an unavailable partition wait for it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from light_scheduler.wire.lane_marks import (
 from light_scheduler.wire.partitioner import chooser
 from light_scheduler.wire.waiting_state import WaitingRecord
 
-from .transaction_writes import Transaction
-from .waiting_writes import WaitingWrites
+from .transaction import Transaction
+from .waiting import WaitingWrites
 
 
 class PartitionWrites:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from light_scheduler.engine import FairQueue, shares_under
+from light_scheduler.lanes.context.lane_context import CycleContext
+from light_scheduler.lanes.failures.refused_record_search import RefusedRecordSearch
 from light_scheduler.model import Entry
 from light_scheduler.model.rate_lending import ALL
 from light_scheduler.model.tenant_rules import NO_TENANTS
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 
-from .context import CycleContext
-from .failures.refused_record_search import RefusedRecordSearch
 from .pace import MOST, Pace
 
 MAX_ISOLATED = 200

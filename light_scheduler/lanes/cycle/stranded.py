@@ -23,18 +23,18 @@ from collections.abc import Sequence
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.lanes.bulk.commands import BulkCommands
+from light_scheduler.lanes.failures.condemned_work import Condemned, blaming, enduring
+from light_scheduler.lanes.failures.failing_work_search import Kind, Work
+from light_scheduler.lanes.growing.moving import Moving
+from light_scheduler.lanes.writes.transaction import Transaction
+from light_scheduler.lanes.writes.waiting import WaitingWrites
 from light_scheduler.model.place import Place
 from light_scheduler.wire.lane_marks import Count, Origin, as_sent, mark_of
 from light_scheduler.wire.record import Copy, UnsentRecord
 from light_scheduler.wire.waiting_state import WaitingRecord
 
-from .bulk.commands import BulkCommands
 from .commands import Commands
-from .failures.condemned_work import Condemned, blaming, enduring
-from .failures.failing_work_search import Kind, Work
-from .growing.moving import Moving
-from .transaction_writes import Transaction
-from .waiting_writes import WaitingWrites
 
 log = logging.getLogger(__name__)
 

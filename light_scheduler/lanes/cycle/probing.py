@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from light_scheduler.engine import decide, take_turn
 from light_scheduler.engine.limits import NO_LIMITS
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import Entry, EventType, Once, ScheduleCommand, Target
 from light_scheduler.model.probe import PROBE_ID, PROBE_IDENTITY, PROBE_TENANT, ProbeMark
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.probe import NO_VALUE, is_of_probe, probe_headers, probe_mark
 from light_scheduler.wire.signatures import require_signed_for
-
-from .transaction_writes import Transaction
 
 
 class Probing:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from light_scheduler.wire import CommandRecord
 
-from .input_position import InputPosition
 from .intake import Intake
+from .position import InputPosition
 from .readable import Readable
 
 

@@ -7,21 +7,21 @@ from collections.abc import Callable
 
 from light_scheduler.engine import Turn, refusal_of, take_turn
 from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.lanes.bulk.commands import BulkCommands
+from light_scheduler.lanes.context.lane_context import OriginKey, Refusals, origin_key
+from light_scheduler.lanes.context.log_subject import about
+from light_scheduler.lanes.failures.condemned_work import NO_FAULT_OF_WORK, Condemned
+from light_scheduler.lanes.failures.failing_work_search import Kind, Work
+from light_scheduler.lanes.plain.firings import PlainFirings
+from light_scheduler.lanes.plain.messages import PlainMessages
+from light_scheduler.lanes.plain.paths import may_be_short
+from light_scheduler.lanes.plain.series import PlainSeries
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import DeadLetterCause, Entry, EventType
 from light_scheduler.model.probe import PROBE_TENANT
 from light_scheduler.wire.state import identity_of
 
-from .bulk.commands import BulkCommands
-from .context import OriginKey, Refusals, origin_key
-from .failures.condemned_work import NO_FAULT_OF_WORK, Condemned
-from .failures.failing_work_search import Kind, Work
-from .log_subject import about
-from .plain.firings import PlainFirings
-from .plain.messages import PlainMessages
-from .plain.paths import may_be_short
-from .plain.series import PlainSeries
 from .probing import Probing
-from .transaction_writes import Transaction
 
 log = logging.getLogger(__name__)
 

@@ -15,16 +15,16 @@ from typing import NamedTuple, Protocol
 
 from light_scheduler.engine import FairQueue
 from light_scheduler.engine.command_rates import CommandRates
+from light_scheduler.lanes.context.lane_context import Refusals
+from light_scheduler.lanes.failures.failing_work_search import EVERYTHING, Kind, Work
+from light_scheduler.lanes.failures.held_firings import Holding
 from light_scheduler.model.tenant_rules import TenantBook
 from light_scheduler.tables import DueScan
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.wire import CommandRecord
 
 from .budget import TurnBudget
-from .context import Refusals
 from .cycle import Cycle
-from .failures.failing_work_search import EVERYTHING, Kind, Work
-from .failures.held_firings import Holding
 from .removal import Removal
 
 MAX_FIRING_BYTES = 8 << 20

@@ -8,7 +8,7 @@ partition, or copied to it and all others. That neither rejects the command nor 
     2. When the partition is back, cycles send the waiting records, in order. Each record leaves the queue in the
        transaction that writes it to the partition.
     3. A record that cannot be sent any more leaves the queue in the transaction that deals with it (see
-       `stranded_writes`): the topic that it was for was deleted and created again, or takes only smaller records.
+       `cycle.stranded`): the topic that it was for was deleted and created again, or takes only smaller records.
 
 To the lane that reads the record, it only arrives later. Only the ends of a queue are in memory.
 """
@@ -35,7 +35,7 @@ from light_scheduler.wire.waiting_state import (
     waiting_queue_key,
 )
 
-from .transaction_writes import Transaction
+from .transaction import Transaction
 
 NOT_AWAY: frozenset[int] = frozenset()
 

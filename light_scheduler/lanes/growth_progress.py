@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple, Self
 
-from light_scheduler.lanes.context import CycleContext
-from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model.tenant_rules import NO_TENANTS, TenantBook
 from light_scheduler.tables import Overlay
 
-from .handover import HandoverPass, Slice
-from .partitionings import Stage
+from .context.lane_context import CycleContext
+from .context.partitionings import Stage
+from .cycle.cycle import Cycle
+from .growing.handover import HandoverPass, Slice
 
 
 class _Followed(NamedTuple):

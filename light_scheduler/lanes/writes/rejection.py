@@ -13,7 +13,7 @@ from light_scheduler.wire.lane_marks import Origin
 
 from .answers import Answers
 from .history import shortened
-from .transaction_writes import Transaction
+from .transaction import Transaction
 
 LONGEST_REPEATED = 10_000
 """Maximum characters of a sender's text that an error repeats. No legal id is longer."""

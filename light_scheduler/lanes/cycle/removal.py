@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from itertools import islice
 
+from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import EventType
 from light_scheduler.model.tenant_rules import NO_TENANTS, TENANT_DELETED, TenantBook
 from light_scheduler.wire.state import identity
-
-from .transaction_writes import Transaction
 
 
 class Removal:

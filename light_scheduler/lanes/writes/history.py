@@ -12,11 +12,10 @@ from msgspec import UNSET, UnsetType
 
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.refusals import RecordTooLargeError
+from light_scheduler.lanes.context.lane_context import CycleContext
+from light_scheduler.lanes.context.tracing import TracedEvent, sampled_parent
 from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent, Requester
 from light_scheduler.wire import encode_history, history_key, history_key_of
-
-from .context import CycleContext
-from .tracing import TracedEvent, sampled_parent
 
 SHORT_REASON = 100
 """Maximum characters of a reason in an event that was too large for the topic."""

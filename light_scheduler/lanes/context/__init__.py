@@ -1,0 +1,1 @@
+"""What the cycles of a lane are given, and what they share from one to the next."""

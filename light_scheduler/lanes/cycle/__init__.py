@@ -1,0 +1,1 @@
+"""One cycle: its size, its steps, and what they do with commands and due schedules."""

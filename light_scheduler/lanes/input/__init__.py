@@ -1,0 +1,1 @@
+"""The commands of a lane, from the log to a cycle."""

@@ -1,0 +1,1 @@
+"""What a cycle writes in its transaction: state, history, answers, dead letters, and records for other partitions."""

@@ -145,7 +145,7 @@ class LaneCycles:
             self._budget.commit()  # firings that wait for their target stay skipped
             self._steps.rested(made.taken)
             self._growth.settle(made.cycle, made.slice, made.now)
-            if made.slice is not None:  # the schedules it looked at stay, and there are more
+            if made.slice is not None and not self._input.has_jumped:  # what it looked at stays, and there is more
                 await asyncio.sleep(0)
                 return
             if made.due.entries:
@@ -231,7 +231,7 @@ class LaneCycles:
         position = made.taken.position
         if position is not None:
             cycle.moved_to(position)
-        elif self._context.changelog not in made.batches.places:
+        elif self._input.has_jumped or self._context.changelog not in made.batches.places:
             cycle.moved_to(table.checkpoint.position)
         if self._work_search.is_active:
             attempt.works += [Work(Kind.FIRING, key) for key in cycle.tried]

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from support.foreign import SKYUK_SCHEMA, skyuk_avro, skyuk_json
 from support.outages import Topics
-from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
+from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
 from light_scheduler.errors import BrokerError, CycleTimeout
@@ -28,6 +28,7 @@ from light_scheduler.lanes.failures.attempt import Attempt
 from light_scheduler.lanes.failures.failing_work_search import STRIKES, Kind, Work, WorkFailedError
 from light_scheduler.lanes.failures.unresponsive_partitions import FIRST_PAUSE_MS
 from light_scheduler.lanes.gathering import Gathering
+from light_scheduler.lanes.growing.handover import Slice
 from light_scheduler.lanes.input.incoming import Incoming
 from light_scheduler.lanes.input.intake import Intake
 from light_scheduler.lanes.input.position import InputPosition
@@ -45,7 +46,7 @@ from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
 from light_scheduler.wire.lane_marks import BULK_REACH, FORWARDED_FROM
 from light_scheduler.wire.room_lending import room_headers, room_in
 from light_scheduler.wire.schemas import Schemas
-from light_scheduler.wire.state import decode_entry, emptied_key, encode_emptied
+from light_scheduler.wire.state import POSITION_KEY, decode_entry, emptied_key, encode_emptied
 
 OTHER = ("schedule-tenant", b"other")
 KEYS = [key for key in (b"%d" % number for number in range(40)) if partition_for(key, 2) == 0]
@@ -826,3 +827,36 @@ async def test_a_search_goes_on_behind_what_waits_for_its_target(partition: Part
     assert search._limits[Kind.COMMAND] == 2
     assert cycles._has_searched_on(made._replace(due=made.due._replace(next_due=AT + 1)))
     assert Kind.BULK not in search._limits
+
+
+@pytest.mark.parametrize("reads", [True, False])
+async def test_where_a_lane_goes_on_after_its_log_has_changed_is_stored_with_whatever_it_does_first(
+    partition: Partition, reads: bool
+) -> None:
+    """Else another worker would read on where commands of the former log ended."""
+    await partition.run(due(0, AT + 1))
+    cycles = crowded_on(partition, [due(1, AT + HOUR)] if reads else [], AT + 5)
+    partition.table.checkpoint = msgspec.structs.replace(partition.table.checkpoint, position=80)
+    cycles._input.has_jumped = True
+    made = await cycles._make(partition.table)
+    assert (made.taken.position, len(made.due.entries)) == (2 if reads else None, 1)
+    await cycles._commit(made, partition.table, cast(Any, TakesAll(partition)))
+    assert not cycles._input.has_jumped
+    assert POSITION_KEY in [record.key for record in partition.sent(CHANGELOG)]
+    assert partition.table.checkpoint.position == (2 if reads else 80)
+
+
+async def test_where_a_lane_goes_on_after_its_log_has_changed_is_stored_before_it_looks_for_what_moves(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cycles = crowded_on(partition, [])
+    cycles._input.has_jumped = True
+    make, stays = cycles._make, Slice(b"z", stayed=1, waiting=0)
+
+    async def looking(table: Any) -> Any:
+        return (await make(table))._replace(slice=stays)
+
+    monkeypatch.setattr(cycles, "_make", looking)
+    monkeypatch.setattr(cycles, "_check_own_topics", Mock())
+    await cycles.cycle(partition.table, cast(Any, TakesAll(partition)))
+    assert POSITION_KEY in [record.key for record in partition.sent(CHANGELOG)]

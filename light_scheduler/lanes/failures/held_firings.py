@@ -27,7 +27,7 @@ class Holding:
         self._outages: Outages = context.targets.outages
         self._markers = markers
         self._slow_answers: set[Place] = set()
-        self._undecided: Attempt | None = None
+        self._undecided: tuple[Attempt, float] | None = None  # and when its commit failed (monotonic, s)
 
     def waits(self, refusals: Refusals) -> Waits | None:
         """Return a function for the due scan that returns the place a schedule waits for. Return None if none waits.
@@ -116,34 +116,40 @@ class Holding:
 
     def committed(self, ends: Mapping[Place, int], transactional_id: str) -> None:
         """Note the places that a committed transaction wrote to, with its end offsets."""
-        self._context.targets.trials.took(ends)
-        if self._slow_answers:
-            self._slow_answers -= ends.keys()
-        self._markers.committed(ends, transactional_id)
+        self._took(ends)
+        self._markers.committed(ends, transactional_id, self._outages.time())
 
     def failed(self, attempt: Attempt, *, may_count: bool = False) -> None:
         """Note the places of a transaction that will be aborted, unless it `may_count` (be committed)."""
         if may_count and self._context.changelog in attempt.written:
-            self._undecided = attempt
+            self._undecided = attempt, self._outages.time()
         else:
-            self._markers.failed(attempt.places, attempt.transactional_id, attempt.written)
+            self._markers.failed(attempt.places, attempt.transactional_id, attempt.written, self._outages.time())
 
     async def decide(self, untouched: Untouched) -> bool:
         """Find out whether a transaction with an unanswered commit was committed. Return True if there is one.
 
         `untouched` looks that up in the changelog, where each transaction writes and this one has its marker by now. If
-        it raises, the question stays open: ask again before settling anything.
+        it raises, the question stays open: ask again before settling anything. A leader that was lost since the commit
+        failed may have lost the marker, also if it is back by now.
         """
-        if (attempt := self._undecided) is None:
+        if self._undecided is None:
             return False
+        attempt, at = self._undecided
         changelog = attempt.written[self._context.changelog]
         if is_lost := await untouched(changelog.end - changelog.records, changelog.end):
-            self.failed(attempt)
+            self._markers.failed(attempt.places, attempt.transactional_id, attempt.written, at)
         else:
             ends = {place: written.end for place, written in attempt.written.items()}
-            self.committed(ends, attempt.transactional_id)
+            self._took(ends)
+            self._markers.committed(ends, attempt.transactional_id, at)
         self._undecided = None
         return not is_lost
+
+    def _took(self, places: Mapping[Place, int]) -> None:
+        self._context.targets.trials.took(places)
+        if self._slow_answers:
+            self._slow_answers -= places.keys()
 
     def stuck(self) -> None:
         """Watch the topics of the last transaction, as a transaction does not end while a partition has no leader."""

@@ -91,23 +91,21 @@ class Markers:
         """The topics in which markers may be missing."""
         return {topic for topic, _ in self._missing}
 
-    def committed(self, ends: Mapping[Place, int], transactional_id: str) -> None:
-        """Note the end offsets of a committed transaction in users' topics and the commands topic."""
-        now = self._outages.time()
+    def committed(self, ends: Mapping[Place, int], transactional_id: str, at: float) -> None:
+        """Note the end offsets, in users' topics and the commands topic, of a transaction that was committed `at`."""
         for place, end in ends.items():
             if place[0] not in self._left_out:
-                self._touched.setdefault(place, {})[transactional_id] = _Touched(now, end)
-        self._make_room(now)
+                self._touched.setdefault(place, {})[transactional_id] = _Touched(at, end)
+        self._make_room()
 
-    def failed(self, places: Collection[Place], transactional_id: str, written: Collection[Place]) -> None:
-        """Note the places of a transaction that will be aborted. `written` are those that have records of it."""
-        now = self._outages.time()
+    def failed(self, places: Collection[Place], transactional_id: str, written: Collection[Place], at: float) -> None:
+        """Note the places of a transaction that failed `at` and is aborted. `written` have records of it."""
         for place in places:
             if place[0] not in self._left_out:
-                touched = self._touched.setdefault(place, {}).setdefault(transactional_id, _Touched(now))
-                touched.at = now
+                touched = self._touched.setdefault(place, {}).setdefault(transactional_id, _Touched(at))
+                touched.at = at
                 touched.has_written_since |= place in written
-        self._make_room(now)
+        self._make_room()
 
     def touched_last(self) -> set[str]:
         """Return the topics of the last transaction, committed or not: users' and the commands topic."""
@@ -163,8 +161,9 @@ class Markers:
                 await self._end({place}, producer, commits=commits)
         await self._context.targets.resolve({topic for topic, _ in ours})  # apply denials from now on
 
-    def _make_room(self, now: float) -> None:
+    def _make_room(self) -> None:
         if len(self._touched) > MOST_REMEMBERED:
+            now = self._outages.time()
             self._touched = {
                 place: ids
                 for place, ids in self._touched.items()

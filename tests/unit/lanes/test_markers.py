@@ -23,6 +23,7 @@ from light_scheduler.kafka.batches import Written
 from light_scheduler.lanes.failures import markers as module
 from light_scheduler.lanes.failures.attempt import Attempt
 from light_scheduler.lanes.failures.markers import MOST_REMEMBERED, RECENT_S
+from light_scheduler.model.place import Place
 from light_scheduler.tables import layout
 from light_scheduler.wire.state import identity_of
 
@@ -338,9 +339,11 @@ async def test_a_lane_with_nothing_held_and_nothing_to_settle_asks_nothing(lane:
     assert lane.asked == []
 
 
-@pytest.mark.parametrize(("was_committed", "settled"), [(True, [([A], True)]), (False, [([A], False)])])
+@pytest.mark.parametrize("place", [A, OTHER])
+@pytest.mark.parametrize("was_committed", [True, False])
+@pytest.mark.parametrize("is_back", [True, False], ids=["decided when the leader is back", "decided before"])
 async def test_a_transaction_whose_commit_was_not_answered_is_ended_as_the_changelog_says(
-    lane: HoldingLane, was_committed: bool, settled: list[Any]
+    lane: HoldingLane, was_committed: bool, place: Place, is_back: bool
 ) -> None:
     asked: list[tuple[int, int]] = []
 
@@ -349,16 +352,29 @@ async def test_a_transaction_whose_commit_was_not_answered_is_ended_as_the_chang
         return not was_committed
 
     changelog = lane.context.changelog
-    lane.holding.committed({A: 3}, "id")
-    written = {changelog: Written(2, 40), A: Written(1, 5)}
-    lane.holding.failed(Attempt("id", places=[changelog, A], written=written), may_count=True)
-    lane.lose_leader(0)
-    lane.come_back()
-    lane.ends = {A: 3}
+    lane.holding.committed({place: 3}, "id")
+    written = {changelog: Written(2, 40), place: Written(1, 5)}
+    lane.seconds += 8
+    lane.holding.failed(Attempt("id", places=[changelog, place], written=written), may_count=True)
+
+    def lose_leader_and_come_back() -> None:
+        for number in ([place[1]], []):
+            if place == OTHER:
+                see_commands(lane, *number)
+            else:
+                lane.outages.observe("reminders", dict.fromkeys(number, NO_LEADER), AT)
+            lane.seconds += 4
+
+    if is_back:
+        lose_leader_and_come_back()
     await lane.holding.decide(untouched)
     await lane.holding.decide(untouched)
     assert asked == [(38, 40)], "once"
-    assert await lane.release() == settled
+    lane.seconds += 1
+    if not is_back:
+        lose_leader_and_come_back()
+    lane.ends = {place: 3}
+    assert await lane.release() == [([place], was_committed)]
 
 
 async def test_a_transaction_stays_undecided_until_the_changelog_has_been_read(lane: HoldingLane) -> None:

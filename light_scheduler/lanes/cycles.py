@@ -113,11 +113,12 @@ class LaneCycles:
         No cycle has begun since, so the command rates still know what that transaction used.
         """
         made = self._undecided
-        if await self._holding.decide(untouched) and made is not None:
-            self._own_end = made.batches.written[self._context.changelog].end
-            self._charge(made)
-            self._forget_refused(made)
-            self._budget.charge(made.cycle.delivered, made.now)
+        if (end := await self._holding.decide(untouched)) is not None:
+            self._own_end = end
+            if made is not None:  # the transaction was not staged
+                self._charge(made)
+                self._forget_refused(made)
+                self._budget.charge(made.cycle.delivered, made.now)
         self._undecided = None
 
     async def notice_others(self, end: int, untouched: Untouched) -> None:

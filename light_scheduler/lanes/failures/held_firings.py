@@ -126,25 +126,28 @@ class Holding:
         else:
             self._markers.failed(attempt.places, attempt.transactional_id, attempt.written, self._outages.time())
 
-    async def decide(self, untouched: Untouched) -> bool:
-        """Find out whether a transaction with an unanswered commit was committed. Return True if there is one.
+    async def decide(self, untouched: Untouched) -> int | None:
+        """Find out whether a transaction with an unanswered commit was committed.
+
+        Return the end of its records in the changelog if it was; None if not, or if there is none.
 
         `untouched` looks that up in the changelog, where each transaction writes and this one has its marker by now. If
         it raises, the question stays open: ask again before settling anything. A leader that was lost since the commit
         failed may have lost the marker, also if it is back by now.
         """
         if self._undecided is None:
-            return False
+            return None
         attempt, at = self._undecided
         changelog = attempt.written[self._context.changelog]
-        if is_lost := await untouched(changelog.end - changelog.records, changelog.end):
+        is_lost = await untouched(changelog.end - changelog.records, changelog.end)
+        if is_lost:
             self._markers.failed(attempt.places, attempt.transactional_id, attempt.written, at)
         else:
             ends = {place: written.end for place, written in attempt.written.items()}
             self._took(ends)
             self._markers.committed(ends, attempt.transactional_id, at)
         self._undecided = None
-        return not is_lost
+        return None if is_lost else changelog.end
 
     def _took(self, places: Mapping[Place, int]) -> None:
         self._context.targets.trials.took(places)

@@ -214,6 +214,51 @@ async def commit_in_doubt(cycles: LaneCycles, partition: Partition, *, counts: b
     await cycles.decide(untouched)
 
 
+RATE = 2
+OTHERS_END = 1_000
+
+
+async def with_a_staged_commit_in_doubt(partition: Partition) -> tuple[LaneCycles, int, int]:
+    """Return the cycles of a lane with a tenant's rate, whose staged commit was not answered, and where it stands."""
+
+    class Unanswered:
+        transactional_id = "id"
+
+        async def commit(self, batches: Any, *_: Any, **__: Any) -> dict[tuple[str, int], int]:
+            ends: dict[tuple[str, int], int] = await batches.send(partition.producer)
+            return ends
+
+        async def commit_when(self, batches: Any, _: Any) -> None:
+            await batches.send(partition.producer)
+            raise CycleTimeout("no answer")
+
+    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=RATE)
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    cycles, producer = cycles_on(partition, [due(0, AT + 1_000)], Clock()), cast(Any, Unanswered())
+    await cycles._commit(await cycles._make(partition.table), partition.table, producer)
+    begin = partition.producer.ends[cycles._context.changelog]
+    with pytest.raises(CycleTimeout) as error:
+        await cycles._stage(AT + 1_000, partition.table, producer)
+    cycles.failures.failed(error.value, may_count=True)
+    return cycles, begin, partition.producer.ends[cycles._context.changelog]
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("others", [False, True], ids=["nobody else wrote", "another lane committed"])
+async def test_after_a_staged_commit_without_an_answer_delayed_commands_catch_up_unless_another_lane_had_the_partition(
+    partition: Partition, counts: bool, others: bool
+) -> None:
+    cycles, begin, end = await with_a_staged_commit_in_doubt(partition)
+    assert begin < end
+
+    async def untouched(first: int, until: int) -> bool:
+        return not ((counts and first < end and begin < until) or (others and until == OTHERS_END))
+
+    await cycles.decide(untouched)
+    await cycles.notice_others(OTHERS_END if others else end + 1, untouched)
+    assert partition.command_rates.catch_up("default", RATE, AT + 60_000) is not others
+
+
 async def with_a_refusal(partition: Partition) -> LaneCycles:
     """Return the cycles of a lane that knows of a firing that its topic refuses, and of a condemned command."""
     await partition.run(command(due_at(AT + 1), *TO_REMINDERS, key=KEYS[0], offset=0))

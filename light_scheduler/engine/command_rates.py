@@ -123,9 +123,16 @@ class CommandRates:
                 buckets[tenant][0].borrow(tokens, until)
 
     def commit(self) -> None:
-        """Count the commands taken in the transaction."""
+        """Count the commands taken in the transaction.
+
+        Whose bucket has reached another time may catch up from then on. Borrowed tokens leave the time as it was.
+        """
+        self._outdated = {
+            tenant
+            for tenant in self._outdated
+            if tenant not in self._begun or self._begun[tenant][1] == self._committed[tenant][1]
+        }
         self._committed |= self._begun
-        self._outdated.difference_update(self._begun)
         self._begun.clear()
 
     def _bucket(self, tenant: str, rate: float, at: int, now: int) -> tuple[TokenBucket, int]:

@@ -100,7 +100,7 @@ class LaneCycles:
         self._steps = CycleSteps()
         self._growth = GrowthProgress(context)
         self._undecided: _Made | None = None  # the last transaction, unless known to be committed
-        self._own_end = 0  # of the last committed transaction in the changelog
+        self._seen_end = 0  # of the last commit in the changelog, or of what was looked at for commits of others
 
     @property
     def next_due(self) -> int | None:
@@ -114,7 +114,7 @@ class LaneCycles:
         """
         made = self._undecided
         if (end := await self._holding.decide(untouched)) is not None:
-            self._own_end = end
+            self._seen_end = end
             if made is not None:  # the transaction was not staged
                 self._charge(made)
                 self._forget_refused(made)
@@ -124,11 +124,14 @@ class LaneCycles:
     async def notice_others(self, end: int, untouched: Untouched) -> None:
         """Find out whether another lane has had the partition since the last commit. The changelog ends at `end`.
 
-        `untouched` looks that up in the changelog. Call it after `decide`.
+        `untouched` looks that up, if the changelog has more than the last commit and its marker. Call this after
+        `decide`, also if the copy had nothing to apply: an earlier try to take over may have applied it and failed.
         """
-        rates = self._context.command_rates
-        if rates.is_used and not await untouched(self._own_end, end):
+        rates, begin = self._context.command_rates, self._seen_end
+        is_seen = not rates.is_used or end in (begin, begin + 1)
+        if not (is_seen or (end > begin and await untouched(begin, end))):  # one that ends before that is another log
             rates.take_back()
+        self._seen_end = end
 
     async def cycle(self, table: ScheduleTable, producer: TransactionalProducer) -> None:
         """Do steps 1 to 4, or sleep until commands arrive or the timer ticks."""
@@ -251,7 +254,7 @@ class LaneCycles:
         ends = await producer.commit(  # 3.
             made.batches, self._services.group, offsets, checks=checks, last_checks=last_checks
         )
-        self._own_end = ends[self._context.changelog]
+        self._seen_end = ends[self._context.changelog]
         self._charge(made)  # this and the next two, even if the table cannot be written
         self._forget_refused(made)
         self.failures.committed(ends)
@@ -345,7 +348,7 @@ class LaneCycles:
             self._holding.failed(attempt)
             self.counters.unstaged += 1
             return True
-        self._own_end = ends[self._context.changelog]
+        self._seen_end = ends[self._context.changelog]
         self._budget.commit()
         self.failures.committed(ends)
         overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=instant)  # 4.

@@ -269,8 +269,7 @@ class Lane:
         place = self._services.clients, TopicPartition(*changelog)
         await self._cycles.decide(partial(nothing_counts, *place))
         untouched = partial(is_untouched, *place)
-        if restored.records:
-            await self._cycles.notice_others(restored.end, untouched)
+        await self._cycles.notice_others(restored.end, untouched)
         producer.continuity = Continuity(changelog, restored.end, untouched)
         table.checkpoint = self.input.place(table.checkpoint, commands_id, restored.backlog_begin, restored.backlog_end)
         position = table.checkpoint.position

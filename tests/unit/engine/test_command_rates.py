@@ -121,6 +121,18 @@ def test_nobody_catches_up_with_the_time_in_which_another_lane_had_the_partition
     assert caught_up(rates, AT, back) == 50
 
 
+def test_tokens_from_another_lane_let_nobody_catch_up_with_the_time_in_which_another_lane_had_the_partition() -> None:
+    rates, back = CommandRates(), AT + 60_000
+    assert carried_out(rates, [AT] * 20, AT) == 10
+    rates.take_back()
+    rates.begin()
+    rates.borrow("a", 1, back + 1_000)
+    rates.commit()
+    assert caught_up(rates, AT, back) == 0
+    assert carried_out(rates, [back] * 20, back) == 11
+    assert caught_up(rates, AT, back + 1_000) == 10
+
+
 def test_nobody_catches_up_with_a_clock_that_is_set_back_or_where_a_partition_was_added() -> None:
     rates = CommandRates()
     assert carried_out(rates, [AT] * 20, AT) == 10

@@ -57,6 +57,8 @@ DOUBT_S = 15.0
 
 Kafka shows no fault before a dead broker's session has timed out (`broker.session.timeout.ms`, 9 s by default).
 """
+CONFIGURED_S = 5.0
+"""How long such a check uses the known configuration of a topic without a fault."""
 TIMEOUT_S = 5.0
 """Timeout of a request, in which several brokers may be tried."""
 MOST_ASKED = 500
@@ -101,6 +103,7 @@ class Targets:
         self._denied: dict[str, tuple[str, float]] = {}  # topic -> (reason, until)
         self._gone: dict[str, float] = {}  # topic -> missing since
         self._doubted: dict[str, float] = {}  # topic -> until
+        self._configurations: dict[str, TopicConfiguration] = {}  # of doubted topics, as old as what is known of them
         self._lock = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
         self.outages = Outages(time.monotonic)
@@ -210,6 +213,7 @@ class Targets:
     def _watched(self) -> set[str]:
         now = time.monotonic()
         self._doubted = {topic: until for topic, until in self._doubted.items() if now < until}
+        self._configurations = {topic: each for topic, each in self._configurations.items() if topic in self._doubted}
         own = {topic for topic in self._own if (known := self._known.get(topic)) is not None and known.unavailable}
         return self.outages.topics | self._doubted.keys() | own
 
@@ -220,7 +224,7 @@ class Targets:
                 self._probes.add(task)
                 task.add_done_callback(self._probes.discard)
             try:
-                await self._look_at(sorted(watched))
+                await self._look_at(sorted(watched), self._configured(watched))
             except (KafkaError, OSError, TimeoutError) as error:
                 log.debug("cannot look up targets that are unavailable: %r", error)
             await asyncio.sleep(WATCH_S)
@@ -247,17 +251,48 @@ class Targets:
         except (KafkaError, OSError, TimeoutError) as error:
             log.debug("cannot look up %s: %r", topic, error)
 
-    async def _look_at(self, topics: list[str]) -> None:
-        """Request metadata and configurations of topics, and update the cache."""
+    def _configured(self, topics: Set[str]) -> set[str]:
+        """Return the topics without a known fault whose configuration was read a moment ago."""
+        now, away = time.monotonic(), self.outages.topics
+
+        def is_configured(known: TargetTopic) -> bool:
+            return known.refusal is None and not known.unavailable and now - known.asked_at < CONFIGURED_S
+
+        candidates = (topics & self._configurations.keys() & self._known.keys()) - away
+        return {topic for topic in candidates if is_configured(self._known[topic])}
+
+    async def _look_at(self, topics: list[str], configured: Set[str] = frozenset()) -> None:
+        """Request metadata and configurations of topics, and update the cache.
+
+        Those that are `configured` keep their configuration and its age, so `resolve` asks for it as soon as otherwise.
+        """
         for first in range(0, len(topics), MOST_ASKED):
             async with asyncio.timeout(TIMEOUT_S):
-                described, configs = await self._ask(topics[first : first + MOST_ASKED])
+                described, configs = await self._ask(topics[first : first + MOST_ASKED], configured)
             now = time.monotonic()
             self._denied = {name: denied for name, denied in self._denied.items() if denied[1] > now}
             for topic in described:
-                self._take_in(topic, configs.get(topic["topic"], TopicConfiguration()), now)
+                name = topic["topic"]
+                if name in configured and is_there(topic):
+                    self._take_in(topic, *self._configuration_of(name), now)
+                    continue
+                config = configs.get(name, TopicConfiguration())
+                self._configurations.pop(name, None)
+                if name in self._doubted and is_there(topic):
+                    self._configurations[name] = config
+                self._take_in(topic, config, now, now)
 
-    def _take_in(self, described: dict[str, Any], config: TopicConfiguration, now: float) -> None:
+    def _configuration_of(self, name: str) -> tuple[TopicConfiguration, float]:
+        """Return the known configuration of a topic, and when it was asked for.
+
+        Another answer may have come since that was found to be recent; then it is asked for at the next use.
+        """
+        config, known = self._configurations.get(name), self._known.get(name)
+        if config is None or known is None:
+            return TopicConfiguration(), -FRESH_S
+        return config, known.asked_at
+
+    def _take_in(self, described: dict[str, Any], config: TopicConfiguration, asked_at: float, now: float) -> None:
         name, known = described["topic"], self._known.get(described["topic"])
         faults: dict[int, str] = {}
         if name in self._denied:
@@ -271,7 +306,7 @@ class Targets:
             faults = faults_of(described, config)
             if is_there(described):
                 self._gone.pop(name, None)
-                self._known[name] = topic_of(described, config, now)
+                self._known[name] = topic_of(described, config, asked_at)
             elif known is None or known.refusal is not None:
                 self._known[name] = unknown(now)
         if name in self._own:
@@ -303,13 +338,17 @@ class Targets:
             self._known = dict(kept) | {name: topic for name, topic in self._known.items() if name in always}
             self._gone = {name: since for name, since in self._gone.items() if name in self._known}
 
-    async def _ask(self, topics: list[str]) -> tuple[list[dict[str, Any]], dict[str, TopicConfiguration]]:
-        """Return metadata and configurations. Tries other brokers until one answers."""
+    async def _ask(
+        self, topics: list[str], configured: Set[str]
+    ) -> tuple[list[dict[str, Any]], dict[str, TopicConfiguration]]:
+        """Return metadata, and configurations of those not `configured`. Tries other brokers until one answers."""
         while True:
             try:
                 admin = await self._connected()
                 described = await admin.describe_topics(topics)
-                present = [topic["topic"] for topic in described if is_there(topic)]
+                present = [
+                    topic["topic"] for topic in described if is_there(topic) and topic["topic"] not in configured
+                ]
                 return described, await _configs(admin, present) if present else {}
             except (KafkaError, OSError, TimeoutError) as error:
                 log.debug("a broker was asked for topics: %r", error)

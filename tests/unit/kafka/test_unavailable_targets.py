@@ -16,7 +16,7 @@ from light_scheduler.kafka import target_outages as outages_module
 from light_scheduler.kafka import targets as module
 from light_scheduler.kafka.half_open import MANY_REFUSED
 from light_scheduler.kafka.target_outages import WHOLE_TOPIC
-from light_scheduler.kafka.targets import DOUBT_S, FRESH_S, GONE_S, Targets
+from light_scheduler.kafka.targets import CONFIGURED_S, DOUBT_S, FRESH_S, GONE_S, Targets
 from light_scheduler.model.place import Place
 
 OWN = "app-history"
@@ -31,6 +31,8 @@ class Cluster:
         self.leaders = leaders
         self.is_down = False
         self.asked: list[list[str]] = []
+        self.configurations_asked: list[list[str]] = []
+        self.in_sync_wanted, self.replicas = 1, [1, 2]
 
     async def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
         self.asked.append(names)
@@ -45,12 +47,14 @@ class Cluster:
 
     def _partitions(self, topic: str) -> list[dict[str, Any]]:
         return [
-            {"partition": number, "leader": leader, "error_code": 0, "replicas": [1, 2], "isr": [1, 2]}
+            {"partition": number, "leader": leader, "error_code": 0, "replicas": self.replicas, "isr": [1, 2]}
             for number, leader in enumerate(self.leaders[topic])
         ]
 
     async def describe_configs(self, resources: list[Any]) -> list[Any]:
-        return [SimpleNamespace(resources=[(0, "", 2, resource.name, []) for resource in resources])]
+        self.configurations_asked.append([resource.name for resource in resources])
+        wanted = [("min.insync.replicas", str(self.in_sync_wanted))]
+        return [SimpleNamespace(resources=[(0, "", 2, resource.name, wanted) for resource in resources])]
 
     async def close(self) -> None:
         pass
@@ -148,6 +152,80 @@ async def test_a_topic_that_is_doubted_is_watched_until_kafka_would_notice_a_dea
     assert targets._watch is not None
     async with asyncio.timeout(WAIT_S):
         await targets._watch
+
+
+async def looked_again(cluster: Cluster) -> None:
+    """Wait until topics have been looked at by a request that begins from now on."""
+    asked = len(cluster.asked)
+    await eventually(lambda: len(cluster.asked) > asked + 1)
+
+
+@pytest.mark.parametrize("topic", ["t", OWN])
+async def test_the_configuration_of_a_topic_that_is_only_doubted_is_read_seldom(
+    targets: Targets, cluster: Cluster, passed: list[float], topic: str
+) -> None:
+    cluster.leaders[OWN] = [1, 2, 1, 2]
+    await targets.resolve({topic})
+    targets.doubt({topic})
+    await looked_again(cluster)
+    read = len(cluster.configurations_asked)
+    for _ in range(3):
+        await looked_again(cluster)
+    assert len(cluster.configurations_asked) == read
+    cluster.leaders[topic] = [1, -1, 1, 2]
+    await eventually(lambda: targets[topic].unavailable == {1})
+    await eventually(lambda: len(cluster.configurations_asked) > read + 3)
+    cluster.leaders[topic] = [1, 2, 1, 2]
+    await eventually(lambda: not targets[topic].unavailable)
+    passed.append(passed[-1] + CONFIGURED_S)
+    read = len(cluster.configurations_asked)
+    await eventually(lambda: len(cluster.configurations_asked) > read)
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+async def test_a_changed_configuration_of_a_doubted_topic_is_noticed_in_time(
+    targets: Targets, cluster: Cluster, passed: list[float], forgets: bool
+) -> None:
+    await targets.resolve({"t"})
+    targets.doubt({"t"})
+    await looked_again(cluster)
+    cluster.in_sync_wanted = 3
+    cluster.replicas = [1, 2, 3]
+    await looked_again(cluster)
+    assert not targets["t"].unavailable
+    if forgets:  # as a lane does that starts again
+        targets.forget_all()
+        await targets.resolve({"t"})
+        assert targets["t"].unavailable == {0, 1, 2, 3}
+    else:
+        passed.append(passed[-1] + CONFIGURED_S)
+        await eventually(lambda: targets["t"].unavailable == {0, 1, 2, 3})
+
+
+async def test_a_configuration_that_was_read_a_while_ago_is_not_taken_for_a_recent_one(
+    targets: Targets, cluster: Cluster, passed: list[float]
+) -> None:
+    await targets.resolve({"t"})
+    targets.doubt({"t"})
+    await looked_again(cluster)
+    read_at = targets["t"].asked_at
+    passed.append(passed[-1] + CONFIGURED_S - 1)
+    await looked_again(cluster)
+    assert targets["t"].asked_at == read_at
+
+
+async def test_of_a_topic_that_was_gone_meanwhile_the_configuration_is_read_again(
+    targets: Targets, cluster: Cluster
+) -> None:
+    cluster.in_sync_wanted = 2
+    await targets.resolve({OWN})
+    targets.doubt({OWN})
+    await looked_again(cluster)
+    leaders = cluster.leaders.pop(OWN)
+    await eventually(lambda: targets[OWN].refusal is not None)
+    cluster.in_sync_wanted, cluster.replicas = 3, [1, 2, 3]
+    cluster.leaders[OWN] = leaders
+    await eventually(lambda: targets[OWN].unavailable == {0})
 
 
 async def test_a_topic_of_ours_is_never_waited_for(targets: Targets, cluster: Cluster) -> None:

@@ -50,6 +50,10 @@ class LaneClients(Protocol):
         """End the open transaction in a partition; see `coordinator.Coordinator.end`."""
         ...
 
+    async def may_be_open(self, transactional_id: str, place: Place, end: int) -> bool:
+        """Return whether an id may have something open before an offset; see `coordinator.Coordinator.may_be_open`."""
+        ...
+
 
 @dataclass
 class KafkaClients:
@@ -68,6 +72,9 @@ class KafkaClients:
 
     async def end(self, transactional_id: str, place: Place, *, commits: bool, changelog: KnownLog) -> None:
         await self.coordinator.end(transactional_id, place, commits=commits, changelog=changelog)
+
+    async def may_be_open(self, transactional_id: str, place: Place, end: int) -> bool:
+        return await self.coordinator.may_be_open(transactional_id, place, end)
 
     async def close(self) -> None:
         """Close the clients that lanes share."""

@@ -18,6 +18,7 @@ from aiokafka.errors import (
     NodeNotReadyError,
     NotCoordinatorError,
     RequestTimedOutError,
+    TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
 )
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
@@ -110,6 +111,23 @@ class Coordinator:
             if owner is None:
                 raise LaneError(f"{transactional_id} is stuck")
             await self._end_as(owner, transactional_id, place, commits=commits)
+
+    async def may_be_open(self, transactional_id: str, place: Place, end: int) -> bool:
+        """Return whether an id has something open in a partition that begins before an offset.
+
+        True if nobody tells: brokers are older than Kafka 3.0, or we may not read the partition. Raises KafkaError, or
+        LaneError if the partition has no leader that answers.
+        """
+        try:
+            answer = await self._send(transactional_id, DescribeTransactionRequest(transactional_id))
+            if answer.error_code == ID_NOT_FOUND:
+                return True
+            check(answer.error_code, transactional_id)
+            found = (await self._leaders.open_in(place)).get(answer.producer_id)
+        except (IncompatibleBrokerVersion, NotImplementedError, TopicAuthorizationFailedError) as error:
+            log.debug("what %s has open in %s-%d is not known: %r", transactional_id, *place, error)
+            return True
+        return found is not None and found.begin < end
 
     async def mark(self, transactional_id: str, place: Place) -> None:
         """Abort an empty transaction and wait until a partition has accepted its marker. The id must not be a lane's.

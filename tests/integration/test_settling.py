@@ -53,7 +53,7 @@ class Setting:
         context: Any = SimpleNamespace(
             targets=self.targets, commands_topic="commands", own_topics=frozenset(), changelog=self.changelog
         )
-        self.markers = Markers(context, self._ends, self._end, self._deny)
+        self.markers = Markers(context, self._ends, self.clients.may_be_open, self._end, self._deny)
 
     async def _ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
         return await stable_ends(places, self.clients, self.targets)
@@ -77,7 +77,7 @@ class Setting:
 
     def distrust(self, ends: dict[Place, int]) -> None:
         """Have places lose their leaders after a commit and come back; the lane thinks that its markers are missing."""
-        self.markers.committed({place: end + 100 for place, end in ends.items()}, "lane")
+        self.markers.committed({place: end + 100 for place, end in ends.items()}, "lane", self.targets.outages.time())
         for topic, partition in ends:
             self.targets.outages.observe(topic, {partition: "it has no leader"}, AT)
         self.markers.distrust()
@@ -155,7 +155,7 @@ async def test_what_another_id_of_the_lane_left_is_ended_under_that_id(applicati
 
         async def settle_meanwhile() -> bool:
             assert (await stable_ends([place], setting.clients, setting.targets))[place] == 0, "it is open"
-            setting.markers.failed([place], "lane~1", [place])
+            setting.markers.failed([place], "lane~1", [place], setting.targets.outages.time())
             setting.targets.outages.observe(place[0], {0: "it has no leader"}, AT)
             setting.markers.distrust()
             setting.targets.outages.observe(place[0], {}, AT)
@@ -173,3 +173,38 @@ async def test_what_another_id_of_the_lane_left_is_ended_under_that_id(applicati
     finally:
         await spare.abandon()
         await setting.close()
+
+
+async def test_the_leader_tells_what_an_id_has_open_whatever_others_have(application: Application) -> None:
+    setting, other = (
+        await Setting.of(application),
+        TransactionalProducer(KafkaClients(application.bootstrap_servers, 10_000), "other"),
+    )
+    place = application.target, 0
+    may_be_open = setting.clients.may_be_open
+
+    async def open_with(producer: TransactionalProducer) -> int:
+        batches = RecordBatches(AT)
+        batches.add(place, None, b"x")
+        await producer._kafka.begin_transaction()
+        return (await producer._send(batches, PATIENCE_S))[place] - 1
+
+    try:
+        await setting.producer.fence()
+        await other.fence()
+        end = (await setting.write(place[0]))[place]
+        others = await open_with(other)
+        assert not await may_be_open("lane", place, end)
+        assert await may_be_open("other", place, others + 1)
+        begin = await open_with(setting.producer)
+        assert not await may_be_open("lane", place, begin)
+        assert await may_be_open("lane", place, begin + 1)
+        await setting.producer._kafka.abort_transaction()
+        await eventually(lambda: not_open(setting, place, begin + 1))
+    finally:
+        await other.abandon()
+        await setting.close()
+
+
+async def not_open(setting: Setting, place: Place, end: int) -> bool:
+    return not await setting.clients.may_be_open("lane", place, end)

@@ -293,6 +293,11 @@ class Clients:
             raise LaneError(f"{transactional_id} is stuck")
         self.node.world.kafka.end(transactional_id, place, commits=commits)
 
+    async def may_be_open(self, transactional_id: str, place: Place, end: int) -> bool:
+        await self.node.reach("0.ends")
+        opened = self.node.world.kafka.log(place).open.items()
+        return any(each.transactional_id == transactional_id and begin < end for each, begin in opened)
+
     async def fence(self, transactional_id: str, changelog: KnownLog) -> bool:
         await self.node.reach("0.fence sent")
         asked_at = self.node.world.loop.time()

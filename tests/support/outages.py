@@ -88,9 +88,12 @@ class HoldingLane:
         self.context = partition.context
         self.ends: dict[Place, int | KafkaError] = {}
         self.asked: list[list[Place]] = []
+        self.open_from: dict[Place, int | Exception] = {}
+        """Where what the lane has open begins, if not before any commit."""
         self.stuck: set[str] = set()
         self.marked: list[tuple[str, Place, bool]] = []
-        self.holding = Holding(self.context, Markers(self.context, self._last_stable, self._mark, self._deny))
+        markers = Markers(self.context, self._last_stable, self._may_be_open, self._mark, self._deny)
+        self.holding = Holding(self.context, markers)
         self.refusals: Refusals = {}
         self.producer: Any = Settling("id")
         self.table = ScheduleTable(MemoryStore())
@@ -103,6 +106,12 @@ class HoldingLane:
     async def _last_stable(self, places: list[Place]) -> dict[Place, int | KafkaError]:
         self.asked.append(sorted(places))
         return {place: self.ends[place] for place in places if place in self.ends}
+
+    async def _may_be_open(self, _: str, place: Place, end: int) -> bool:
+        begin = self.open_from.get(place, -1)
+        if isinstance(begin, Exception):
+            raise begin
+        return begin < end
 
     async def _mark(self, transactional_id: str, place: Place, commits: bool) -> None:
         if (error := self.producer.errors.get(place)) is not None:

@@ -29,6 +29,9 @@ MARKER_S, MARKER_POLL_S = 1.0, 0.05
 StableEnds = Callable[[list[Place]], Awaitable[Mapping[Place, int | KafkaError]]]
 """Looks up the last stable offsets of places, or the errors. Omits places that do not answer."""
 
+MayBeOpen = Callable[[str, Place, int], Awaitable[bool]]
+"""Returns whether an id may have something open in a place that begins before an offset."""
+
 End = Callable[[str, Place, bool], Awaitable[None]]
 """Ends the open transaction of an id in a place. True commits it, False aborts it."""
 
@@ -53,8 +56,8 @@ class _Touched:
     def lacks_commit(self, stable_end: int) -> bool:
         """Return whether the committed transaction may lack its marker, given the last stable offset of the place.
 
-        Then that offset is before the transaction's end. Others' open transactions can cause that too, but another
-        commit does no harm, unless records of an aborted transaction followed: then that one is open.
+        Then that offset is before the transaction's end. What others have open can cause that too. If records of an
+        aborted transaction followed, that one is open.
         """
         return stable_end < self.end and not self.has_written_since
 
@@ -62,10 +65,13 @@ class _Touched:
 class Markers:
     """The markers of one lane's transactions."""
 
-    def __init__(self, context: LaneContext, stable_ends: StableEnds, end: End, deny: Deny) -> None:
+    def __init__(
+        self, context: LaneContext, stable_ends: StableEnds, may_be_open: MayBeOpen, end: End, deny: Deny
+    ) -> None:
         self._context = context
         self._outages = context.targets.outages
         self._stable_ends = stable_ends
+        self._may_be_open = may_be_open
         self._end_by_id = end
         self._deny = deny
         self._commands = context.commands_topic
@@ -145,7 +151,11 @@ class Markers:
         own: dict[bool, set[Place]] = {True: set(), False: set()}  # by whether the marker is a commit
         for place, end in sorted(ends.items()):
             for transactional_id in sorted(self._missing[place]):
-                commits = self._touched[place][transactional_id].lacks_commit(end)
+                try:
+                    commits = await self._lacks_commit(transactional_id, place, end)
+                except (KafkaError, LaneError) as error:
+                    self._set_aside(place, error)
+                    continue
                 if transactional_id == producer.transactional_id:
                     own[commits].add(place)
                 else:
@@ -179,6 +189,15 @@ class Markers:
     def _is_gone(self, place: Place) -> bool:
         topic = self._context.targets[place[0]]
         return not (topic.is_denied or place[1] < topic.partitions)
+
+    async def _lacks_commit(self, transactional_id: str, place: Place, stable_end: int) -> bool:
+        """Return whether a commit may lack its marker, so that it has to be repeated.
+
+        The leader is asked what the id has open: if that begins behind the commit, it is a later transaction, which was
+        aborted, although no record of it was acknowledged.
+        """
+        touched = self._touched[place][transactional_id]
+        return touched.lacks_commit(stable_end) and await self._may_be_open(transactional_id, place, touched.end)
 
     async def _has_changelog_marker(self, producer: TransactionalProducer) -> bool:
         """Return whether the producer's last transaction has its marker in the changelog. False if that is unknown.

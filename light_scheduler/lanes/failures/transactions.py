@@ -5,13 +5,14 @@ This knowledge outlives table and producer, which a lane drops after an error.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
 
-from light_scheduler.errors import CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
+from light_scheduler.errors import CycleTimeout, InputInDoubt, LaneError, Overtaken, TransactionStuck
 from light_scheduler.kafka.coordinator import KnownLog
 from light_scheduler.kafka.refusals import PASSING_REFUSALS, REFUSED, RecordsRefusedError, TargetsStalledError
 from light_scheduler.lanes.context.lane_context import LaneContext
@@ -25,7 +26,7 @@ from .failing_work_search import FailingWorkSearch, Work, WorkFailedError
 from .held_firings import Holding
 from .markers import Markers
 from .refused_record_search import RefusedRecordSearch
-from .stable_ends import stable_ends
+from .stable_ends import TIMEOUT_S, stable_ends
 from .unresponsive_partitions import Neighbours
 
 NO_FAULT_OF_WRITES = (TransactionStuck, Overtaken, InputInDoubt)
@@ -48,7 +49,7 @@ class Failures:
         self.changelog = KnownLog(context.changelog)
         self.record_search = RefusedRecordSearch(f"{self._tp.topic}-{self._tp.partition}", context.targets)
         self.work_search = FailingWorkSearch()
-        self.holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
+        self.holding = Holding(context, Markers(context, self._stable_ends, self._may_be_open, self._end, self._deny))
         self.neighbours = Neighbours(*self._tp)
         self._failed_places: list[Place] = []
         self._failed_with = ""
@@ -164,6 +165,13 @@ class Failures:
     async def _stable_ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
         changelog, _ = self._context.changelog
         return await stable_ends(places, self._services.clients, self._context.targets, {changelog})
+
+    async def _may_be_open(self, transactional_id: str, place: Place, end: int) -> bool:
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                return await self._services.clients.may_be_open(transactional_id, place, end)
+        except TimeoutError as error:
+            raise LaneError(f"{place[0]}-{place[1]} does not tell what {transactional_id} has open there") from error
 
     async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
         await self._services.clients.end(transactional_id, place, commits=commits, changelog=self.changelog)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.errors import ConcurrentTransactions, IncompatibleBrokerVersion, NoError
+from aiokafka.errors import ConcurrentTransactions, IncompatibleBrokerVersion, NoError, TopicAuthorizationFailedError
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from light_scheduler.kafka.coordinator import ID_NOT_FOUND, Coordinator, KnownLog
@@ -106,3 +106,27 @@ async def test_another_producer_cannot_write_the_marker(caplog: pytest.LogCaptur
     assert await coordinator.fence("id", KnownLog(PLACE))
     assert coordinator.written == []
     assert "changelog-0 lacks a marker that id can write no more" in caplog.text
+
+
+@pytest.mark.parametrize(("opened", "is_open"), [(OPEN, True), (OpenTransaction(EPOCH, 20), False), (None, False)])
+async def test_what_an_id_has_open_in_a_partition_is_told_by_where_it_begins(
+    opened: OpenTransaction | None, is_open: bool
+) -> None:
+    coordinator = Scripted("CompleteAbort", opened)
+    coordinator.open[PRODUCER + 1] = OPEN  # of another id
+    assert await coordinator.may_be_open("id", PLACE, 20) is is_open
+    assert coordinator.written == []
+
+
+@pytest.mark.parametrize("reason", ["the brokers are old", "the id is not known", "the right to read is missing"])
+async def test_an_id_of_which_nobody_tells_may_have_something_open(
+    monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    coordinator = Scripted("" if "id" in reason.split() else "CompleteCommit", None)
+    coordinator.is_old = "old" in reason
+
+    async def denied(_: object) -> dict[int, OpenTransaction]:
+        raise TopicAuthorizationFailedError(PLACE[0])
+
+    monkeypatch.setattr(coordinator, "open_in", denied)
+    assert await coordinator.may_be_open("id", PLACE, 20)

@@ -187,6 +187,32 @@ async def test_what_was_committed_is_not_taken_back_by_a_later_transaction_that_
     assert await lane.release() == [([A], True)]
 
 
+@pytest.mark.parametrize("transactional_id", ["id", "id~1"])
+async def test_what_others_have_open_commits_nothing_that_was_aborted_without_an_acknowledged_record(
+    lane: HoldingLane, transactional_id: str
+) -> None:
+    lane.ends, lane.open_from = {A: 95, B: 95}, {A: 101, B: 98}
+    lane.holding.committed({A: 100, B: 100}, transactional_id)
+    lane.fail(A, B, transactional_id=transactional_id)
+    lane.lose_leader(0, 1)
+    lane.come_back()
+    settled = [(place, commits) for places, commits in await lane.release() for place in places]
+    settled += [(place, commits) for _, place, commits in lane.marked]
+    assert sorted(settled) == [(A, False), (B, True)]
+
+
+async def test_a_place_that_does_not_tell_what_is_open_is_left_alone_and_the_others_are_settled(
+    lane: HoldingLane,
+) -> None:
+    lane.leave_open(0, 1)
+    lane.open_from[A] = LaneError("no leader")
+    assert await lane.release() == [([B], True)]
+    assert lane.outages.places == [A]
+    lane.open_from.clear()
+    lane.outages.close([A])
+    assert await lane.release() == [([A], True)]
+
+
 async def test_what_a_commit_has_ended_says_nothing_of_what_comes_after_it(lane: HoldingLane) -> None:
     lane.ends = {A: 90}
     lane.fail(A, written=[A])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import count
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -202,10 +204,19 @@ async def test_commands_wait_for_a_partition_that_may_lack_a_marker_until_that_i
         assert NAMES.commands not in trusted, "a partition that does not answer is left alone"
         return dict.fromkeys(places, 0)
 
+    is_silent = True
+
+    async def may_be_open(_: str, place: Place, end: int) -> bool:
+        assert (place, end) == (OTHER, 1)
+        if is_silent:
+            await asyncio.Event().wait()
+        return True
+
     monkeypatch.setattr(transactions, "stable_ends", ends_before)
+    monkeypatch.setattr(transactions, "TIMEOUT_S", 0.01)
     failures = lane_at(partition).failures
     producer: Any = Settling(failures.attempt.transactional_id)
-    monkeypatch.setattr(failures._services, "clients", None, raising=False)
+    monkeypatch.setattr(failures._services, "clients", SimpleNamespace(may_be_open=may_be_open), raising=False)
     first, second = lane_at(partition, STRAY[0]), lane_at(partition, STRAY[1])
     first.failures = second.failures = failures
     assert await attempt(first, partition) == [AWAY]
@@ -214,6 +225,10 @@ async def test_commands_wait_for_a_partition_that_may_lack_a_marker_until_that_i
     assert failures.away() == failures.left_alone(AT) == {AWAY}
     assert waiting(partition) == 1
 
+    await failures.holding.release(partition.table, producer)
+    assert (producer.settled, outages(partition).places) == ([], [OTHER]), "its leader does not tell what is open"
+    is_silent = False
+    outages(partition).close([OTHER])
     await failures.holding.release(partition.table, producer)
     assert producer.settled == [([OTHER], True)]
     assert failures.away() == failures.left_alone(AT) == frozenset()

@@ -32,6 +32,7 @@ M = 1_767_225_600_000
 MINUTE, HOUR = 60_000, 3_600_000
 NUMBER = 20
 BEAT = b"beat"
+TRACED = ("karafka", "etf1", "light4j")
 
 
 class Mixed:
@@ -219,6 +220,15 @@ def test_audits_that_continue_one_another_find_the_same(
         mixed.native.send(f"native-{number}", M, ("at", M + 2 * HOUR))
     mixed.run_until(M + HOUR + MINUTE)
     expected = mixed.plant({"altered": 1, "copied": 2, "lost": 3})
+    billing = f"{mixed.native.target}-billing"
+    mixed.native.further[billing] = 1
+    before = Mixed(mixed.native.names.app_id)
+    for name in TRACED:
+        before.schedule(name, 100, M, M + HOUR)
+    before.run_until(M + HOUR + MINUTE)
+    for name in TRACED:
+        old = before.firing(f"{name}-100")
+        mixed.native.append(billing, 0, old.timestamp, old.key, old.value, old.headers)
     mixed.native.produce(kafka.bootstrap_servers)
 
     first = audit(M + HOUR + 2 * MINUTE, since_last=state)
@@ -233,12 +243,17 @@ def test_audits_that_continue_one_another_find_the_same(
         late = mixed.firing(f"{name}-6")  # one that became visible only then
         mixed.native.append(late.topic, 3, late.timestamp, late.key, late.value, late.headers)
         later |= {f"{name}-5": "duplicate", f"{name}-6": "duplicate"}
+    for name in TRACED:
+        over = mixed.firing(f"{name}-7")
+        mixed.native.append(billing, 0, over.timestamp, over.key, over.value, over.headers)
+        later[f"{name}-7"] = "duplicate"
     mixed.native.produce(kafka.bootstrap_servers)
 
-    second = audit(M + 2 * HOUR + 3 * MINUTE, since_last=state)
+    second = audit(M + 2 * HOUR + 3 * MINUTE, since_last=state, targets=(billing,))
 
     assert kinds(second) == later
-    assert (second.unjudged, second.unclaimed, second.untraced) == (0, 0, NUMBER)
+    assert (second.unjudged, second.untraced) == (0, NUMBER)
+    assert (first.unclaimed, second.unclaimed) == (0, len(TRACED)), "those in the topic that is read for the first time"
 
 
 @pytest.mark.soak

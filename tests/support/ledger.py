@@ -130,6 +130,8 @@ class Ledger:
         """The largest value that the commands topic takes from lanes; None: any."""
         self.delays: list[DelayRule] = []
         self.others: list[Ledger] = []
+        self.further: dict[str, int] = {}
+        """Topics that the application does not know of, and their partitions."""
         self.compacted: set[str] = set()
         """Topics that are produced with this policy."""
         if beside is not None:
@@ -147,7 +149,7 @@ class Ledger:
         names = self.names
         own = {self.commands: self.partitions, names.history: 2, names.dead_letters: 1, self.target: 4}
         others = {other.commands: other.partitions for other in self.others}
-        return {**own, **others, **dict.fromkeys((rule.target for rule in self.delays), 4)}
+        return {**own, **others, **dict.fromkeys((rule.target for rule in self.delays), 4), **self.further}
 
     def append(
         self, topic: str, partition: int, at: int, key: bytes | None, value: bytes | None, headers: Headers

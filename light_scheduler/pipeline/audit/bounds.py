@@ -7,19 +7,22 @@ from typing import NamedTuple
 
 from light_scheduler.pipeline.lag import LAG_MS
 
+from .faults import RecordId
 from .found import Seen
 
 
 class Bounds(NamedTuple):
     """The period that is judged, `start` to `end` (UTC epoch ms). `patience` (ms) is the accepted lateness.
 
-    Firings are counted from `counted` on: the previous audit has counted earlier ones.
+    Firings are counted from `counted` on: the previous audit has counted earlier ones. It has `read` these topics: each
+    partition up to and without an offset.
     """
 
     start: int
     end: int
     patience: int
     counted: int = 0
+    read: Mapping[str, Mapping[int, int]] = {}
 
     @property
     def first_read(self) -> int:
@@ -31,6 +34,10 @@ class Bounds(NamedTuple):
 
     def count(self, instant: int) -> bool:
         return max(self.start, self.counted) <= instant <= self.end
+
+    def have_read(self, place: RecordId) -> bool:
+        """Return whether the previous audit has read a record."""
+        return place.offset < self.read.get(place.topic, {}).get(place.partition, 0)
 
 
 class Horizon(NamedTuple):

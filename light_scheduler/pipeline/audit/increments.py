@@ -7,6 +7,7 @@ judged once more, with everything that was ever read of it, if that is all still
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import reduce
@@ -74,9 +75,8 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
     require_past(bounds, now)
     if last is not None:
         last.check(names.app_id, list(options.inputs), bounds.end)
-        bounds = bounds._replace(counted=last.end + 1)
-        known = {topic for topic, _ in last.position.offsets} - own
-        options = replace(options, targets=tuple({*options.targets, *known}))
+        bounds = bounds._replace(counted=last.end + 1, read=last.read)
+        options = replace(options, targets=tuple({*options.targets, *(last.read.keys() - own)}))
     with ExitStack() as stack:
         source = ContinuedTopics(spark, options.cluster, last, own)
         evidence = Evidence(spark, source, options, now, stack, NO_CHANGES if last is None else last.changes)
@@ -89,9 +89,11 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
             new = state.keep_evidence(run, reduce(DataFrame.unionByName, [promised, *evidence.delivered(bounds)]))
         with progress.phase("Judging"):
             rows = new if carried is None else _united(new, carried)
-            judged = _judged(rows, source, terms, state, last, "first", stack)
             # Records without those before them explain less than the entry that was carried over.
-            if last is not None and state.has_all_evidence(run) and not judged.faults.isEmpty():
+            looks_up = last is not None and state.has_all_evidence(run)
+            first_terms = _suspecting(terms, source) if looks_up else terms
+            judged = _judged(rows, source, first_terms, state, last, "first", stack)
+            if looks_up and not judged.faults.isEmpty():
                 judged = _judged(_whole(judged, state.evidence(run)), source, terms, state, last, "second", stack)
         with progress.phase("Reporting"):
             summary = reported(options, bounds, judged.found, judged.faults, judged.waiting, judged.expanded)
@@ -110,6 +112,15 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
             )
             state.finish(watermark)
             return summary
+
+
+def _suspecting(terms: Terms, source: ContinuedTopics) -> Terms:
+    """Return terms by which every topic counts as read before.
+
+    Another scheduler's messages are faults then, until all is looked up that was ever read of their schedules.
+    """
+    topics: dict[str, Mapping[int, int]] = {topic: {} for topic, _ in source.reached().offsets}
+    return replace(terms, bounds=terms.bounds._replace(read={**topics, **terms.bounds.read}))
 
 
 def _judged(

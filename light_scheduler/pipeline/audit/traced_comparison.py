@@ -11,7 +11,8 @@ message of a firing byte for byte, so firings are matched by content, and if sev
 Any other message without a firing is a surplus.
 
 The other scheduler may have delivered the same kind of messages to the same topics, before light-scheduler replaced
-it. So messages older than the first line of history about their schedule are no faults.
+it. So in a topic that is read for the first time, messages older than the first line of history about their schedule
+are no faults.
 """
 
 from __future__ import annotations
@@ -241,9 +242,11 @@ class TracedComparison(Comparison):
             self._lost -= 1
         elif self._is_lost:
             self.counts["unjudged"] += self._bounds.count(message.timestamp)
-        elif not self._is_known_at(message.timestamp):
+        elif not self._is_known(message):
             self.last_at = max(self.last_at, message.timestamp)
-            self.counts["unclaimed"] += self._bounds.count(message.timestamp)
+            is_first_read = message.place.topic not in self._bounds.read
+            is_counted = self._bounds.hold if is_first_read else self._bounds.count
+            self.counts["unclaimed"] += is_counted(message.timestamp)
         else:
             fault = _surplus(message, self._traced.promised(message.content.digest), endings)
             if fault.kind is FaultKind.UNEXPECTED and self._horizon.may_lack_lines(None, message.timestamp):
@@ -251,17 +254,20 @@ class TracedComparison(Comparison):
             else:
                 self._tell([fault])
 
-    def _is_known_at(self, instant: int) -> bool:
-        """Return whether light-scheduler, not the scheduler before it, had the schedule at an instant.
+    def _is_known(self, message: TracedMessage) -> bool:
+        """Return whether light-scheduler, not the scheduler before it, had the schedule when a message was sent.
 
-        This is always so after the previous audit. It is also so if there is nothing but messages, which that audit has
-        not read: they became visible later than their timestamps say.
+        In a topic that the previous audit has read, this is always so after that audit. It is also so if there is
+        nothing but messages, and that audit has not read this one: it became visible later than its timestamp says.
         """
         told = [at for at in (self._accepted_at, self._course.first_at) if at is not None]
-        if told and min(told) <= instant:
+        if told and min(told) <= message.timestamp:
             return True
+        if message.place.topic not in self._bounds.read:
+            return False
         is_alone = not (told or self._is_commanded)
-        return bool(self._bounds.counted) and (is_alone or self._bounds.counted <= instant)
+        is_new = is_alone and not self._bounds.have_read(message.place)
+        return is_new or self._bounds.counted <= message.timestamp
 
     def _is_forwarded(self, message: TracedMessage) -> bool:
         return any(self._forwarding.leads(topic, message.place.topic) for topic in self._promised_to)

@@ -48,6 +48,14 @@ class Watermark:
     handled: Handled = field(default_factory=dict)
     changes: Changes = NO_CHANGES
 
+    @property
+    def read(self) -> Mapping[str, Mapping[int, int]]:
+        """What has been read of each topic: partitions, each up to and without an offset."""
+        by_topic: dict[str, dict[int, int]] = {}
+        for (topic, partition), offset in self.position.offsets.items():
+            by_topic.setdefault(topic, {})[partition] = offset
+        return by_topic
+
     def encode(self) -> str:
         """Return the document."""
         fields = asdict(self) | {"offsets": self.position.json(), "handled": nested_by_tenant(self.handled)}

@@ -108,7 +108,7 @@ def judged_in_parts(
     handled_by: defaultdict[tuple[str, int], int] = defaultdict(lambda: -1)
     ends = dict.fromkeys(ledger.records, 0)
     for number, cut in enumerate(cuts):
-        bounds = Bounds(0, cut, patience, cuts[number - 1] + 1 if number else 0)
+        bounds = Bounds(0, cut, patience, cuts[number - 1] + 1 if number else 0, read_up_to(ends) if number else {})
         starts, ends = ends, {log: _end(ledger, log, cut) if cut < cuts[-1] else 1 << 40 for log in ledger.records}
         new: dict[tuple[str, str], list[Row]] = defaultdict(list)
         for row in everything:
@@ -135,6 +135,14 @@ def judged_in_parts(
         for queue in handled_by.keys() - undecided:
             del handled_by[queue]
     return found
+
+
+def read_up_to(ends: Mapping[tuple[str, int], int]) -> dict[str, dict[int, int]]:
+    """Return what an audit has read that ended there."""
+    read: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for (topic, partition), offset in ends.items():
+        read[topic][partition] = offset
+    return read
 
 
 def changes_of(ledger: Ledger) -> Changes:

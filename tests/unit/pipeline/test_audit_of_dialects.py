@@ -346,12 +346,38 @@ def test_audits_in_parts_find_what_is_wrong_and_nothing_twice(busy: Sending, cut
 def test_a_copy_that_became_visible_after_an_audit_is_a_fault_whatever_its_timestamp(busy: Sending) -> None:
     """The schedule has ended, so there is nothing but the copy. A transaction can take longer than an audit waits."""
     (copy,) = [row for row in traced_rows(busy.ledger) if row.offset == busy.firing(b"payload-4").offset][:1]
-    first, second = (Bounds(0, M + 3 * HOUR + number, MINUTE, number and M + 3 * HOUR) for number in (0, 1))
-    horizon = Horizon({busy.ledger.target: 0}, 0)
-    ((_, verdict),) = judged_rows(busy.ledger, [copy], second, horizon)
+    ((_, verdict),) = judged_rows(busy.ledger, [copy], second_audit(busy, copy.offset), Horizon({copy.topic: 0}, 0))
     assert [fault.kind for fault in verdict.faults] == ["unexpected"], "what it is a copy of is looked up then"
-    ((_, verdict),) = judged_rows(busy.ledger, [copy], first, horizon)
+    ((_, verdict),) = judged_rows(busy.ledger, [copy], Bounds(0, M + 3 * HOUR, MINUTE), Horizon({copy.topic: 0}, 0))
     assert (verdict.faults[:], verdict.counts["unclaimed"]) == ([], 1), "it may be of the scheduler before"
+
+
+def second_audit(sending: Sending, reached: int, topic: str | None = None) -> Bounds:
+    """Return the bounds of a second audit; the first one has read a topic up to an offset, if any."""
+    read = {sending.ledger.target if topic is None else topic: dict.fromkeys(range(10), reached)}
+    return Bounds(0, M + 4 * HOUR, MINUTE, M + 3 * HOUR, read)
+
+
+@pytest.mark.parametrize("timestamp", [M + HOUR, M + 3 * HOUR + MINUTE])
+@pytest.mark.parametrize("dialect", TRACED_DIALECTS)
+def test_a_topic_that_is_read_for_the_first_time_may_have_messages_of_the_scheduler_before(
+    busy: Sending, timestamp: int
+) -> None:
+    (old,) = [row for row in traced_rows(busy.ledger) if row.offset == busy.firing(b"payload-4").offset][:1]
+    old = old._replace(timestamp=timestamp)
+    horizon = Horizon({old.topic: 0}, 0)
+    ((_, verdict),) = judged_rows(busy.ledger, [old], second_audit(busy, 0, "another"), horizon)
+    assert (verdict.faults[:], verdict.counts["unclaimed"]) == ([], 1)
+
+
+@pytest.mark.parametrize("dialect", TRACED_DIALECTS)
+def test_messages_that_an_audit_took_for_those_of_the_scheduler_before_stay_that_beside_a_fault(busy: Sending) -> None:
+    (old,) = [row for row in traced_rows(busy.ledger) if row.offset == busy.firing(b"payload-4").offset][:1]
+    new = old._replace(offset=old.offset + 1, timestamp=M + 3 * HOUR + MINUTE)
+    bounds, horizon = second_audit(busy, new.offset), Horizon({old.topic: 0}, 0)
+    ((_, verdict),) = judged_rows(busy.ledger, [old, new], bounds, horizon)
+    assert [(fault.kind, fault.place.offset) for fault in verdict.faults] == [("unexpected", new.offset)]
+    assert verdict.counts["unclaimed"] == 0, "the audit before has counted it"
 
 
 # -- whose a message is ------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.archive import read_archive
 from light_scheduler.pipeline.job import Cluster
-from light_scheduler.pipeline.kafka.fetching import read_range
+from light_scheduler.pipeline.kafka.fetching import first_timestamps
 from light_scheduler.pipeline.kafka.log_ends import TIMEOUT_S, LogEnds, Offsets
 from light_scheduler.pipeline.kafka.options import ReadOptions
 from light_scheduler.pipeline.kafka.ranges import OffsetRange
@@ -119,10 +118,10 @@ class Topics:
         try:
             with LogEnds(options) as logs:
                 begins, ends = logs.earliest(), logs.latest()
-            found = {part: self._first(options, OffsetRange(*part, begins[part], end)) for part, end in ends.items()}
+            found = first_timestamps(options, [OffsetRange(*part, begins[part], end) for part, end in ends.items()])
         except KafkaException as error:
             raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
-        return {partition: at for (_, partition), at in found.items() if at is not None}
+        return {partition: at for (_, partition), at in found.items()}
 
     def open_since(self, topics: Sequence[str]) -> int | None:
         try:
@@ -132,10 +131,10 @@ class Topics:
             with LogEnds(self._assigned(there)) as readable, LogEnds(all_records) as written:
                 ends, highs = readable.latest(), written.latest()
             hidden = [OffsetRange(*part, end, highs[part]) for part, end in ends.items() if end < highs[part]]
-            firsts = [self._first(all_records, log) for log in hidden]
+            firsts = first_timestamps(all_records, hidden)
         except KafkaException as error:
             raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
-        return min((at for at in firsts if at is not None), default=None)
+        return min(firsts.values(), default=None)
 
     def _partitions(self, topics: Sequence[str]) -> dict[str, list[int]]:
         """Return the partitions of those topics that are there. Raises KafkaException."""
@@ -153,10 +152,6 @@ class Topics:
     def _assigned(self, partitions: Mapping[str, Sequence[int]], **options: str) -> ReadOptions:
         given = {**self.cluster.options(), "assign": json.dumps(partitions), **options}
         return ReadOptions.parse(given, streaming=False)
-
-    def _first(self, options: ReadOptions, log: OffsetRange) -> int | None:
-        with closing(read_range(options, log)) as chunks:  # which is not read on
-            return next((chunk[0].timestamp()[1] for chunk in chunks), None)
 
     def _compacted(self, topics: Sequence[str]) -> set[str]:
         found = configurations(self.cluster, topics)

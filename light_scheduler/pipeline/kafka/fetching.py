@@ -7,13 +7,13 @@ offsets without a record. A range ends at the first record after it, or when the
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from .idle import IdleClients
-from .options import ReadOptions
+from .options import ReadOptions, TopicPart
 from .ranges import OffsetRange
 from .silence import SILENT
 
@@ -21,6 +21,12 @@ Message = Any
 """confluent_kafka's Message, whose type hints allow None everywhere."""
 
 _CHUNK = 10_000
+_LITTLE = {
+    "auto.offset.reset": "earliest",  # records can be deleted meanwhile
+    "queued.min.messages": 1,
+    "fetch.message.max.bytes": 16_384,
+}
+"""Configuration of a consumer that reads one record of each partition."""
 _POLL_S = 0.05
 _TIMEOUT_S = 30.0
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
@@ -57,6 +63,47 @@ def read_range(options: ReadOptions, wanted: OffsetRange) -> Generator[list[Mess
         raise
     consumer.unassign()
     _idle.leave(held)
+
+
+def first_timestamps(options: ReadOptions, wanted: Sequence[OffsetRange]) -> dict[TopicPart, int]:
+    """Return the timestamp (UTC epoch ms) of the first record in each range that has any, or of the first that is left.
+
+    One consumer reads all of them, and little more than these records. Raises TimeoutError if none arrives within
+    the poll time-out, and KafkaException.
+    """
+    left = {(one.topic, one.partition): one for one in wanted if len(one) > 0}
+    found: dict[TopicPart, int] = {}
+    if not left:
+        return found
+    consumer = Consumer({**options.client, **_LITTLE}, logger=SILENT)
+    try:
+        consumer.assign([TopicPartition(*part, one.start) for part, one in left.items()])
+        received_at = time.monotonic()
+        while left:
+            messages: list[Message] = consumer.consume(len(left), _POLL_S)
+            if ended := [part for message in messages if (part := _noted(message, left, found)) is not None]:
+                received_at = time.monotonic()
+                consumer.pause([TopicPartition(*part) for part in ended])
+            elif time.monotonic() - received_at > options.patience_ms / 1_000:
+                raise TimeoutError(f"{next(iter(left.values()))}: no record arrived within {options.patience_ms} ms")
+    finally:
+        consumer.close()
+    return found
+
+
+def _noted(message: Message, left: dict[TopicPart, OffsetRange], found: dict[TopicPart, int]) -> TopicPart | None:
+    """Note the first record of a range, or that it has none. Return which of those `left` is done with that."""
+    error, part = message.error(), (message.topic(), message.partition())
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        if passes(error):
+            return None
+        raise KafkaException(error)
+    if part not in left or (error is not None and message.offset() < left[part].end):
+        return None
+    if error is None and message.offset() < left[part].end:
+        found[part] = message.timestamp()[1]
+    del left[part]
+    return part
 
 
 def _chunks(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> Generator[list[Message], None, None]:

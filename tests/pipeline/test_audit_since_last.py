@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from support.ledger import Ledger, Record
 from support.placing import delete_topic
 
@@ -251,6 +251,40 @@ def leave_unfinished(state: AuditState, path: str) -> None:
     state.carry(2, state.carried(1).limit(1))
     for table in ("evidence", "faults"):
         shutil.copytree(f"{path}/{table}/run=1", f"{path}/{table}/run=2")
+
+
+def test_a_fault_is_told_once_and_one_of_a_message_that_was_sent_again_is_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    state = AuditState(spark, str(tmp_path / "state"))
+    columns = "name string, tenant string, id string, lane int, due bigint, topic string, partition int, offset bigint"
+
+    def faults(*found: tuple[str, str, int, int, bytes | None]) -> DataFrame:
+        rows = [(kind, "default", id, 0, M, "history", 0, offset, M + at, key) for kind, id, offset, at, key in found]
+        return spark.createDataFrame(rows, f"{columns}, at bigint, key binary")
+
+    lost, untold = ("missing", "lost", 5, 0, b"%d" % M), ("missing", "untold", 6, 0, None)
+    copied = ("duplicate", "copied", 7, 0, None)
+    old = faults(("missing", "old-lost", 8, 3, None), ("missing", "old-untold", 8, 3, None)).drop("key")
+    state.keep_faults(1, faults(lost, untold, copied))
+    old.write.parquet(str(tmp_path / "state" / "faults" / "run=2"))
+
+    again = faults(
+        *(lost, untold, copied),
+        ("missing", "untold", 9, 4, None),
+        ("missing", "old-lost", 9, 3, b"%d" % (M + 3)),
+        ("missing", "old-untold", 9, 4, None),
+    )
+    assert state.unreported(2, again).isEmpty()
+    others = (
+        ("missing", "lost", 5, 4, b"%d" % (M + 4)),
+        ("missing", "lost", 5, 0, None),
+        ("missing", "untold", 6, 0, b"%d" % M),
+        ("missing", "old-lost", 9, 4, b"%d" % (M + 4)),
+        ("duplicate", "copied", 8, 0, None),
+    )
+    assert state.unreported(2, faults(*others)).count() == len(others)
+    assert state.unreported(1, again).count() == 2
 
 
 @pytest.mark.soak

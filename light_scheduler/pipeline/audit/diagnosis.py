@@ -114,7 +114,7 @@ class Diagnoses:
             if turn.delivers:
                 due, ready_at = turn.subject.progress.due, max(entry.progress.wakes_at, state.since)
                 detail = f"history goes on with {event.due}"
-                missing.append(Fault(FaultKind.MISSING, due, ready_at, recorded.place, detail))
+                missing.append(Fault(FaultKind.MISSING, due, ready_at, recorded.place, detail, is_told=False))
             entry = turn.entry
             passed = state._replace(entry=entry, following=())
             progress = msgspec.structs.replace(entry.progress, sequence=event.sequence or entry.progress.sequence)

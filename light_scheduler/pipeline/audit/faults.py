@@ -38,10 +38,23 @@ class RecordId(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A fault of a schedule. `due` and `at` are UTC epoch ms; `place` is the record to look at."""
+    """A fault of a schedule. `due` and `at` are UTC epoch ms; `place` is the record to look at.
+
+    Of a firing that is missing, it `is_told` if a line of history is about it: that line has the instant `at`.
+    """
 
     kind: FaultKind
     due: int | None
     at: int
     place: RecordId
     detail: str
+    is_told: bool = True
+
+    @property
+    def told_at(self) -> int | None:
+        """When history told of a firing that is missing; None: it did not, or something else is wrong.
+
+        Who hears of a missing firing may send its command again. So this tells the next missing firing from it, which
+        can be due at the same time.
+        """
+        return self.at if self.kind is FaultKind.MISSING and self.is_told else None

@@ -148,6 +148,7 @@ class Replay:
                     ready_at,
                     RecordId(self._topic, schedule.source_partition, schedule.source_offset),
                     f"version {schedule.version} was due and history tells of nothing",
+                    is_told=False,
                 )
             )
             self.rest = None

@@ -54,6 +54,7 @@ def lacking(found: DataFrame, source: Source, stack: ExitStack) -> DataFrame | N
         F.lit(FaultKind.MISSING.value).alias("name"),
         *("tenant", "id", "lane", "due", "at", *_PLACE, "number"),
         F.format_string(detail, "target").alias("detail"),
+        F.col("at").cast("string").cast("binary").alias("key"),
     )
 
 

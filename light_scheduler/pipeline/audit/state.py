@@ -27,13 +27,17 @@ from .readings import COLUMNS, ROWS
 from .watermark import Watermark
 
 FAULTS = (
-    "name string, tenant string, id string, lane int, due bigint, topic string, partition int, offset bigint, at bigint"
+    "name string, tenant string, id string, lane int, due bigint, topic string, partition int, offset bigint, "
+    "at bigint, key binary"
 )
-"""Faults that have been told: their kind is `name`."""
+"""Faults that have been told: their kind is `name`. `key` is that of a finding, and empty instead of null: it is null
+in faults of older versions.
+"""
 
 _WATERMARKS = "run int, watermark string"
 _WHOSE = ["tenant", "id"]
 _SLOTS = 2
+_NO_KEY = b""
 _RUN = re.compile(r"/evidence/run=(\d+)/")
 
 
@@ -84,14 +88,18 @@ class AuditState:
     def keep_faults(self, run: int, faults: DataFrame) -> None:
         """Write what audit `run` tells."""
         columns = [column.split()[0] for column in FAULTS.split(", ")]
-        faults.select(*columns).write.mode("overwrite").parquet(f"{self._path}/faults/run={run}")
+        _with_keys(faults).select(*columns).write.mode("overwrite").parquet(f"{self._path}/faults/run={run}")
 
     def unreported(self, run: int, faults: DataFrame) -> DataFrame:
         """Return faults that no audit up to number `run` has told."""
         recorded = self._table("faults", f"{FAULTS}, run int").where(F.col("run") <= run)
-        keys = recorded.select(*(column.alias(f"told_{number}") for number, column in enumerate(_keys())))
-        same = (column.eqNullSafe(F.col(f"told_{number}")) for number, column in enumerate(_keys()))
-        return faults.join(keys, reduce(Column.__and__, same), "left_anti")
+        told = [column.alias(f"told_{number}") for number, column in enumerate(_identity())]
+        before = recorded.select(*told, F.col("key").alias("told_key"), F.col("at").alias("told_at"))
+        same = [column.eqNullSafe(F.col(f"told_{number}")) for number, column in enumerate(_identity())]
+        # Faults of older versions do not say whether history told of what is missing.
+        is_old_one = F.col("told_key").isNull() & ((F.col("key") == F.lit(_NO_KEY)) | (F.col("at") == F.col("told_at")))
+        same.append((F.col("key") == F.col("told_key")) | is_old_one)
+        return _with_keys(faults).join(before, reduce(Column.__and__, same), "left_anti")
 
     def scratch(self, name: str, table: DataFrame) -> DataFrame:
         """Write a table of the audit that runs, and return it as it is there."""
@@ -109,14 +117,17 @@ class AuditState:
             return self._spark.createDataFrame([], schema)
 
 
-def _keys() -> list[Column]:
-    """Return what tells faults apart.
+def _with_keys(faults: DataFrame) -> DataFrame:
+    return faults.withColumn("key", F.coalesce("key", F.lit(_NO_KEY)))
 
-    What is missing has no record, and the one to look at may be another one later; so its instant counts, because what
-    was sent again can be due at the same time. A copy has a record, but of several firings with the same content, it
-    may be that of another one later.
+
+def _identity() -> list[Column]:
+    """Return what tells faults apart, beside `key`.
+
+    What is missing has no record: the one to look at may be another one later. A copy has one, but of several firings
+    with the same content, it may be that of another one later.
     """
-    is_missing = F.col("name") == FaultKind.MISSING.value
-    place = [F.when(~is_missing, F.col(column)) for column in ("topic", "partition", "offset")]
+    has_record = F.col("name") != FaultKind.MISSING.value
+    place = [F.when(has_record, F.col(column)) for column in ("topic", "partition", "offset")]
     due = F.when(F.col("name") != FaultKind.DUPLICATE.value, F.col("due"))
-    return [*map(F.col, ("tenant", "id", "name", "lane")), due, F.when(is_missing, F.col("at")), *place]
+    return [*map(F.col, ("tenant", "id", "name", "lane")), due, *place]

@@ -37,10 +37,10 @@ FINDINGS = (
     "what string, name string, tenant string, id string, lane int, due bigint, at bigint, topic string, "
     "partition int, offset bigint, number bigint, detail string, key binary, value binary"
 )
-"""A row is a FAULT; or a `number` of what is counted: COUNT by `name`, firings by LATENESS (`at`, in ms) and by
-MINUTE (`at`, UTC epoch ms); or HANDLED: up to which `offset` a lane has surely carried out the commands of a tenant; or
-LEFT: a schedule that is still to be replayed; or SOUGHT: a message that should be in a target topic (`detail`), by the
-digest of its content (`key`).
+"""A row is a FAULT (`key` is when history told of a firing that is missing, as text); or a `number` of what is counted:
+COUNT by `name`, firings by LATENESS (`at`, in ms) and by MINUTE (`at`, UTC epoch ms); or HANDLED: up to which `offset`
+a lane has surely carried out the commands of a tenant; or LEFT: a schedule that is still to be replayed; or SOUGHT: a
+message that should be in a target topic (`detail`), by the digest of its content (`key`).
 
 For the next audit, if one is to continue this one, a schedule STANDS as `value` says (`key` is its series, `at` the
 timestamp of its evidence); or it is OPEN, and all its rows are needed again; or UNJUDGED, and its commands say why.
@@ -143,7 +143,8 @@ def _judged(evidence: Iterator[Row], terms: Terms) -> Iterator[tuple[Any, ...]]:
             left.add(lane, case.commands_topic, verdict)
             for fault in verdict.faults:
                 named = fault.kind.value, tenant, id, lane, fault.due, fault.at
-                yield FAULT, *named, *fault.place, 1, fault.detail, None, None
+                told_at = None if fault.told_at is None else b"%d" % fault.told_at
+                yield FAULT, *named, *fault.place, 1, fault.detail, told_at, None
             for sought in verdict.sought:
                 when = sought.due, sought.at
                 yield SOUGHT, None, tenant, id, lane, *when, *sought.place, 1, sought.topic, sought.content, None

@@ -191,7 +191,7 @@ def _fresh(
 
 def key_of(who: tuple[str, str], fault: Fault) -> tuple[Any, ...]:
     due = None if fault.kind is FaultKind.DUPLICATE else fault.due
-    return (*who, fault.kind, due, fault.at if fault.kind is FaultKind.MISSING else fault.place)
+    return (*who, fault.kind, due, fault.told_at, None if fault.kind is FaultKind.MISSING else fault.place)
 
 
 def carried_over(

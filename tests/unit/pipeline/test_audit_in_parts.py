@@ -17,7 +17,7 @@ from light_scheduler.wire import decode_history
 
 from . import conftest
 from .conftest import judged, judged_in_parts
-from .test_audit import HOUR, MINUTE, PLANTED, SECOND, STEPS, M, again, busy, firing_of, lost
+from .test_audit import HOUR, MINUTE, PLANTED, SECOND, STEPS, M, again, busy, firing_of, lost, told
 
 __all__ = ["busy"]
 
@@ -70,6 +70,35 @@ def test_what_was_missing_and_sent_again_and_is_missing_again_is_told_again() ->
         ledger.run(at)
         ledger.run_until(at + HOUR)
         ledger.remove(firing_of(ledger, "once"))
+    found = judged_in_parts(ledger, [M + 70 * MINUTE, M + 2 * HOUR, M + 3 * HOUR])
+    assert [(fault.kind.value, fault.at) for _, fault in found] == [
+        ("missing", M + HOUR),
+        ("missing", M + 90 * MINUTE),
+    ]
+
+
+def test_a_firing_that_history_does_not_tell_of_is_told_once_though_its_schedule_is_paused_and_resumed() -> None:
+    ledger = Ledger()
+    ledger.send("once", M, ("at", M + HOUR))
+    ledger.run(M)
+    for minutes, command in ((80, "pause"), (90, "resume")):
+        ledger.send("once", M + minutes * MINUTE, ("command", command))
+        ledger.run(M + minutes * MINUTE)
+    for record in (told(ledger, "once", EventType.FIRED), firing_of(ledger, "once")):
+        assert record.timestamp == M + 90 * MINUTE
+        ledger.remove(record)
+    found = judged_in_parts(ledger, [M + 70 * MINUTE, M + 85 * MINUTE, M + 95 * MINUTE, M + 2 * HOUR])
+    assert [(fault.kind.value, fault.at) for _, fault in found] == [("missing", M + HOUR)]
+
+
+def test_what_was_lost_and_sent_again_and_has_not_fired_is_told_again() -> None:
+    ledger = Ledger()
+    for at in (M, M + 90 * MINUTE):
+        ledger.send("once", at, ("at", M + HOUR))
+        ledger.run(at)
+        ledger.run_until(at + HOUR)
+        ledger.remove(firing_of(ledger, "once"))
+    ledger.remove(told(ledger, "once", EventType.FIRED, 1))
     found = judged_in_parts(ledger, [M + 70 * MINUTE, M + 2 * HOUR, M + 3 * HOUR])
     assert [(fault.kind.value, fault.at) for _, fault in found] == [
         ("missing", M + HOUR),

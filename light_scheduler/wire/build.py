@@ -24,7 +24,7 @@ from light_scheduler.model import (
 from .dialect import Envelope
 from .fields import COMMANDS, RULES, parse_id, parse_tenant, parse_topic
 from .ids import record_id
-from .record import CommandRecord, Copy
+from .record import CommandRecord, sent_at
 from .time_rule import OF_SERIES, TIME_RULE_FIELDS, TRIGGERS, NameOf, acknowledgement, bounds, timing
 
 T = TypeVar("T")
@@ -258,8 +258,7 @@ def _id_from_key(key: bytes | None, name_of: NameOf) -> str | None:
 
 def _generated_id(record: CommandRecord) -> str:
     # A copy gets the id of the original record, so that the id does not depend on where the command is read.
-    partition, offset = record.sent if isinstance(record, Copy) else (record.partition, record.offset)
-    return record_id(record.timestamp, partition, offset)
+    return record_id(record.timestamp, *sent_at(record))
 
 
 def _target_key(given: dict[str, Any], key: bytes | None, name_of: NameOf) -> bytes | None:

@@ -7,6 +7,8 @@ Changelog key     kind u8 | rest
 Changelog value   version u8 | body
     queue      version 5: MessagePack of [first, end, size]
     command    version 5: MessagePack of [key, value, headers, partition, offset, timestamp] of the record
+               with the partition and offset of another one, if the command was sent there, could not be passed on to
+               where it belongs, and was delayed here (see `lanes.cycle.stranded`)
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from .record import CommandRecord
+from .record import CommandRecord, Copy, sent_at
 from .state_format import VERSION, decoded
 
 QUEUE_KIND = b"\x07"
@@ -47,6 +49,12 @@ class DelayedCommand(NamedTuple):
     partition: int
     offset: int
     timestamp: int
+
+    def read_in(self, partition: int) -> CommandRecord:
+        """Return the record as a partition has read it."""
+        if self.partition == partition:
+            return self
+        return Copy(*self._replace(partition=partition), sent=(self.partition, self.offset))
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -82,7 +90,7 @@ def delayed_key(tenant: str, number: int) -> bytes:
 def encode_delayed(record: CommandRecord) -> bytes:
     """Encode a command."""
     headers = [(name, value) for name, value in record.headers]
-    return VERSION + _encode((record.key, record.value, headers, record.partition, record.offset, record.timestamp))
+    return VERSION + _encode((record.key, record.value, headers, *sent_at(record), record.timestamp))
 
 
 def decode_delayed(value: bytes) -> DelayedCommand:

@@ -46,7 +46,7 @@ from light_scheduler.model.room_lending import RoomAsk, RoomGrant
 from .content_type import CONTENT_TYPE, JSON_COMMAND
 from .handover import ADOPTED_FROM, EMPTIED, handed_over
 from .rate_lending import RATE_ASKED, RATE_LENT, rate_in
-from .record import CommandRecord, Copy, UnsentRecord
+from .record import CommandRecord, Copy, UnsentRecord, sent_at
 from .room_lending import ROOM_ASKED, ROOM_GIVEN, room_in
 from .signatures import not_ours, parsed, require_signed, signed
 
@@ -128,9 +128,10 @@ def new_token() -> str:
 def forwarded(record: CommandRecord, token: str = "") -> Headers:  # nosec B107 # none
     """Return the headers of a record's copy in another partition. Key and value stay the same.
 
-    `token` is for bulk commands.
+    `token` is for bulk commands, whose copies name the record that this partition has.
     """
-    origin = f"{record.partition}:{record.offset}:{record.timestamp}" + (f":{token}" if token else "")
+    partition, offset = (record.partition, record.offset) if token else sent_at(record)
+    origin = f"{partition}:{offset}:{record.timestamp}" + (f":{token}" if token else "")
     headers = _without(record, FLAT_REACH) if token else record.headers
     return [*headers, (FORWARDED_FROM, origin.encode())]
 
@@ -146,8 +147,9 @@ def relayed(
     record: CommandRecord, origin: Origin | None, to: Grown, *, asks: bool = False, is_elsewhere: bool = False
 ) -> Headers:
     """Return the headers of a copy of a record in a topic that has grown. `origin` is for a record that is a copy."""
-    sent, way = origin or record, "?" if asks else "." if is_elsewhere else "="
-    mark = f"{sent.partition}:{sent.offset}:{sent.timestamp}:{way}{to.partitions}"
+    sent, way = origin or sent_at(record), "?" if asks else "." if is_elsewhere else "="
+    timestamp = record.timestamp if origin is None else origin.timestamp
+    mark = f"{sent.partition}:{sent.offset}:{timestamp}:{way}{to.partitions}"
     content = _content(to.topic, record, record.headers)
     return [*record.headers, signed(FORWARDED_FROM, mark, content, to.secret)]
 

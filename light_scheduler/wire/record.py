@@ -42,6 +42,18 @@ class Copy(NamedTuple):
     sent: tuple[int, int]
 
 
+class SentAt(NamedTuple):
+    """The place of a record of a commands topic."""
+
+    partition: int
+    offset: int
+
+
+def sent_at(record: CommandRecord) -> SentAt:
+    """Return where the sender of a command has put it, wherever it is read."""
+    return SentAt(*record.sent) if isinstance(record, Copy) else SentAt(record.partition, record.offset)
+
+
 class UnsentRecord(NamedTuple):
     """A command that was not sent to a topic, for codecs. `timestamp` is UTC epoch ms; 0 if unknown."""
 

@@ -311,7 +311,7 @@ class Commands:
         self._transaction.outcomes[decision.outcome] += 1
         if origin is not None:
             self._moving.answer_who_asked(record, command, origin)
-        self._answers.add_decision(record, command, decision, origin or record)
+        self._answers.add_decision(record, command, decision)
 
     def refuse(self, record: CommandRecord, reason: str) -> None:
         """Reject a command that cannot be executed. If even that fails, its bytes are still in the commands topic."""
@@ -325,7 +325,7 @@ class Commands:
             if origin is not None:  # first, so that no requester waits forever
                 self._moving.returned_for_nothing(record, origin)
                 self._bulk.report_none(origin)
-            reject_silently(self._transaction, record, None, error)
+            reject_silently(self._transaction, record, error)
         except NO_FAULT_OF_WORK:
             raise
         except Exception:

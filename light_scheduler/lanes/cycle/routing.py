@@ -12,6 +12,7 @@ from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import PARTITION_AWAY, Command, Entry, EventType, ScheduleCommand
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.lane_marks import Origin, mark_of
+from light_scheduler.wire.record import sent_at
 
 
 class CommandRouting:
@@ -53,7 +54,10 @@ class CommandRouting:
         if waits and isinstance(command, ScheduleCommand):  # it is stored here until then, like a schedule
             self._transaction.context.limits.check_room(self._transaction.overlay.pending + self.writes.waiting.waiting)
         try:
-            self.writes.copy(record, home, tenant=command.tenant)
+            if sent_at(record).partition == home:  # no other copy may come back to where it was sent
+                self.writes.relay(record, None, home, tenant=command.tenant)
+            else:
+                self.writes.copy(record, home, tenant=command.tenant)
         except RecordTooLargeError:
             return False
         self._transaction.forwarded += 1

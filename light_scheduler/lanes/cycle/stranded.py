@@ -88,7 +88,7 @@ class StrandedWrites:
     def _end_command(
         self, sent: Copy, origin: Origin, partition: int, refusal: RecordTooLargeError | None, failure: str | None
     ) -> None:
-        arrived = sent._replace(partition=self._partition, offset=origin.offset)
+        arrived = sent._replace(partition=self._partition, offset=origin.offset)  # it was `sent` to the origin's place
         with enduring(f"partition {origin.partition} cannot be told that a command does not come back"):
             self._moving.release(sent, origin)
         if failure is not None:

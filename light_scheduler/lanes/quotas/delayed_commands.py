@@ -27,7 +27,6 @@ from light_scheduler.model import BulkCommand, Command, CompleteCommand, ExtendC
 from light_scheduler.model.tenant_rules import OverRate, Tenant
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.delayed_state import (
-    DelayedCommand,
     DelayedQueue,
     decode_delayed,
     delayed_key,
@@ -153,7 +152,7 @@ class Delaying:
         else:
             self._add(record, name)
 
-    def first(self, name: str, *, catches_up: bool = False) -> DelayedCommand | None:
+    def first(self, name: str, *, catches_up: bool = False) -> CommandRecord | None:
         """2. Return the first command of a tenant's queue, or None if there is none or it has to wait on.
 
         3. If the lane `catches_up`, it need not wait if its turn came before.
@@ -162,7 +161,7 @@ class Delaying:
             return None
         return self._first(name)
 
-    def first_before(self, command: Command | BulkCommand) -> DelayedCommand | None:
+    def first_before(self, command: Command | BulkCommand) -> CommandRecord | None:
         """3. Return the first waiting command of a command's tenant, if there was room when `command` was recorded.
 
         Return None if there is none or it has to wait on.
@@ -193,8 +192,9 @@ class Delaying:
         self._keep(name, DelayedQueue(queue.first + 1, queue.end, queue.size - size))
         return True
 
-    def _first(self, name: str) -> DelayedCommand | None:
-        command = decode_delayed(self._overlay.others.get(delayed_key(name, self._queues[name].first)) or b"")
+    def _first(self, name: str) -> CommandRecord | None:
+        kept = decode_delayed(self._overlay.others.get(delayed_key(name, self._queues[name].first)) or b"")
+        command = kept.read_in(self._transaction.context.partition)
         return command if self._can_read(command) else None
 
     def _waits_on(self, name: str, *, catches_up: bool = False) -> bool:

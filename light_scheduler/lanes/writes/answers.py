@@ -10,7 +10,7 @@ from light_scheduler.lanes.context.lane_context import Refusals, origin_key
 from light_scheduler.lanes.failures.held_firings import Holding
 from light_scheduler.model import BulkTotal, Command, Outcome, ReplyTo, Result
 from light_scheduler.wire import CommandRecord, encode_result, history_key, partition_for, result_headers
-from light_scheduler.wire.lane_marks import Origin
+from light_scheduler.wire.record import sent_at
 
 from .transaction import Transaction
 
@@ -40,15 +40,14 @@ class Answers:
             self._aims[len(self._replies)] = aim
         self._replies.append((reply_to, key, result))
 
-    def add_decision(
-        self, record: CommandRecord, command: Command, decision: Decision, sent: Origin | CommandRecord
-    ) -> None:
-        """Answer a command if it asks for an answer. `sent` says where its sender put it.
+    def add_decision(self, record: CommandRecord, command: Command, decision: Decision) -> None:
+        """Answer a command if it asks for an answer.
 
         The answer has the key of the record, or else the key that the record's value names.
         """
         if command.reply_to is None:
             return
+        sent = sent_at(record)
         subject, entry = decision.subject, decision.entry
         result = Result(
             command.name,

@@ -16,7 +16,7 @@ from light_scheduler.wire import CommandRecord, encode_dead_letter
 from light_scheduler.wire.dialect import Envelope
 from light_scheduler.wire.events import CONTENT_TOO_LARGE, SCHEDULE_KEY_TOO_LARGE
 from light_scheduler.wire.firing import told_key
-from light_scheduler.wire.lane_marks import Origin
+from light_scheduler.wire.record import sent_at
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +29,9 @@ class DeadLetters:
         self._batches = batches
         self._now = now
 
-    def add_command(
-        self, record: CommandRecord, sent: CommandRecord | Origin, envelope: Envelope, error: InvalidCommand
-    ) -> None:
-        """Add a dead letter for a rejected command. `sent` says where its sender's record is."""
+    def add_command(self, record: CommandRecord, envelope: Envelope, error: InvalidCommand) -> None:
+        """Add a dead letter for a rejected command. It says where the sender's record is."""
+        sent = sent_at(record)
         self._add(
             DeadLetter(
                 DeadLetterCause.REJECTED,

@@ -10,6 +10,7 @@ from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.dialect import Envelope
 from light_scheduler.wire.lane_marks import Origin
+from light_scheduler.wire.record import sent_at
 
 from .answers import Answers
 from .history import shortened
@@ -22,9 +23,9 @@ LONGEST_REPEATED = 10_000
 def reject(
     transaction: Transaction, answers: Answers, record: CommandRecord, origin: Origin | None, error: InvalidCommand
 ) -> None:
-    """Reject an invalid command, and answer it. `origin` says where it was forwarded from."""
-    sent = origin or record
-    envelope, error = reject_silently(transaction, record, origin, error)
+    """Reject an invalid command, and answer it. `origin` is that of a command that was forwarded here."""
+    sent = sent_at(record)
+    envelope, error = reject_silently(transaction, record, error)
     if origin is not None and (envelope.id or "").endswith(ANY):
         return  # the answer of a bulk command is its total
     if envelope.reply_to is not None and envelope.reply_to.topic not in transaction.context.limits.internal_topics:
@@ -42,7 +43,7 @@ def reject(
 
 
 def reject_silently(
-    transaction: Transaction, record: CommandRecord, origin: Origin | None, error: InvalidCommand
+    transaction: Transaction, record: CommandRecord, error: InvalidCommand
 ) -> tuple[Envelope, InvalidCommand]:
     """Reject a command without an answer. Return its readable fields, and the error with shortened texts."""
     envelope = transaction.context.dialect.salvage(record)
@@ -51,5 +52,5 @@ def reject_silently(
     error = InvalidCommand(shortened(error.field, LONGEST_REPEATED), shortened(error.reason, LONGEST_REPEATED))
     transaction.outcomes[Outcome.REJECTED] += 1
     transaction.history.record_command(EventType.REJECTED, envelope.tenant, envelope.id, str(error))
-    transaction.dead_letters.add_command(record, origin or record, envelope, error)
+    transaction.dead_letters.add_command(record, envelope, error)
     return envelope, error

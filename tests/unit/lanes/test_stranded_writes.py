@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from support import bulk
 from support import partition as supported
-from support.moving import AFTER, BEFORE, GROWN, ONCE, SECRET, Known, grown, mark, passed, record
+from support.moving import AFTER, BEFORE, CANCEL, GROWN, MOVES, ONCE, SECRET, STAYS, Known, grown, mark, passed, record
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, Partition, due_at, topic
 from support.producing import FakeProducer
 
@@ -24,10 +24,11 @@ from light_scheduler.lanes.growing.handover import AGAIN_MS, HandoverPass
 from light_scheduler.model import Headers, Outcome
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.model.partitioning import Partitioning
-from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState
+from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.handover import emptied_headers
+from light_scheduler.wire.ids import record_id
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM, Count, count_headers
 from light_scheduler.wire.waiting_state import (
     WaitingRecord,
@@ -272,6 +273,8 @@ FORMER, HOME = 1, 5
 """Where `MOVES` belonged, and where it belongs."""
 AGAIN = 6
 """The partitions of the new topic. `MOVES` still belongs to the same one."""
+OTHER = next(n for n in count(AGAIN) if partition_for(MOVES, n) not in (FORMER, HOME))
+"""With so many it belongs to one that is neither."""
 
 
 def lane(number: int, partitioning: Partitioning = GROWN) -> Partition:
@@ -287,6 +290,12 @@ def replaced(lane: Partition, of: int = AGAIN) -> None:
     lane.away = frozenset()
     lane.read_from("second", of)
     grown(lane, Partitioning(of, secret=SECRET))
+
+
+def delay(lane: Partition, most: float) -> None:
+    """Have commands above so many a second, in all partitions, delayed."""
+    rules = TenantRules(commands_per_second=most, over_rate=OverRate.DELAY)
+    lane.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
 
 
 def lent(lane: Partition) -> bool:
@@ -370,6 +379,64 @@ async def test_a_command_whose_asker_is_gone_is_carried_out_or_passed_on_all_the
     cycle = await former.run()
     assert (former.table.pending, waiting(former), former.dead_letters) == (1, {}, [])
     assert len(cycle.stranded.dropped) == 1, "the news for the partition that asked"
+
+
+@pytest.mark.parametrize("how", ["carried out", "passed on", "passed back", "too large", "condemned"])
+async def test_a_command_from_another_partition_is_named_by_the_place_where_its_sender_put_it(how: str) -> None:
+    home, former = lane(HOME), lane(FORMER)
+    former.away = frozenset({HOME})
+    await asked(home, former, *ONCE, *ANSWER, value=b"n" * 2_000)
+    former.away = frozenset()
+    condemned = {}
+    if how == "too large":
+        former.topics[NAMES.commands] = topic(AFTER, 1_000)
+    else:
+        replaced(former, {"passed on": OTHER, "passed back": AFTER}.get(how, BEFORE))
+    if how == "condemned":
+        cycle = await former.run(commits=False)
+        condemned = dict.fromkeys(cycle.stranded.works, "it is not good")
+    await former.run(condemned=condemned)
+    places = [(each.partition, each.offset) for each in former.results]
+    letters = [(each.source_partition, each.source_offset) for each in former.dead_letters]
+    place = (HOME, 50)
+    assert (places, letters) == {
+        "carried out": ([place], []),
+        "passed on": ([], []),
+        "passed back": ([], []),
+        "too large": ([place], [place]),
+        "condemned": ([], [place]),
+    }[how]
+    if how.startswith("passed"):
+        reader = lane(HOME if how == "passed back" else partition_for(MOVES, OTHER))
+        replaced(reader, AFTER if how == "passed back" else OTHER)
+        await reader.run(*passed(former, reader.number))
+        assert [(each.outcome, each.partition, each.offset) for each in reader.results] == [(Outcome.SCHEDULED, *place)]
+        assert reader.dead_letters == []
+
+
+async def test_a_command_from_another_partition_keeps_its_generated_id_if_it_is_delayed_besides() -> None:
+    offset = next(
+        offset
+        for offset in count(50)
+        if (id := record_id(AT, HOME, offset).encode())
+        and (partition_for(id, BEFORE), partition_for(id, AFTER)) == (FORMER, HOME)
+    )
+    home, former = lane(HOME), lane(FORMER)
+    former.away = frozenset({HOME})
+    await home.run(record(HOME, *ONCE, *ANSWER, key=None, offset=offset))
+    await former.run(*passed(home, FORMER))
+    delay(former, BEFORE)
+    await former.run(*(record(FORMER, CANCEL, key=STAYS, offset=number) for number in range(2)))
+    replaced(former, BEFORE)
+    await former.run()
+    assert (former.results, waiting(former)) == ([], {}), "it is delayed"
+    for seconds in range(1, 4):
+        await former.run(now=AT + 1_050 * seconds)
+        if former.results:
+            break
+    (result,) = former.results
+    assert (result.id, result.partition, result.offset) == (record_id(AT, HOME, offset), HOME, offset)
+    assert (result.outcome, former.table.pending) == (Outcome.SCHEDULED, 1)
 
 
 @pytest.mark.parametrize("exists", [True, False])

@@ -18,6 +18,7 @@ from light_scheduler.wire.delayed_state import (
     queue_key,
     tenant_of,
 )
+from light_scheduler.wire.record import Copy, sent_at
 from light_scheduler.wire.state_format import FORMAT_VERSION
 
 COMMAND = DelayedCommand(b"k", None, [("schedule-command", b"cancel"), ("empty", None)], 3, 42, 1_767_225_600_000)
@@ -44,3 +45,11 @@ def test_what_is_newer_is_told_from_garbage(decode: Any) -> None:
     for garbage in (b"", b"\0", COMMAND_BYTES[:-1], COMMAND_BYTES[:1] + b"\x97" + COMMAND_BYTES[2:] + b"\xc0"):
         with pytest.raises(FormatError):
             decode(garbage)
+
+
+def test_a_command_that_was_sent_to_another_partition_keeps_its_place_there() -> None:
+    sent = Copy(*COMMAND[:3], 1, 7, COMMAND.timestamp, sent=(3, 42))
+    assert encode_delayed(sent) == COMMAND_BYTES
+    read = decode_delayed(COMMAND_BYTES).read_in(1)
+    assert (read.partition, sent_at(read)) == (1, (3, 42))
+    assert decode_delayed(COMMAND_BYTES).read_in(3) == COMMAND

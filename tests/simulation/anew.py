@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiokafka import TopicPartition
 
+from light_scheduler.wire.delayed_state import decode_delayed
 from light_scheduler.wire.events import correlation_id_of
 from light_scheduler.wire.lane_marks import Origin, mark_of
-from light_scheduler.wire.record import UnsentRecord
+from light_scheduler.wire.record import CommandRecord, UnsentRecord
 from light_scheduler.wire.state import BULK_TOTAL_KIND, decode_bulk_total
 from light_scheduler.wire.waiting_state import QUEUES, decode_waiting, is_of_partition, is_tenant_part
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .world import World
 
 OF_QUEUE = b"\x08"
-"""What the keys of waiting records begin with."""
+"""What the keys of waiting and delayed records begin with."""
 
 
 class Anew(NamedTuple):
@@ -46,12 +47,13 @@ class Anew(NamedTuple):
 class Expected:
     """The commands of a history, by number: those that must be answered, and those that may be.
 
-    `missing` are bulk commands, by token, and partitions that cannot report on them.
+    `ending` are bulk commands, by token, and partitions for whose reports none of them may wait at the end: they cannot
+    have the command, or have delayed it.
     """
 
     sent: set[int] = field(default_factory=set)
     must: set[int] = field(default_factory=set)
-    missing: set[tuple[str, int]] = field(default_factory=set)
+    ending: set[tuple[str, int]] = field(default_factory=set)
 
     def send(self, number: int, *, is_for_good: bool) -> None:
         """A command is sent, to a topic that is not deleted afterwards if it `is_for_good`."""
@@ -60,19 +62,26 @@ class Expected:
             self.must.add(number)
 
     def wait(self, world: World) -> None:
-        """The topic is created again: note what waits in the state of lanes that go on."""
+        """The topic is created again: note what waits or is delayed in the state of lanes that go on."""
         for partition in range(len(world.partitions)):
             for key, value in states(world, partition).items():
-                if not key.startswith(OF_QUEUE) or not is_of_partition(key) or is_tenant_part(key):
+                if not key.startswith(OF_QUEUE) or is_tenant_part(key):
                     continue
-                record = decode_waiting(value)
-                mark = mark_of(UnsentRecord(record.key, record.value, record.headers))
-                if not isinstance(mark, Origin) or mark.is_elsewhere:
-                    continue
-                if mark.token:
-                    self.missing.add((mark.token, int.from_bytes(key[2:6], "big")))
+                if is_of_partition(key):
+                    record = decode_waiting(value)
+                    self._end(UnsentRecord(*record[:3]), int.from_bytes(key[2:6], "big"), is_for_log=True)
                 else:
-                    self.must.add(int(correlation_id_of(record.headers) or b""))
+                    self._end(decode_delayed(value), partition, is_for_log=False)
+
+    def _end(self, record: CommandRecord, partition: int, *, is_for_log: bool) -> None:
+        """A record has to end that waits for a partition, or is delayed there. One that `is_for_log` may be news."""
+        mark = mark_of(record)
+        if is_for_log and (not isinstance(mark, Origin) or mark.is_elsewhere):
+            return
+        if isinstance(mark, Origin) and mark.token:
+            self.ending.add((mark.token, partition))
+        else:
+            self.must.add(int(correlation_id_of(record.headers) or b""))
 
 
 def states(world: World, partition: int) -> dict[bytes, bytes]:
@@ -118,9 +127,9 @@ def _check_lane(world: World, tp: TopicPartition) -> None:
             raise Violation(f"lane {tp.partition} has a queue's {key!r} without the queue")
         if key.startswith(BULK_TOTAL_KIND):
             total = decode_bulk_total(value)
-            lacks = [each for each in total.awaited if (total.token, each) in world.expected.missing]
+            lacks = [each for each in total.awaited if (total.token, each) in world.expected.ending]
             if lacks:
-                raise Violation(f"lane {tp.partition} waits for reports of {lacks}, which cannot have the command")
+                raise Violation(f"lane {tp.partition} waits for reports of {lacks}")
 
 
 def _all(world: World, topic: str) -> Iterator[Record]:

@@ -13,6 +13,7 @@ from .drawing_growth import GROWN_IDS, draw_bulk_growth
 from .faults import Fault
 from .history import SCHEDULES, History, Send
 from .log import MAX_BATCH_BYTES
+from .ruled import Change
 from .trouble import Away
 
 KINDS = ("kill", "lose", "rebalance", "stop", "stall")
@@ -24,8 +25,9 @@ SMALL_BYTES = 800
 def draw_anew(seed: int) -> History:
     """Make a history up in which a partition is away when the topic is created again, has grown before, or both.
 
-    In every third the topic is not created again, but takes only smaller records. At the end, each partition gets a
-    command: a lane cannot tell otherwise that its log is another one if that is as long as the one it has read.
+    In every third the topic is not created again, but takes only smaller records; in half of them commands are delayed
+    besides. At the end, each partition gets a command: a lane cannot tell otherwise that its log is another one if that
+    is as long as the one it has read.
     """
     random = Random(f"anew {seed}")
     drawn = draw_away(seed) if seed % 2 else draw_bulk_growth(seed)
@@ -47,11 +49,17 @@ def draw_anew(seed: int) -> History:
         sends=tuple(sorted(sends, key=lambda send: send.at)),
         faults=faults,
         machines=random.choice((1, 2)),
-        changes=(),
+        changes=_delays(seed),
         late_markers=0.0,
         away=away,
         anew=anew,
     )
+
+
+def _delays(seed: int) -> tuple[Change, ...]:
+    random = Random(f"delays {seed}")
+    rate = random.choice((1.0, 2.0, 6.0))
+    return (Change(random.choice((0, 3_000)), "default", delayed_above=rate),) if random.random() < 0.5 else ()
 
 
 def _enlarged(send: Send, random: Random) -> Send:

@@ -135,6 +135,7 @@ class World:
             self._lasts_until(change.at / 1_000)
             if change.delayed_above is not None:
                 grown = history.partitions if history.growth is None else history.growth.partitions
+                grown = grown if history.anew is None else max(grown, history.anew.partitions)
                 self._lasts_until(
                     max(last, change.at / 1_000)
                     + len(history.topics) * len(history.sends) * grown / change.delayed_above

@@ -9,7 +9,7 @@ from light_scheduler.engine import FairQueue, check_bulk, check_tenant, decide, 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.lanes.bulk.commands import BulkCommands
-from light_scheduler.lanes.failures.condemned_work import NO_FAULT_OF_WORK, Condemned, blaming
+from light_scheduler.lanes.failures.condemned_work import NO_FAULT_OF_WORK, Condemned, blaming, enduring
 from light_scheduler.lanes.failures.failing_work_search import Kind, Work
 from light_scheduler.lanes.plain.commands import PlainCommands
 from light_scheduler.lanes.plain.tasks import PlainTasks
@@ -60,6 +60,7 @@ class Commands:
         self._bulk = bulk
         self._condemned = condemned
         self._dialect = context.dialect
+        self._partition = context.partition
         self._limits = context.limits
         self._turns = context.turns
         self._now = transaction.now
@@ -128,6 +129,14 @@ class Commands:
         work = Work(Kind.COMMAND, record.offset)
         with blaming(lambda: work):
             reason = self._condemned.meet(work) if self._condemned else None
+            if (origin := self._routing.lost_origin(record)) is not None:
+                if origin.token:
+                    self._bulk.report_none(origin)
+                    return work
+                record = as_sent(record, origin)
+                if origin.asks or origin.partition == self._partition:
+                    with enduring(f"partition {origin.partition} cannot be told that a command does not come back"):
+                        self._moving.release(record, origin)
             if reason is None:
                 self.take(record, has_waited=True)
             else:

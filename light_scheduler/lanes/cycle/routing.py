@@ -36,11 +36,25 @@ class CommandRouting:
     def origin_of(self, record: CommandRecord) -> Origin | None:
         """Return the origin of a record that a worker has forwarded, or None."""
         with suppress(InvalidCommand):
-            mark = mark_of(record) if self._forwards else None
-            if isinstance(mark, Origin):
-                self.writes.require_passed_on(record, mark)
-                return mark
+            if (origin := self._named_origin(record)) is not None:
+                self.writes.require_passed_on(record, origin)
+                return origin
         return None
+
+    def lost_origin(self, delayed: CommandRecord) -> Origin | None:
+        """Return the origin of a delayed command if it names partitions that do not exist, or None.
+
+        The topic was deleted and created again with fewer partitions. A command then counts as if it had just arrived
+        here, and the copy of a bulk command as one that changes nothing.
+        """
+        with suppress(InvalidCommand):
+            origin = self._named_origin(delayed)
+            return None if origin is None or self.writes.knows(origin) else origin
+        return None
+
+    def _named_origin(self, record: CommandRecord) -> Origin | None:
+        mark = mark_of(record) if self._forwards else None
+        return mark if isinstance(mark, Origin) else None
 
     def _copy_home(self, record: CommandRecord, command: Command) -> bool:
         """Copy a command to the partition of its key, if that is another one. Its schedule is not here."""

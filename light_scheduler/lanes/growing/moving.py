@@ -148,16 +148,12 @@ class Moving:
     ) -> bool:
         """Forward a command that this partition must not execute, or not yet. Return whether it was forwarded.
 
-        Raises InvalidCommand if its copy would be too large, and LaneError if this lane does not know enough.
+        Raises InvalidCommand if its copy would be too large.
         """
         if not self.is_active and origin is None:
             return False
         if not self._has_grown and not _asks(origin):
             return False
-        if origin is not None and origin.asks and origin.partitions > self.partitioning.partitions:
-            raise LaneError(
-                f"another partition knows {origin.partitions} partitions, this one {self.partitioning.partitions}"
-            )
         key = self._key_of(record, command, current)
         if key is None:
             return False

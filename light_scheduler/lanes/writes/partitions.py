@@ -63,13 +63,18 @@ class PartitionWrites:
             require_relayed(record, self._topic, self.partitioning.secret)
         elif origin.reach is not None:
             require_spread(record, self._topic, self.partitioning.secret)
-            if origin.reach.partitions > self._partitions:
-                known = f"{origin.reach.partitions}, this one of {self._partitions}"
-                raise LaneError(f"a bulk command was copied by a partition that knows {known} partitions")
-        elif origin.partition >= self._partitions or (
-            self.partitioning.former is None and origin.partition == self._partition
-        ):
+        elif not self.knows(origin) or (self.partitioning.former is None and origin.partition == self._partition):
             raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
+        if not self.knows(origin):
+            raise LaneError(f"another partition knows {_named_by(origin)} partitions, this one {self._partitions}")
+
+    def knows(self, origin: Origin) -> bool:
+        """Return whether the topic has all partitions that a record's origin names, as far as this lane knows.
+
+        The lane stores no record from an unknown origin, and a topic loses no partitions. So if a stored record has
+        one, it is from a topic that was deleted and created again.
+        """
+        return _named_by(origin) <= self._partitions
 
     def copy(
         self,
@@ -123,3 +128,8 @@ class PartitionWrites:
         self, partition: int, key: bytes | None, value: bytes | None, headers: Headers, tenant: str = ""
     ) -> None:
         self.waiting.write(partition, WaitingRecord(key, value, headers, tenant=tenant))
+
+
+def _named_by(origin: Origin) -> int:
+    """Return the least number of partitions that a topic has in which a record was passed on from there."""
+    return max(origin.partition + 1, origin.partitions, 0 if origin.reach is None else origin.reach.partitions)

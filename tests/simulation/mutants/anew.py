@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from light_scheduler.lanes.bulk.commands import BulkCommands
+from light_scheduler.lanes.cycle.routing import CommandRouting
 from light_scheduler.lanes.cycle.stranded import StrandedWrites
 from light_scheduler.lanes.cycles import LaneCycles
 from light_scheduler.lanes.writes.waiting import WaitingWrites
@@ -53,6 +54,12 @@ def _stranded_commands_are_forgotten() -> Iterator[Any]:
 @mutant(2, "A bulk command waits for the report of a partition that has never got its copy.", 500, draw_anew)
 def _missing_copies_are_waited_for() -> Iterator[Any]:
     with replaced(BulkCommands, "miss", lambda *_: None):
+        yield None
+
+
+@mutant(2, "A delayed command still says of partitions what held in a deleted topic.", 500, draw_anew)
+def _delayed_commands_are_for_any_topic() -> Iterator[Any]:
+    with replaced(CommandRouting, "lost_origin", lambda *_: None):
         yield None
 
 

@@ -65,8 +65,11 @@ class TopicPartitionings(Service):
                 if not self._is_used(topic, partition):
                     await self._grow(topic)
 
-    def report(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
-        key = stage_key(self._incarnations[topic], partitions, stage, partition)
+    def report(self, topic: str, topic_id: str, partition: int, partitions: int, stage: Stage) -> None:
+        incarnation = self._incarnations[topic]
+        if topic_id and incarnation.id and topic_id != incarnation.id:
+            return  # another lane has learned that the topic was created again, and this one has not
+        key = stage_key(incarnation, partitions, stage, partition)
         if key not in self._topic.entries:
             self._unreported[key] = None
 

@@ -76,7 +76,9 @@ class GrowthProgress:
         partitioning = moving.partitioning
         if partitionings is None or partitioning.is_settled:
             return
-        report = partial(partitionings.report, self._topic, partition, partitioning.partitions)
+        log = cycle.transaction.overlay.commands_log
+        topic_id = "" if log is None else log.topic_id
+        report = partial(partitionings.report, self._topic, topic_id, partition, partitioning.partitions)
         if partition not in partitioning.following:  # even if a worker of an earlier version moved everything
             report(Stage.FOLLOWING)
         if moving.is_active:

@@ -231,7 +231,7 @@ class Node:
             clock=self.clock,
             confirm=self._confirm,
             changelog_facts=self._changelog_facts,
-            commands_ids=TopicIds(self._commands_id, self.world.loop.time),
+            commands_ids=TopicIds(self.commands_id, self.world.loop.time),
             new_timer=self._new_timer,
             make_room=self._room.set,
             fail=self.world.fail,
@@ -282,7 +282,7 @@ class Node:
         await self.reach("0.facts")
         return ChangelogFacts("id", TOMBSTONES_KEPT_MS)
 
-    async def _commands_id(self, topic: str) -> str:
+    async def commands_id(self, topic: str) -> str:
         return f"id {self.world.created} of {topic}"
 
     async def _confirm(self, tp: TopicPartition) -> bool:

@@ -65,6 +65,7 @@ class NodePartitionings:
         self.changed: list[Callable[[], None]] = []
         self._node = node
         self._known: Partitioning | None = None
+        self._topic_id = ""
         self._reporting: set[tuple[int, int, Stage]] = set()
 
     def of(self, topic: str) -> Partitioning | None:
@@ -86,18 +87,20 @@ class NodePartitionings:
         if partition >= self._node.world.facts.current.partitions:
             self._node.world.facts.grow(len(self._node.world.partitions))
         self._known = self._node.world.facts.current
+        self._topic_id = await self._node.commands_id(topic)
 
-    def report(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
+    def report(self, topic: str, topic_id: str, partition: int, partitions: int, stage: Stage) -> None:
         reported = partition, partitions, stage
-        if reported not in self._reporting:
+        if topic_id == self._topic_id and reported not in self._reporting:
             self._reporting.add(reported)
-            self._node.world.spawn(self._report(reported))
+            self._node.world.spawn(self._report(topic, topic_id, reported))
 
-    async def _report(self, reported: tuple[int, int, Stage]) -> None:
+    async def _report(self, topic: str, topic_id: str, reported: tuple[int, int, Stage]) -> None:
         try:
             await asyncio.sleep(self._node.world.random.random())
             await self._node.reach_stubbornly("0.facts")
         except Killed:
             return
         self._reporting.discard(reported)
-        self._node.world.facts.reached(*reported)
+        if topic_id == await self._node.commands_id(topic):
+            self._node.world.facts.reached(*reported)

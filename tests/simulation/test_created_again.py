@@ -23,7 +23,7 @@ def _created_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def id_of(node: Node, _topic: str) -> str:
         return "old" if node.world.loop.time() < CREATED_AGAIN_S else "new"
 
-    monkeypatch.setattr(Node, "_commands_id", id_of)
+    monkeypatch.setattr(Node, "commands_id", id_of)
 
 
 def known_after_each_start(fail: Callable[[], None]) -> list[tuple[bool, str]]:

@@ -38,6 +38,9 @@ class Partitionings(Protocol):
         """
         ...
 
-    def report(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
-        """Report the stage of a partition, of `partitions`, to all workers soon, unless this process ends before."""
+    def report(self, topic: str, topic_id: str, partition: int, partitions: int, stage: Stage) -> None:
+        """Report the stage of a partition, of `partitions`, to all workers soon, unless this process ends before.
+
+        The report is only about the topic with this id, which is empty if it is not known.
+        """
         ...

@@ -45,6 +45,7 @@ class Worker:
     def __init__(self) -> None:
         self.topic = Topic()
         self.asked: list[str] = []
+        self.topic_id = TOPIC.id
         ids: Any = SimpleNamespace(fresh=self._id)
         self.partitionings = TopicPartitionings(self.topic, ids, self._partitions_of)  # type: ignore[arg-type]
 
@@ -53,7 +54,7 @@ class Worker:
         self.topic.entries.update((stage_key(TOPIC, partitions, Stage.SETTLED, each), VALUE) for each in settled)
 
     async def _id(self, _: str) -> str:
-        return TOPIC.id
+        return self.topic_id
 
     async def _partitions_of(self, topic: str) -> int:
         self.asked.append(topic)
@@ -90,3 +91,15 @@ async def test_while_earlier_moves_go_on_nobody_is_asked_again_and_again_how_man
     partitioning = worker.partitionings.of(TOPIC.topic)
     assert isinstance(partitioning, Partitioning)
     assert (partitioning.partitions, worker.asked) == (8, [])
+
+
+async def test_a_lane_that_still_reads_the_deleted_topic_reports_nothing_about_the_new_one(worker: Worker) -> None:
+    worker.note(4)
+    await worker.partitionings.refresh(TOPIC.topic, 0)
+    worker.topic_id = "another id"
+    await worker.partitionings.refresh(TOPIC.topic, 1)  # for another lane
+    for partition, topic_id in enumerate((TOPIC.id, worker.topic_id, "")):
+        worker.partitionings.report(TOPIC.topic, topic_id, partition, 4, Stage.SETTLED)
+    reported = set(worker.partitionings._unreported)
+    new = TopicIncarnation(TOPIC.topic, worker.topic_id)
+    assert reported == {stage_key(new, 4, Stage.SETTLED, partition) for partition in (1, 2)}

@@ -382,7 +382,7 @@ async def test_a_lane_remembers_that_it_has_told_that_nothing_is_left_to_be_move
     for number in range(FORMER):
         overlay.others.put(emptied_key(PARTITIONS, number), encode_emptied())
     overlay.apply(changelog_offset=0, complete_at=AT)
-    growing.partitionings.report = lambda *report: told.append(report)
+    growing.partitionings.report = lambda topic, _id, *report: told.append((topic, *report))
     cycles = cycles_on(growing, [], Clock())
     made = await cycles._make(growing.table)
     cycles._growth.settle(made.cycle, made.slice, made.now)

@@ -432,12 +432,14 @@ async def test_a_partition_says_that_it_knows_of_a_growth_when_nothing_waits_tha
 ) -> None:
     partition = Partition(producer, number=FORMER, of=BEFORE)
     partition.away = frozenset(range(BEFORE)) if waits else frozenset()
+    partition.read_from("first", BEFORE)
     await partition.run(record(FORMER, *ONCE, key=next(key for key in keys_of(0, 1)), offset=1))
     partition.partitionings = Reported(Partitioning(AFTER, BEFORE, secret=SECRET))
     cycle = await partition.run()
     GrowthProgress(partition.context).settle(cycle, None, AT)
     stages = {Stage.FOLLOWING} if waits else {Stage.FOLLOWING, Stage.RUNNING}
     assert partition.partitionings.stages == stages
+    assert partition.partitionings.topic_ids == {"first"}, "the topic that it reads"
 
 
 class Reported(Known):
@@ -446,6 +448,8 @@ class Reported(Known):
     def __init__(self, partitioning: Partitioning) -> None:
         super().__init__(partitioning)
         self.stages: set[Stage] = set()
+        self.topic_ids: set[str] = set()
 
-    def report(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
+    def report(self, topic: str, topic_id: str, partition: int, partitions: int, stage: Stage) -> None:
         self.stages.add(stage)
+        self.topic_ids.add(topic_id)

@@ -311,7 +311,7 @@ class LaneCycles:
     ) -> None:
         """Sleep until the next firing, or prepare it if it is due in a moment."""
         may_stage = self._intake.backlog_taken and not (self._record_search.is_under_way or self._budget.has_caps)
-        may_stage = may_stage and not self._incoming.readable.is_held  # a waiting command may name a staged schedule
+        may_stage = may_stage and not self._incoming.is_held  # a waiting command may name a staged schedule
         staging = self._context.staging if may_stage else NO_STAGING
         instant = staging.instant(next_turn, now)
         if instant is None:

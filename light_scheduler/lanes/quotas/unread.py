@@ -59,7 +59,7 @@ class Unread:
         """Return when (UTC epoch ms) the first unread command that may be of a tenant was recorded, or None."""
         intake = self._incoming.intake
         first = next(intake.waiting(), None)
-        if first is None or not self._incoming.readable.is_held:
+        if first is None or not self._incoming.is_held:
             return None if first is None else first.timestamp
         if self._look.first != (intake.epoch, first.offset):
             self._look = _Look((intake.epoch, first.offset))

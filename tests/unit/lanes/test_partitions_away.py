@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from aiokafka.errors import KafkaConnectionError, MessageSizeTooLargeError, NotEnoughReplicasError, UnknownError
+from support.lane_cycles import Clock, cycles_on
 from support.moving import Known
 from support.outages import Settling, Topics
 from support.partition import AT, HOUR, NAMES, TO_REMINDERS, Partition, command, due_at
@@ -26,8 +27,6 @@ from light_scheduler.model.place import Place
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
-
-from .test_cycles import Clock, cycles_on
 
 HERE, AWAY = 0, 1
 OTHER = (NAMES.commands, AWAY)

@@ -20,6 +20,7 @@ from aiokafka.errors import (
     RequestTimedOutError,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
+    UnsupportedVersionError,
 )
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
@@ -45,6 +46,14 @@ _PASSING = (
     RequestTimedOutError,
 )
 """Errors that end when another broker coordinates the id, or with a new connection."""
+
+_UNTOLD = (
+    IncompatibleBrokerVersion,
+    NotImplementedError,
+    TopicAuthorizationFailedError,
+    UnsupportedVersionError,
+)
+"""Errors of brokers that do not tell what an id has open in a partition, however often they are asked."""
 
 ID_NOT_FOUND = 105
 """The error code for an id without transactions, which aiokafka does not know."""
@@ -123,8 +132,8 @@ class Coordinator:
             if answer.error_code == ID_NOT_FOUND:
                 return True
             check(answer.error_code, transactional_id)
-            found = (await self._leaders.open_in(place)).get(answer.producer_id)
-        except (IncompatibleBrokerVersion, NotImplementedError, TopicAuthorizationFailedError) as error:
+            found = (await self._leaders.open_transactions(place)).get(answer.producer_id)
+        except _UNTOLD as error:
             log.debug("what %s has open in %s-%d is not known: %r", transactional_id, *place, error)
             return True
         return found is not None and found.begin < end

@@ -62,11 +62,14 @@ class PartitionLeaders:
         Raises KafkaError, or LaneError if there is no leader or no answer.
         """
         try:
-            answer = await self._ask(place, DescribeProducersRequest(place))
+            return await self.open_transactions(place)
         except _UNTOLD as error:
             log.warning("%s-%d does not tell what is open there: %r", *place, error)
             return {}
-        return dict(answer.open)
+
+    async def open_transactions(self, place: Place) -> Mapping[int, OpenTransaction]:
+        """Return the same as `open_in`, but raise the KafkaError of a leader that does not support that, too."""
+        return dict((await self._ask(place, DescribeProducersRequest(place))).open)
 
     async def log_end(self, place: Place) -> int:
         """Return the end of a log, including uncommitted records. Raises as `open_in`."""

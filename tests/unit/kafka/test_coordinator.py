@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from aiokafka.errors import ConcurrentTransactions, IncompatibleBrokerVersion, NoError, TopicAuthorizationFailedError
+from aiokafka.errors import (
+    ConcurrentTransactions,
+    IncompatibleBrokerVersion,
+    NoError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from light_scheduler.kafka.coordinator import ID_NOT_FOUND, Coordinator, KnownLog
+from light_scheduler.kafka.partition_leaders import PartitionLeaders
 from light_scheduler.kafka.transaction_requests import DescribeTransactionRequest, OpenTransaction
 
 PLACE = ("changelog", 0)
@@ -32,6 +40,8 @@ class Scripted(Coordinator):
     async def open_in(self, place: object) -> dict[int, OpenTransaction]:
         assert place == PLACE
         return self.open
+
+    open_transactions = open_in
 
     async def _send(self, transactional_id: str, request: Any) -> Any:
         if isinstance(request, DescribeTransactionRequest):
@@ -118,15 +128,37 @@ async def test_what_an_id_has_open_in_a_partition_is_told_by_where_it_begins(
     assert coordinator.written == []
 
 
-@pytest.mark.parametrize("reason", ["the brokers are old", "the id is not known", "the right to read is missing"])
-async def test_an_id_of_which_nobody_tells_may_have_something_open(
-    monkeypatch: pytest.MonkeyPatch, reason: str
-) -> None:
-    coordinator = Scripted("" if "id" in reason.split() else "CompleteCommit", None)
-    coordinator.is_old = "old" in reason
-
-    async def denied(_: object) -> dict[int, OpenTransaction]:
-        raise TopicAuthorizationFailedError(PLACE[0])
-
-    monkeypatch.setattr(coordinator, "open_in", denied)
+@pytest.mark.parametrize(("state", "is_old"), [("CompleteCommit", True), ("", False)])
+async def test_an_id_of_which_its_coordinator_does_not_tell_may_have_something_open(state: str, is_old: bool) -> None:
+    coordinator = Scripted(state, None)
+    coordinator.is_old = is_old
     assert await coordinator.may_be_open("id", PLACE, 20)
+
+
+@pytest.mark.parametrize(
+    "error", [TopicAuthorizationFailedError, IncompatibleBrokerVersion, NotImplementedError, UnsupportedVersionError]
+)
+async def test_an_id_of_which_no_leader_tells_may_have_something_open(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    coordinator, leaders = Scripted("CompleteCommit", None), PartitionLeaders(cast(Any, None))
+
+    async def untold(*_: object) -> Any:
+        raise error(PLACE[0])
+
+    monkeypatch.setattr(leaders, "_ask", untold)
+    monkeypatch.setattr(coordinator, "_leaders", leaders)
+    assert await coordinator.may_be_open("id", PLACE, 20)
+
+
+async def test_a_leader_that_does_not_know_its_partition_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is decided by its answer: the caller tries again."""
+    coordinator, leaders = Scripted("CompleteCommit", None), PartitionLeaders(cast(Any, None))
+
+    async def unknown(*_: object) -> Any:
+        raise UnknownTopicOrPartitionError(PLACE[0])
+
+    monkeypatch.setattr(leaders, "_ask", unknown)
+    monkeypatch.setattr(coordinator, "_leaders", leaders)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        await coordinator.may_be_open("id", PLACE, 20)

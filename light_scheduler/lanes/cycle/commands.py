@@ -131,7 +131,8 @@ class Commands:
             reason = self._condemned.meet(work) if self._condemned else None
             if (origin := self._routing.lost_origin(record)) is not None:
                 if origin.token:
-                    self._bulk.report_none(origin)
+                    with enduring(f"partition {origin.partition} cannot be told that a bulk command changes nothing"):
+                        self._bulk.report_none(origin)
                     return work
                 record = as_sent(record, origin)
                 if origin.asks or origin.partition == self._partition:

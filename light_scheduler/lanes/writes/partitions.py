@@ -25,6 +25,7 @@ from light_scheduler.wire.lane_marks import (
     spread,
 )
 from light_scheduler.wire.partitioner import chooser
+from light_scheduler.wire.record import Copy
 from light_scheduler.wire.waiting_state import WaitingRecord
 
 from .transaction import Transaction
@@ -87,7 +88,7 @@ class PartitionWrites:
 
         Raises RecordTooLargeError.
         """
-        self._write(partition, record.key, record.value, forwarded(record, token), tenant)
+        self._write(partition, record.key, record.value, forwarded(self._named(record), token), tenant)
 
     def spread(self, record: CommandRecord, partition: int, token: str, kind: ReachKind, tenant: str) -> None:
         """Copy a bulk command in a grown topic. Raises RecordTooLargeError."""
@@ -106,8 +107,17 @@ class PartitionWrites:
     ) -> None:
         """Forward a command, or a copy of one, in a grown topic. Raises RecordTooLargeError."""
         grown = Grown(self._topic, self._partitions, self.partitioning.secret)
-        headers = relayed(record, origin, grown, asks=asks, is_elsewhere=is_elsewhere)
+        headers = relayed(self._named(record, asks=asks), origin, grown, asks=asks, is_elsewhere=is_elsewhere)
         self._write(partition, record.key, record.value, headers, tenant)
+
+    def _named(self, record: CommandRecord, *, asks: bool = False) -> CommandRecord:
+        """Return a record with the place that its copies name: where it was sent, if that partition still exists.
+
+        Else, and if this lane `asks` for the command to come back, they name this lane's own partition.
+        """
+        if isinstance(record, Copy) and (asks or record.sent[0] >= self._partitions):
+            return record._replace(sent=(record.partition, record.offset))
+        return record
 
     def hand_over(self, key: bytes, value: bytes, partition: int) -> None:
         """Move a schedule, as its state record, to another partition. Raises RecordTooLargeError."""

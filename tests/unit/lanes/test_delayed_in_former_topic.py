@@ -20,6 +20,7 @@ from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, Ten
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.lane_marks import BULK_COUNT, BULK_MISSING, FORWARDED_FROM, Grown, Origin, relayed
+from light_scheduler.wire.record import Copy
 
 OTHER, FORMER, HOME = 0, 1, 5
 CANCEL = ("schedule-command", b"cancel")
@@ -105,9 +106,13 @@ async def test_a_command_that_was_sent_to_a_partition_that_is_gone_is_carried_ou
         [(Outcome.SCHEDULED, 3, 7)] if to is None else []
     )
     assert [(each.partition, mark(each)) for each in former.sent(NAMES.commands)] == (
-        [] if to is None else [(to, b"3:7")]
+        [] if to is None else [(to, b"0:9")]  # a copy that named a partition which is gone would be rejected
     )
     assert (delayed(former), former.dead_letters) == (0, [])
+    if to is not None:
+        home = lane(to, Partitioning(FEWER, secret=SECRET))
+        await home.run(*passed(former, to))
+        assert ([each.outcome for each in home.results], home.dead_letters) == ([Outcome.SCHEDULED], [])
 
 
 async def test_one_that_fails_is_refused_and_its_dead_letter_names_where_it_was_sent() -> None:
@@ -146,3 +151,14 @@ async def test_a_lane_that_does_not_know_the_partitions_of_a_command_learns_of_t
     grown(reader)
     await reader.run(record(FORMER, *headers, offset=60))
     assert delayed(reader) == 2
+
+
+async def test_a_question_names_the_partition_that_asks_wherever_the_command_was_sent() -> None:
+    """That is where it has to come back to."""
+    home = lane(HOME)
+    batches = home.context.new_batches(AT)
+    cycle = Cycle(home.context, Overlay(home.table), batches, AT)
+    sent_elsewhere = Copy(MOVES, b"payload", [*ONCE], HOME, 50, AT, sent=(OTHER, 9))
+    cycle.moving._writes.relay(sent_elsewhere, None, FORMER, asks=True)
+    await batches.send(home.producer)
+    assert [mark(each) for each in passed(home, FORMER)] == [b"5:50:%d:?12" % AT]

@@ -19,7 +19,7 @@ from light_scheduler.model import RuleError
 from light_scheduler.model.delay import parse_rule
 
 from .access.requesters import requester_of
-from .cluster.answers import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
+from .cluster.answers import TOTAL_TIMEOUT_S
 from .cluster.peer_client import PEER_CLIENT, PeerClient
 from .delay_documents import DelayBody, DelayList
 from .forms.json_bodies import read_json
@@ -89,9 +89,8 @@ class DelayHandlers:
 
 
 async def _lanes_of(client: PeerClient, url: str) -> list[DelayLaneStatus] | None:
-    timeout = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     try:
-        async with client.get(URL(url.rstrip("/") + "/info"), timeout) as response:
+        async with client.get(URL(url.rstrip("/") + "/info"), TOTAL_TIMEOUT_S) as response:
             return msgspec.json.decode(await response.read(), type=_Info).delays
     except (TimeoutError, aiohttp.ClientError, ValueError, msgspec.MsgspecError):
         return None

@@ -114,7 +114,7 @@ class RateCourier:
     async def _send(self, client: PeerClient, url: str, text: str) -> None:
         address = URL(f"{url}{PATH}?letters={text}", encoded=True)
         try:
-            async with client.get(address, aiohttp.ClientTimeout(total=ARRIVES_S)) as response:
+            async with client.get(address, ARRIVES_S) as response:
                 status = response.status
         except TimeoutError:
             self._outages.note(url, "away", f"does not answer within {ARRIVES_S:.0f} s")

@@ -30,7 +30,6 @@ from .peer_client import LOCAL_SCOPE, SCOPE_HEADER, PeerClient, why_unreachable
 
 SHARE_MEDIA_TYPE = "application/vnd.light-scheduler.share+msgpack"
 
-CONNECT_TIMEOUT_S = 1.0
 TOTAL_TIMEOUT_S = 3.0
 """A worker that takes longer counts as absent, so that it does not delay the answer."""
 
@@ -163,9 +162,8 @@ class ClusterAnswers:
         """Return a worker's share, or the reason why there is none. Raises ProblemError (429) if the worker is too
         busy."""
         address = URL(url.rstrip("/") + path, encoded=True)
-        timeout = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
         try:
-            async with self._client.get(address, timeout) as response:
+            async with self._client.get(address, TOTAL_TIMEOUT_S) as response:
                 body = await response.read()
                 if response.status == HTTPStatus.TOO_MANY_REQUESTS:
                     detail = f"The worker {url} has too many requests to answer; try again."

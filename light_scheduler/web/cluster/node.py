@@ -85,9 +85,8 @@ class Node:
 
 
 async def _asked(client: PeerClient, url: URL, headers: Mapping[str, str]) -> _Answer:
-    timeout = aiohttp.ClientTimeout(total=ANSWER_S)
     try:
-        async with client.get(url, timeout, headers) as response:
+        async with client.get(url, ANSWER_S, headers) as response:
             return _Answer(response.status, await response.read())
     except (TimeoutError, aiohttp.ClientError):
         return _Answer(None, b"")

@@ -21,8 +21,13 @@ LOCAL_SCOPE = "local"
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
-MOST_CONNECTIONS = 100
-"""Connections to each worker. A worker that hangs cannot use up the connections to others."""
+MOST_CONNECTIONS = 32
+"""Connections to each worker. A worker that hangs cannot use up the connections to others. All may be opened at once;
+with many more, TLS handshakes alone would take longer than `CONNECT_TIMEOUT_S`."""
+
+CONNECT_TIMEOUT_S = 1.0
+"""How long a new connection may take, TLS included. Waiting for one of the existing connections is not limited by it:
+that other requests are ahead does not mean that the worker is absent."""
 
 
 class PeerClient:
@@ -38,13 +43,15 @@ class PeerClient:
         )
 
     def get(
-        self, address: URL, timeout: aiohttp.ClientTimeout, headers: Mapping[str, str] = NO_HEADERS
+        self, address: URL, total_s: float, headers: Mapping[str, str] = NO_HEADERS
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        """Ask a worker for its share of an answer."""
+        """Ask a worker for its share of an answer, which must arrive within `total_s`. Raises TimeoutError,
+        aiohttp.ClientError."""
         secret = self._access.book.peer_secret
         sent = dict(headers)
         if secret is not None:
             sent[PEER_HEADER] = signed(secret, authority_of(address), address.raw_path_qs, self._clock.now())
+        timeout = aiohttp.ClientTimeout(total=total_s, sock_connect=CONNECT_TIMEOUT_S)
         return self._session.get(address, timeout=timeout, allow_redirects=False, headers=sent)
 
     async def __aenter__(self) -> Self:

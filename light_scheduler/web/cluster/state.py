@@ -15,7 +15,7 @@ from light_scheduler.clock import Clock
 from light_scheduler.web.interfaces import Peers, owner_of_each
 from light_scheduler.web.worker_documents import InfoDocument
 
-from .answers import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
+from .answers import TOTAL_TIMEOUT_S
 from .document import ClusterDocument, UnownedPartition, WorkerView
 from .peer_client import PEER_CLIENT, PeerClient, why_unreachable
 
@@ -75,9 +75,8 @@ def _sorted(partitions: Mapping[str, list[int]], topics: frozenset[str]) -> dict
 
 async def _info_of(client: PeerClient, url: str) -> tuple[InfoDocument | None, str | None]:
     """Return a worker's `/info`, or why there is none."""
-    timeout = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     try:
-        async with client.get(URL(url.rstrip("/") + "/info"), timeout) as response:
+        async with client.get(URL(url.rstrip("/") + "/info"), TOTAL_TIMEOUT_S) as response:
             body = await response.read()
             if response.status != HTTPStatus.OK:
                 return None, f"answered {response.status}"

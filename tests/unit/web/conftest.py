@@ -14,7 +14,7 @@ from support.web_cluster.schedules import TOPIC
 from light_scheduler.cli import main
 from light_scheduler.web import delays, dry_run, looking_back, preview, request_limits, why
 from light_scheduler.web.cluster import answers as cluster_answers
-from light_scheduler.web.cluster import bounded, node, own_answers
+from light_scheduler.web.cluster import bounded, node, own_answers, peer_client
 from light_scheduler.web.cluster import state as cluster_state
 from light_scheduler.web.etf1 import history as etf1_history
 from light_scheduler.web.limits import counts as count_limits
@@ -22,17 +22,18 @@ from light_scheduler.web.limits import slices
 
 BUDGETS = {
     bounded: ("REQUEST_TIME_S",),
-    cluster_state: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S"),
+    cluster_state: ("TOTAL_TIMEOUT_S",),
     count_limits: ("REQUEST_TIME_S", "WHOLE_PATIENCE_S", "OWN_PATIENCE_S"),
-    delays: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S"),
+    delays: ("TOTAL_TIMEOUT_S",),
     dry_run: ("MOST_TIME_S",),
     etf1_history: ("MOST_TIME_S",),
     looking_back: ("PAGE_TIME_S",),
     node: ("ANSWER_S",),
+    peer_client: ("CONNECT_TIMEOUT_S",),
     own_answers: ("REQUEST_TIME_S", "SEARCH_TIME_S"),
     preview: ("MOST_TIME_S",),
     request_limits: ("PATIENCE_S", "WORK_PATIENCE_S", "BODIES_PATIENCE_S"),
-    cluster_answers: ("CONNECT_TIMEOUT_S", "TOTAL_TIMEOUT_S", "GRACE_S"),
+    cluster_answers: ("TOTAL_TIMEOUT_S", "GRACE_S"),
     why: ("MOST_TIME_S",),
 }
 """By module, the time that an answer may take of the processor or of who waits for it."""

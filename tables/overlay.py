@@ -209,6 +209,11 @@ class Overlay:
         floor = self._floors.get(tenant)
         self._floors[tenant] = key if floor is None else min(floor, key)
 
+    @property
+    def log_number(self) -> int:
+        """The number of the log of commands (`model.arrival`)."""
+        return 0 if self.commands_log is None else self.commands_log.number
+
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one changelog record. Raises FormatTooNew or FormatError."""
         if key == POSITION_KEY:

@@ -32,6 +32,10 @@ Opening a table does not read its records, so the checkpoint must keep older wor
 records. Therefore, a new record format needs a new version here.
 """
 
+IN_LATER_LOG = 0x80
+"""Added to the version of a checkpoint whose position is not in the first log (`model.arrival`). Versions of this
+project that number no logs refuse it.
+"""
 
 COUNTED_SINCE = 8
 MOST_COUNTED = 50_000
@@ -56,9 +60,16 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     commands_log: CommandsLog | None = None
 
 
-_VERSION = bytes([CHECKPOINT_VERSION])
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Checkpoint).decode
+
+
+def _encoded(checkpoint: Checkpoint) -> bytes:
+    log = checkpoint.commands_log
+    if log is None:
+        return bytes([CHECKPOINT_VERSION]) + _encode(checkpoint)
+    version = CHECKPOINT_VERSION | IN_LATER_LOG if log.number else CHECKPOINT_VERSION
+    return bytes([version]) + _encode((*msgspec.structs.astuple(checkpoint)[:-1], log.stored))
 
 
 def stored_entry(index_key: bytes, value: bytes, get: Callable[[bytes], bytes | None]) -> Entry:
@@ -102,18 +113,19 @@ class ScheduleTable:
         raw = self.store.get(layout.CHECKPOINT_KEY)
         if raw is None:
             return CHECKPOINT_VERSION, Checkpoint()
-        if raw[:1] > _VERSION:
+        version = raw[0] & ~IN_LATER_LOG if raw else 0
+        if version > CHECKPOINT_VERSION:
             raise FormatTooNew(
                 f"the local copy was written in format {raw[0]}, and this version reads formats up to "
                 f"{CHECKPOINT_VERSION}: run the newer version that wrote it. Nothing was changed"
             )
-        if raw[:1] > b"\0" and raw[0] not in RECORDS_IN:
+        if version > 0 and version not in RECORDS_IN:
             raise FormatTooOld(f"the local copy was written in format {raw[0]}, which this version does not read")
         try:
             checkpoint = _decode(memoryview(raw)[1:])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise FormatError(f"the table's checkpoint cannot be read: {error}") from error
-        return raw[0], checkpoint
+        return version, checkpoint
 
     def find_floors(self) -> Floors:
         """Find the first schedule of each tenant in the store."""
@@ -139,7 +151,7 @@ class ScheduleTable:
             changes[layout.PRIMARY + identity] = cell + index_key + (layout.SPLIT if is_split else b"")
         if (step := counts.step(counted)) is not None:
             changes |= step.rows
-        self.store.write({**changes, layout.CHECKPOINT_KEY: _VERSION + _encode(self.checkpoint)})
+        self.store.write({**changes, layout.CHECKPOINT_KEY: _encoded(self.checkpoint)})
 
     def renew(self) -> Iterator[None]:
         """Convert rows from older versions to the current layout, in steps.
@@ -149,7 +161,7 @@ class ScheduleTable:
         counts = self.counts
         for step in counts.renewals():
             self._counts = None
-            self.store.write({**step.rows, layout.CHECKPOINT_KEY: _VERSION + _encode(self.checkpoint)})
+            self.store.write({**step.rows, layout.CHECKPOINT_KEY: _encoded(self.checkpoint)})
             self._taken_in(counts, step)
             yield
 
@@ -226,7 +238,7 @@ class ScheduleTable:
         step = None if counted is None else counts.step(counted)
         rows = {} if step is None else step.rows
         self._counts = None  # a failed write may still have been applied; the counts are then read again
-        self.store.write({**changes, **rows, layout.CHECKPOINT_KEY: _VERSION + _encode(checkpoint)})
+        self.store.write({**changes, **rows, layout.CHECKPOINT_KEY: _encoded(checkpoint)})
         self.checkpoint = checkpoint
         self._taken_in(counts, step)
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from light_scheduler.model import Entry
-
-ANOTHER_LOG = 1 << 50
-"""A move subtracts this from arrivals. It is more than the records of any log, and allows 8,000 moves."""
+from light_scheduler.model.arrival import LOG, arrival_in
 
 replace = msgspec.structs.replace
 
 
-def in_another_log(entry: Entry, bulk_offset: int = -1) -> Entry:
-    """Return the entry of a schedule for another log. That log's bulk commands up to `bulk_offset` do not apply to it.
+def in_another_log(entry: Entry, log: int = 0, bulk_offset: int = -1) -> Entry:
+    """Return the entry of a schedule for the log with a number. Its bulk commands up to `bulk_offset` do not apply to
+    the schedule.
 
-    `arrival` and `bulk_offset` are offsets in a log. A schedule from another log is older than all later commands in
-    this log, so its arrival becomes negative. The order of schedules with the same due time stays.
+    `arrival` and `bulk_offset` are those of a log. A schedule from elsewhere is older than all later commands in this
+    log, so it gets an arrival in a log before it. Schedules of one log that have the same due time stay in order.
     """
     progress = entry.progress
-    return Entry(entry.schedule, replace(progress, arrival=progress.arrival - ANOTHER_LOG, bulk_offset=bulk_offset))
+    former, offset = divmod(progress.arrival, LOG)
+    arrival = arrival_in(min(former, log) - 1, offset)
+    return Entry(entry.schedule, replace(progress, arrival=arrival, bulk_offset=bulk_offset))

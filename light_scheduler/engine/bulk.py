@@ -22,6 +22,7 @@ from light_scheduler.model import (
     Result,
     Selection,
 )
+from light_scheduler.model.arrival import offset_of
 
 from .commands import decide
 from .decision import Decision
@@ -89,7 +90,7 @@ def result_of(total: BulkTotal) -> Result:
         command.id,
         outcome,
         partition=command.partition,
-        offset=command.offset,
+        offset=offset_of(command.offset),
         reason=_without(total),
         count=total.changed,
     )

@@ -29,6 +29,7 @@ from light_scheduler.model import (
     Trigger,
     home_key_of,
 )
+from light_scheduler.model.arrival import offset_of
 from light_scheduler.model.plain_reasons import RESCHEDULED, TRIGGERED
 
 from .completion import complete, extend
@@ -105,7 +106,7 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
         command.payload,
         command.headers,
         command.partition,
-        command.offset,
+        offset_of(command.offset),
         now,
         command.ttl,
         command.priority,

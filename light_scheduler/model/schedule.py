@@ -150,9 +150,9 @@ NONE_PLANNED = 1
 class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """The progress of a schedule: its next firing and other pending work. Instants are UTC epoch ms.
 
-    `due` is NEVER if nothing more is planned. `arrival` orders schedules that are due at the same instant: it is the
-    offset of the command that set the due time, negative if that command is in the log of another application. `wake`
-    is when the schedule must be handled next, if that is not its due time.
+    `due` is NEVER if nothing more is planned. `arrival` orders schedules that are due at the same instant: it is that
+    of the command that set the due time (see `arrival`), negative if that command is in the log of another application.
+    `wake` is when the schedule must be handled next, if that is not its due time.
     """
 
     due: int
@@ -175,7 +175,7 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     """Due time of a firing that waits for the completion of the previous one."""
     awaited: tuple[Awaited, ...] = ()
     bulk_offset: int = 0
-    """Offset of the last bulk command applied to this schedule, or -1 if it was imported since."""
+    """Arrival of the last bulk command applied to this schedule, or -1 if it was imported since."""
     delivered: int = 0
     """Due time of the latest delivered planned firing, or of a triggered one-shot. 0: none is known to have been
     delivered. NONE_PLANNED: only extra firings were.

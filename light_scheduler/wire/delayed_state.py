@@ -6,7 +6,7 @@ Changelog key     kind u8 | rest
 
 Changelog value   version u8 | body
     queue      version 5: MessagePack of [first, end, size]
-    command    version 5: MessagePack of [key, value, headers, partition, offset, timestamp] of the record
+    command    version 5: MessagePack of [key, value, headers, partition, arrival, timestamp] of the record
                with the partition and offset of another one, if the command was sent there, could not be passed on to
                where it belongs, and was delayed here (see `lanes.cycle.stranded`)
 """
@@ -17,6 +17,8 @@ import struct
 from typing import NamedTuple
 
 import msgspec
+
+from light_scheduler.model.arrival import offset_of
 
 from .record import CommandRecord, Copy, sent_at
 from .state_format import VERSION, decoded
@@ -41,7 +43,7 @@ class DelayedQueue(NamedTuple):
 
 
 class DelayedCommand(NamedTuple):
-    """A complete record of the commands topic. `timestamp` is UTC epoch ms."""
+    """A complete record of the commands topic, with its arrival (`model.arrival`). `timestamp` is UTC epoch ms."""
 
     key: bytes | None
     value: bytes | None
@@ -52,9 +54,10 @@ class DelayedCommand(NamedTuple):
 
     def read_in(self, partition: int) -> CommandRecord:
         """Return the record as a partition has read it."""
-        if self.partition == partition:
+        sent = self.partition, offset_of(self.offset)
+        if sent == (partition, self.offset):
             return self
-        return Copy(*self._replace(partition=partition), sent=(self.partition, self.offset))
+        return Copy(*self._replace(partition=partition), sent=sent)
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -90,7 +93,9 @@ def delayed_key(tenant: str, number: int) -> bytes:
 def encode_delayed(record: CommandRecord) -> bytes:
     """Encode a command."""
     headers = [(name, value) for name, value in record.headers]
-    return VERSION + _encode((record.key, record.value, headers, *sent_at(record), record.timestamp))
+    sent = sent_at(record)
+    place = (sent.partition, record.offset) if sent.partition == record.partition else sent
+    return VERSION + _encode((record.key, record.value, headers, *place, record.timestamp))
 
 
 def decode_delayed(value: bytes) -> DelayedCommand:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from light_scheduler.model import DEFAULT_PRIORITY, DEFAULT_TENANT, Bounds, EventType, HomeKey, Progress
+from light_scheduler.model.arrival import offset_of
 
 from .dialect import Plain, PlainTask
 from .events import history_key
@@ -35,7 +36,7 @@ _NEW_PROGRESS = msgspec.structs.astuple(Progress(0, 0))[2:]
 def new_state(record: CommandRecord, id: str, plain: Plain, accepted_at: int) -> bytes:
     """Encode the new schedule of a command, accepted at `accepted_at` (UTC epoch ms)."""
     at, target, payload, headers = plain
-    offset = record.offset
+    arrival = record.offset
     definition = (
         DEFAULT_TENANT,
         id,
@@ -45,7 +46,7 @@ def new_state(record: CommandRecord, id: str, plain: Plain, accepted_at: int) ->
         payload,
         headers,
         record.partition,
-        offset,
+        offset_of(arrival),
         accepted_at,
         None,
         DEFAULT_PRIORITY,
@@ -54,12 +55,12 @@ def new_state(record: CommandRecord, id: str, plain: Plain, accepted_at: int) ->
         None,
         _HOME,
     )
-    return VERSION + _encode((definition, (at, offset, *_NEW_PROGRESS)))
+    return VERSION + _encode((definition, (at, arrival, *_NEW_PROGRESS)))
 
 
 def new_task_state(record: CommandRecord, task: PlainTask, due: int, accepted_at: int) -> bytes:
     """Encode the new task of a command, accepted at `accepted_at` and first due at `due` (UTC epoch ms)."""
-    offset = record.offset
+    arrival = record.offset
     definition = (
         task.tenant,
         task.id,
@@ -69,7 +70,7 @@ def new_task_state(record: CommandRecord, task: PlainTask, due: int, accepted_at
         task.payload,
         task.headers,
         record.partition,
-        offset,
+        offset_of(arrival),
         accepted_at,
         None,
         DEFAULT_PRIORITY,
@@ -78,7 +79,7 @@ def new_task_state(record: CommandRecord, task: PlainTask, due: int, accepted_at
         None,
         _HOME_OF_TASK,
     )
-    return VERSION + _encode((definition, (due, offset, *_NEW_PROGRESS)))
+    return VERSION + _encode((definition, (due, arrival, *_NEW_PROGRESS)))
 
 
 def scheduled_lines(now: int, partition: int, tenant: str = DEFAULT_TENANT) -> Callable[[str, int, str], bytes]:

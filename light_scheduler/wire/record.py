@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from light_scheduler.model import Command, Headers, ScheduleCommand
+from light_scheduler.model.arrival import arrival_in
 
 
 class CommandRecord(Protocol):
@@ -28,9 +29,10 @@ class CommandRecord(Protocol):
 
 
 class Copy(NamedTuple):
-    """A record that was forwarded to another partition, for a dialect.
+    """A record that has another place than the one where its sender has put it, for a dialect.
 
-    `partition` and `offset` are the copy's own. `timestamp` is the original record's, and `sent` is its place.
+    It was forwarded to another partition, or its offset is its arrival. `partition` and `offset` are the copy's own.
+    `timestamp` is the original record's, and `sent` is its place.
     """
 
     key: bytes | None
@@ -52,6 +54,13 @@ class SentAt(NamedTuple):
 def sent_at(record: CommandRecord) -> SentAt:
     """Return where the sender of a command has put it, wherever it is read."""
     return SentAt(*record.sent) if isinstance(record, Copy) else SentAt(record.partition, record.offset)
+
+
+def arrived(record: CommandRecord, log: int) -> Copy:
+    """Return a record that was read from the log with a number, with its arrival as its offset (`model.arrival`)."""
+    place = record.partition, record.offset
+    arrival = arrival_in(log, record.offset)
+    return Copy(record.key, record.value, [*record.headers], record.partition, arrival, record.timestamp, place)
 
 
 class UnsentRecord(NamedTuple):

@@ -4,8 +4,8 @@ Changelog key     kind u8 | rest
     0x00  input position of the lane           rest: empty
     0x01  a pending schedule                   rest: tenant | 0x00 | id   (UTF-8; neither contains 0x00)
     0x02  the progress of a large schedule     rest: tenant | 0x00 | id
-    0x03  a running bulk command               rest: offset u64 big-endian, of its record in this partition
-    0x04  the total of one that was sent here  rest: offset u64 big-endian, of its record
+    0x03  a running bulk command               rest: arrival u64 big-endian, of its record in this partition
+    0x04  the total of one that was sent here  rest: arrival u64 big-endian, of its record
     0x05  a partition that has handed over     rest: number of partitions u32 big-endian | partition u32 big-endian
     0x06  commands that are not back yet       rest: tenant | 0x00 | id
     0x07  the delayed commands of a tenant     rest: tenant
@@ -17,6 +17,7 @@ Changelog key     kind u8 | rest
 Changelog value   version u8 | body
     position   version 1 to 5: offset u64 | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
                a record of an older version may end after the offset)
+               version 132: the same | 0x00 | number of the log, if that is not 0   (decimal; see `model.arrival`)
     schedule   version 1 to 5: MessagePack of [schedule, progress], each an array of its fields in the model's order
                (4: with `home_key`)
     progress   version 1 to 5: MessagePack of an array of its fields in the model's order
@@ -50,7 +51,7 @@ from light_scheduler.errors import FormatError
 from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, State, state_of
 from light_scheduler.model.bulk import LackingTotal, ScopedPart, SubTotal
 
-from .state_format import FORMAT_VERSION, GROWING, LACKING, READABLE, VERSION, decoded, wrong_version
+from .state_format import FORMAT_VERSION, GROWING, LACKING, NUMBERED, READABLE, VERSION, decoded, wrong_version
 
 POSITION_KEY = b"\x00"
 SCHEDULE_KIND = b"\x01"
@@ -260,23 +261,36 @@ def decode_lent(value: bytes) -> int:
 class CommandsLog(NamedTuple):
     """The log of commands to which a changelog belongs: the application, its commands topic, and the topic's id.
 
-    The id is empty if unknown.
+    The id is empty if unknown. `number` says which log of its partition it is, from 0 on (`model.arrival`).
     """
 
     topic_id: str
     app_id: str
     topic: str
+    number: int = 0
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """The application and its commands topic."""
+        return self.app_id, self.topic
+
+    @property
+    def stored(self) -> tuple[str | int, ...]:
+        """The fields that are stored. Versions that number no logs read those of the first log only."""
+        return self if self.number else self[:-1]
 
 
 def encode_position(offset: int, log: CommandsLog | None = None) -> bytes:
     """Encode the offset of the next command to read, and its log."""
-    position = _POSITION.pack(FORMAT_VERSION, offset)
-    return position if log is None else position + "\0".join(log).encode()
+    if log is None:
+        return _POSITION.pack(FORMAT_VERSION, offset)
+    version = NUMBERED[0] if log.number else FORMAT_VERSION
+    return _POSITION.pack(version, offset) + "\0".join(map(str, log.stored)).encode()
 
 
 def decode_position(value: bytes) -> int:
     """Decode the offset of the next command to read. Raises FormatTooNew or FormatError."""
-    if value[:1] not in READABLE:
+    if value[:1] not in READABLE and value[:1] != NUMBERED:
         raise wrong_version(value)
     if len(value) < _POSITION.size:
         raise FormatError("a position record is too short")
@@ -290,9 +304,10 @@ def decode_commands_log(value: bytes) -> CommandsLog | None:
     if not (rest := value[_POSITION.size :]):
         return None
     try:
-        topic_id, app_id, topic = rest.decode().split("\0")
+        topic_id, app_id, topic, *numbers = rest.decode().split("\0")
+        (number,) = map(int, numbers) if value[:1] == NUMBERED else (0, *map(int, numbers))
     except ValueError as error:
         raise FormatError(f"a position record has a log that cannot be read: {error}") from error
     if not (app_id and topic):
         raise FormatError("a position record names no log")
-    return CommandsLog(topic_id, app_id, topic)
+    return CommandsLog(topic_id, app_id, topic, number)

@@ -22,6 +22,8 @@ WAITING = b"\x82"
 """Version of records that wait for a partition that cannot be written to, until they are sent (see `waiting_state`)."""
 WAITING_FOR_LOG = b"\x83"
 """The same for records that name the log that they are for, and for the part of them that is a tenant's."""
+NUMBERED = b"\x84"
+"""Version of positions in a log that is not the first one of its partition (see `model.arrival`)."""
 READABLE = frozenset(bytes([version]) for version in range(1, FORMAT_VERSION + 1))
 
 T = TypeVar("T")

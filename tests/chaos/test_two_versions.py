@@ -49,12 +49,19 @@ from light_scheduler.model.bulk import SubTotal, lacking
 from light_scheduler.model.rate_lending import RateAsk, RateKind, RateName
 from light_scheduler.tables import Overlay, ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.table import CHECKPOINT_VERSION, IN_LATER_LOG
 from light_scheduler.tenants import opened_tenants
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import decode_result
 from light_scheduler.wire.delayed_state import DelayedQueue
 from light_scheduler.wire.rate_lending import rate_headers
-from light_scheduler.wire.state import bulk_total_key, encode_bulk_total
+from light_scheduler.wire.state import (
+    POSITION_KEY,
+    CommandsLog,
+    bulk_total_key,
+    encode_bulk_total,
+    encode_position,
+)
 from light_scheduler.wire.state_format import FORMAT_VERSION
 from light_scheduler.wire.waiting_state import encode_waiting_queue, waiting_queue_key
 
@@ -201,6 +208,7 @@ def test_there_is_an_earlier_version_that_writes_this_format_and_one_of_the_form
 
 COMMAND = ControlCommand("pause", "default", "*", None, 0, 7, 0, selection=Selection(""))
 ABOVE = BulkTotal(COMMAND, (1,), token="0" * 32)
+LATER_LOG = CommandsLog("id", "app", "commands", number=1)
 OF_THEIR_OWN = {
     128: (bulk_total_key(7), encode_bulk_total(SubTotal(COMMAND, (1,), token="0" * 32))),
     129: (bulk_total_key(7), encode_bulk_total(lacking(ABOVE, [2]))),
@@ -226,6 +234,20 @@ def test_an_earlier_version_refuses_a_record_that_it_does_not_know_and_leaves_it
     said = version.refuses(key, value, copy)
     assert len(said) == 2
     assert all(f"format {refused}" in each and each.endswith("Nothing was changed") for each in said)
+
+
+def test_an_earlier_version_refuses_a_position_in_a_later_log_and_a_copy_with_it(tmp_path: Path) -> None:
+    """It would take arrivals there for those of the first log."""
+    version, position = recorded_version(tmp_path / "version"), encode_position(7, LATER_LOG)
+    table = ScheduleTable(RocksStore(tmp_path / "copy"))
+    overlay = Overlay(table)
+    overlay.replay(POSITION_KEY, position)
+    overlay.apply(changelog_offset=1, complete_at=1)
+    table.close()
+    said = version.refuses_position(POSITION_KEY, position, tmp_path / "copy")
+    formats = position[0], CHECKPOINT_VERSION | IN_LATER_LOG
+    assert all(f"format {number}" in each for number, each in zip(formats, said, strict=True))
+    assert all(each.endswith("Nothing was changed") for each in said)
 
 
 @pytest.mark.soak

@@ -17,6 +17,7 @@ from aiokafka.protocol.fetch import FetchRequest
 from support.application import Application, WorkerProcess
 from support.reading import header, read_until
 
+from light_scheduler import SchedulerClient
 from light_scheduler.agents.transport import FETCH_MAX_WAIT_MS
 from light_scheduler.doctor.worker_checks import check_lanes, check_targets, info_of_worker
 from light_scheduler.kafka.topic_admin import create_topics
@@ -222,6 +223,20 @@ async def test_nothing_waits_to_be_read_behind_markers_and_aborted_commands(appl
     await until(worker, lambda lane: lane["outcomes"].get("scheduled") == 2 and lane["lag"] == 0)
     metrics = await metrics_of(worker)
     assert re.search(r'light_scheduler_command_lag\{[^}]*partition="0"[^}]*\} 0.0', metrics)
+
+
+@pytest.mark.soak
+async def test_bulk_commands_reach_the_schedules_of_a_topic_that_was_deleted(application: Application) -> None:
+    worker = await application.start_worker()
+    async with SchedulerClient(application.bootstrap_servers, app_id=application.settings.app_id) as client:
+        for number in range(20):
+            await client.schedule(f"former-{number}", after="1h", topic=application.target)
+        await worker.end()
+        await create_commands_again(application)
+        worker.start()
+        await worker.ready()
+    async with SchedulerClient(application.bootstrap_servers, app_id=application.settings.app_id) as client:
+        assert (await client.cancel_many(id_prefix="former-")).count == 20
 
 
 async def create_commands_again(application: Application) -> None:

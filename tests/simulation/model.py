@@ -15,7 +15,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from light_scheduler.engine.another_log import ANOTHER_LOG
+from light_scheduler.model.arrival import LOG
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM
 from light_scheduler.wire.state import decode_entry
@@ -318,7 +318,7 @@ class Partition:
         if pending is None or self.moves.holders.get(id) != place(record) or id in self.pending:
             raise Violation(f"{id} was taken over, and is {self.moves.holders.get(id)}")
         self.moves.holders[id] = self.number
-        self.pending[id] = pending._replace(offset=pending.offset - ANOTHER_LOG, accepted=number, adopted=record.offset)
+        self.pending[id] = pending._replace(offset=pending.offset - LOG, accepted=number, adopted=record.offset)
 
     def _take_for_many(self, command: Record, copies: list[Record], happened: Counter[tuple[str, str]]) -> None:
         """Do what a bulk command does, and take the copies that it makes out of `copies`."""

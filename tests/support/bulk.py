@@ -31,6 +31,7 @@ class Topic:
         self.partitions = [Partition(producer, number=number, of=COUNT) for number in range(COUNT)]
         self.waiting: list[list[ConsumerRecord]] = [[] for _ in range(COUNT)]
         self.ends = [1] * COUNT
+        self.logs = 0
         self.history: list[HistoryEvent] = []
         self.results: list[Result] = []
         self.fired: list[str] = []
@@ -79,6 +80,14 @@ class Topic:
 
     def at_work(self, number: int) -> bool:
         return bool(Overlay(self.partitions[number].table).others.bulk_parts())
+
+    def created_again(self) -> None:
+        """Have the topic deleted and created again: offsets begin anew, and what waits is lost."""
+        self.waiting = [[] for _ in range(COUNT)]
+        self.ends = [1] * COUNT
+        self.logs += 1
+        for partition in self.partitions:
+            partition.read_from(f"log {self.logs}", COUNT)
 
     @property
     def pending(self) -> dict[str, bool]:

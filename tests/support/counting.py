@@ -13,7 +13,7 @@ from light_scheduler.tables.cell_changes import UNCOUNTED, Group
 from light_scheduler.tables.count_rows import CHANGES, CHANGES_END, keys_of, place_in
 from light_scheduler.tables.counts import MINUTES_A_DAY, Counts
 from light_scheduler.tables.store import Store
-from light_scheduler.tables.table import stored_entry
+from light_scheduler.tables.table import CHECKPOINT_VERSION, stored_entry
 
 Counted = dict[tuple[Group, int], int]
 """(group, minute) -> schedules."""
@@ -98,7 +98,10 @@ def as_of_format_8(store: Store) -> None:
         changes[key] = None
         runs.setdefault(keys_of(place, [])[0], {}).update(msgspec.msgpack.decode(value, type=dict[int, int]))
     changes |= {key: msgspec.msgpack.encode(dict(reversed(cells.items()))) for key, cells in runs.items()}
-    store.write({**changes, layout.CHECKPOINT_KEY: b"\x08" + (store.get(layout.CHECKPOINT_KEY) or b"")[1:]})
+    checkpoint = store.get(layout.CHECKPOINT_KEY) or b""
+    if checkpoint[0] == CHECKPOINT_VERSION:
+        changes[layout.CHECKPOINT_KEY] = b"\x08" + checkpoint[1:]
+    store.write(changes)
 
 
 def old_rows(store: Store) -> int:

@@ -221,7 +221,8 @@ class Partition:
 
     def read_from(self, topic_id: str, of: int) -> None:
         """Have commands come from the topic with this id, of so many partitions, as if it was just created (again)."""
-        log = CommandsLog(topic_id, NAMES.app_id, NAMES.commands)
+        known = self.table.checkpoint.commands_log
+        log = CommandsLog(topic_id, NAMES.app_id, NAMES.commands, 0 if known is None else known.number + 1)
         self.table.checkpoint = msgspec.structs.replace(self.table.checkpoint, commands_log=log)
         self.topics[NAMES.commands] = topic(of)
 

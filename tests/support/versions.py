@@ -48,6 +48,25 @@ headers = [(name, value.encode()) for name, value in json.load(sys.stdin)]
 print(type(mark_of(Copy(None, None, headers, 0, 0, 0, (0, 0)))).__name__)
 """
 
+_REFUSE_POSITION = """
+import json, sys
+from pathlib import Path
+from light_scheduler.errors import FormatTooNew
+from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
+from light_scheduler.tables.rocks import RocksStore
+
+folder, key, value = json.load(sys.stdin)
+store, said = RocksStore(Path(folder)), []
+overlay = Overlay(ScheduleTable(MemoryStore()))
+for refuse in (lambda: overlay.replay(bytes.fromhex(key), bytes.fromhex(value)), lambda: ScheduleTable(store)):
+    try:
+        refuse()
+    except FormatTooNew as error:
+        said.append(str(error))
+store.close()
+print(json.dumps(said))
+"""
+
 _REFUSE = """
 import json, sys
 from pathlib import Path
@@ -125,6 +144,11 @@ class Version:
         Raises CalledProcessError if the copy does not have it as it was afterwards.
         """
         said: list[str] = json.loads(self._run(_REFUSE, json.dumps([str(copy), key.hex(), value.hex()])))
+        return said
+
+    def refuses_position(self, key: bytes, value: bytes, copy: Path) -> list[str]:
+        """Return why this version refuses a position in the changelog, and a local copy that has it."""
+        said: list[str] = json.loads(self._run(_REFUSE_POSITION, json.dumps([str(copy), key.hex(), value.hex()])))
         return said
 
     def _run(self, code: str, input: str = "") -> str:

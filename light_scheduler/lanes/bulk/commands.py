@@ -38,6 +38,7 @@ from light_scheduler.lanes.writes.partitions import PartitionWrites
 from light_scheduler.lanes.writes.recording import record_decision
 from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import BulkCommand, BulkPart, BulkTotal, Entry, EventType
+from light_scheduler.model.arrival import offset_of
 from light_scheduler.model.bulk import SUB_TOTAL, ScopedPart, SubTotal
 from light_scheduler.model.tenant_rules import QUOTA
 from light_scheduler.wire import CommandRecord
@@ -268,7 +269,7 @@ class BulkCommands:
     def _report_given_up(self, count: Count, to: int, reason: str | None) -> None:
         """Report an abandoned part or sub-total. A total elsewhere that cannot be reached ends by its age."""
         if to != self._partition:
-            with enduring(f"the bulk command at offset {self.offset} cannot be reported to partition {to}"):
+            with enduring(f"the bulk command at offset {offset_of(self.offset)} cannot be reported to partition {to}"):
                 self._writes.report(count, to)
             return
         number, total = self._totals.add(count)
@@ -276,7 +277,7 @@ class BulkCommands:
             self._finish_given_up(number, total, reason)
 
     def _answer_given_up(self, total: BulkTotal) -> None:
-        offset = total.command.offset
+        offset = offset_of(total.command.offset)
         try:
             self._answers.add_bulk(total)
         except NO_FAULT_OF_WORK:
@@ -293,7 +294,7 @@ class BulkCommands:
         command = given_up.command
         told = f"the scheduler fails to {what}: {reason}; {given_up.changed} schedules were changed before"
         with (
-            enduring(f"the failure of the bulk command at offset {command.offset} cannot be recorded"),
+            enduring(f"the failure of the bulk command at offset {offset_of(command.offset)} cannot be recorded"),
             self._history.asked_for_by(given_up.requester),
         ):
             self._history.record_command(EventType.REJECTED, command.tenant, command.id, told)

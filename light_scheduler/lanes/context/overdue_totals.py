@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from light_scheduler.model import BulkTotal
+from light_scheduler.model.arrival import offset_of
 from light_scheduler.model.bulk import SubTotal
 from light_scheduler.model.place import Place
 
@@ -74,8 +75,9 @@ def _without_reports(total: BulkTotal) -> str:
     """Return the log message for a total that ended, with advice."""
     command, partitions = total.command, ", ".join(map(str, total.awaited))
     return (
-        f"the bulk command {command.name} of tenant {command.tenant}, at offset {command.offset}, ends without "
-        f"partitions {partitions}: they have not reported for a day, so it may not have reached their schedules. "
+        f"the bulk command {command.name} of tenant {command.tenant}, at offset {offset_of(command.offset)}, ends "
+        f"without partitions {partitions}: they have not reported for a day, so it may not have reached their "
+        "schedules. "
         "Run one version on all workers, keep commands longer than workers are away (retention.ms), and send it again"
     )
 

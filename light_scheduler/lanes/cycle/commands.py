@@ -20,6 +20,7 @@ from light_scheduler.lanes.writes.rejection import reject, reject_silently
 from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.model import BulkCommand, Command, Entry, ScheduleCommand
 from light_scheduler.model.adoption import Adoption, Emptied
+from light_scheduler.model.arrival import offset_of
 from light_scheduler.wire import CommandRecord, with_key_of
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.lane_marks import Count, Loan, Origin, as_sent, mark_of
@@ -339,4 +340,4 @@ class Commands:
         except NO_FAULT_OF_WORK:
             raise
         except Exception:
-            log.exception("a command at offset %d can be neither carried out nor rejected", record.offset)
+            log.exception("a command at offset %d can be neither carried out nor rejected", offset_of(record.offset))

@@ -22,6 +22,7 @@ from light_scheduler.model.tenant_rules import TenantBook
 from light_scheduler.tables import DueScan
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.record import arrived
 
 from .budget import TurnBudget
 from .cycle import Cycle
@@ -114,9 +115,11 @@ class CycleSteps:
         left = most if works is None else most - sent
         is_caught_up = not is_behind and Kind.DELAYED in kinds and self._take_delayed(cycle, size, left)
         records = commands.take(most) if Kind.COMMAND in kinds else []
+        read, position = len(records), records[-1].offset + 1 if records else None
+        if (log := cycle.transaction.overlay.log_number) > 0:
+            records = [arrived(record, log) for record in records]
         if works is not None:
             works += [Work(Kind.COMMAND, record.offset) for record in records]
-        read, position = len(records), records[-1].offset + 1 if records else None
         records.reverse()
         cycle.take_all(records, most if is_behind and works is None else 0, max_bytes)
         read += cycle.delaying.taken + sent

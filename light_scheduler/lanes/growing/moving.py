@@ -74,7 +74,8 @@ class Moving:
 
     def adopt(self, record: CommandRecord) -> None:
         """Take over the schedule of a record. Raises InvalidCommand, FormatTooNew."""
-        entry = in_another_log(adopted_entry(record, self.partitioning.secret), bulk_offset=record.offset)
+        handed_over = adopted_entry(record, self.partitioning.secret)
+        entry = in_another_log(handed_over, self._overlay.log_number, bulk_offset=record.offset)
         name = identity_of(entry)
         key = entry.schedule.key
         if key is not None and self.belongs_elsewhere(key) and not (self.is_active and self.leaves(key)):

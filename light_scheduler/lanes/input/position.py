@@ -66,7 +66,7 @@ def where_to_read(position: int, known: CommandsLog | None, current: CommandsLog
 
 def foreign_owner(known: CommandsLog | None, current: CommandsLog) -> str | None:
     """Return a description of the state's owner if that is another application, or None."""
-    if known is None or known[1:] == current[1:]:
+    if known is None or known.owner == current.owner:
         return None
     return f"application {known.app_id} with the commands topic {known.topic}"
 
@@ -95,13 +95,14 @@ class InputPosition:
         `topic_id` is that of the commands topic, or empty if unknown. Raises StateForeign if the state belongs to
         another application or topic, and BrokerError if it is too early to say that the log was truncated.
         """
-        current = CommandsLog(topic_id, self._app_id, self._tp.topic)
-        if (owner := foreign_owner(checkpoint.commands_log, current)) is not None:
+        known = checkpoint.commands_log
+        current = CommandsLog(topic_id, self._app_id, self._tp.topic, 0 if known is None else known.number)
+        if (owner := foreign_owner(known, current)) is not None:
             raise StateForeign(
                 f"topic {self._changelog} holds the state of {owner}, so application {self._app_id} cannot keep that "
                 f"of {self._tp.topic} there: choose another app_id or commands topic"
             )
-        start = where_to_read(checkpoint.position, checkpoint.commands_log, current, begin, end)
+        start = where_to_read(checkpoint.position, known, current, begin, end)
         self._await_cut(start)
         if start.problem is not None:
             log.error("lane %s-%d: %s", *self._tp, start.problem)
@@ -109,6 +110,8 @@ class InputPosition:
             self.expired += start.expired
             self.problem, self.has_jumped = start.problem, True
         self.is_in_another_log = start.is_another_log
+        if start.is_another_log or start.is_cut:  # offsets begin anew, or are given out twice
+            current = current._replace(number=current.number + 1)
         return msgspec.structs.replace(checkpoint, position=start.offset, commands_log=current)
 
     def is_stored(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from light_scheduler.errors import InvalidCommand, LaneError
 from light_scheduler.model import Headers
 from light_scheduler.model.adoption import Emptied
+from light_scheduler.model.arrival import offset_of
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.handover import adoption_headers, emptied_headers
 from light_scheduler.wire.lane_marks import (
@@ -116,7 +117,7 @@ class PartitionWrites:
         Else, and if this lane `asks` for the command to come back, they name this lane's own partition.
         """
         if isinstance(record, Copy) and (asks or record.sent[0] >= self._partitions):
-            return record._replace(sent=(record.partition, record.offset))
+            return record._replace(sent=(record.partition, offset_of(record.offset)))
         return record
 
     def hand_over(self, key: bytes, value: bytes, partition: int) -> None:

@@ -8,12 +8,15 @@ from support.tables import AT, MINUTE, MUCH, Tables, entry, put
 
 from light_scheduler.errors import FormatError, FormatTooNew, FormatTooOld
 from light_scheduler.tables import Checkpoint, ScheduleTable, layout
-from light_scheduler.tables.table import CHECKPOINT_VERSION
+from light_scheduler.tables.table import CHECKPOINT_VERSION, IN_LATER_LOG
 from light_scheduler.wire.state import (
+    CommandsLog,
     identity,
 )
 
 replace = msgspec.structs.replace
+
+LOG = CommandsLog("id-1", "app", "commands")
 
 
 # -- put, get, remove -------------------------------------------------------------------------------------------------
@@ -126,6 +129,15 @@ def test_a_checkpoint_keeps_the_changelogs_identity(tables: Tables) -> None:
     tables.table.checkpoint = msgspec.structs.replace(tables.table.checkpoint, changelog_id="x1")
     tables.put(entry("a"))
     assert tables.reopen().checkpoint.changelog_id == "x1"
+
+
+@pytest.mark.parametrize("log", [None, LOG, LOG._replace(number=3)])
+def test_a_checkpoint_keeps_the_log_of_its_position(tables: Tables, log: CommandsLog | None) -> None:
+    tables.table.checkpoint = msgspec.structs.replace(tables.table.checkpoint, commands_log=log)
+    tables.put(entry("a"))
+    checkpoint = tables.store.get(layout.CHECKPOINT_KEY) or b""
+    assert checkpoint[0] == (CHECKPOINT_VERSION | IN_LATER_LOG if log and log.number else CHECKPOINT_VERSION)
+    assert tables.reopen().checkpoint.commands_log == log
 
 
 def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tables: Tables) -> None:

@@ -283,3 +283,19 @@ async def test_one_of_a_backlog_that_fails_is_to_blame_itself(
     assert raised.value.work == Work(Kind.COMMAND, 2)
     await partition.run(*backlog(9), now=AT + HOUR, is_behind=True, condemned={Work(Kind.COMMAND, 2): "it failed"})
     assert [offset for offset, _ in answers(partition)] == [0, 1, 3, 4, 5, 6, 7, 8]
+
+
+async def test_what_waits_when_the_topic_is_created_again_is_older_than_what_comes_then(partition: Partition) -> None:
+    partition.read_from("first", 1)
+    partition.read_from("second", 1)
+    await partition.run(schedule(40), schedule(41, key=b"b"), schedule(42, key=b"c"))
+    partition.read_from("third", 1)
+    await partition.run(now=AT + 1_000)
+    stored = partition.table.get("default", "c")
+    assert stored is not None
+    assert stored.schedule.source_offset == 42
+    assert answers(partition) == [(42, "scheduled")]
+    bulk = command(("schedule-command", b"cancel"), ("schedule-id", b"*"), *ANSWER, key=b"a", offset=3)
+    for second in range(2, 5):
+        await partition.run(*([bulk] if second == 2 else []), now=AT + second * 1_000)
+    assert partition.table.pending == 0

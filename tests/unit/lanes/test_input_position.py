@@ -54,12 +54,15 @@ class Place:
 
     def __init__(self) -> None:
         self.now = 0.0
+        self.log_number = 0
         self.input = InputPosition(TopicPartition("commands", 0), "app", "changelog", lambda: self.now)
 
     def at(self, position: int, begin: int, end: int, log: CommandsLog | None = LOG, topic_id: str = "id-1") -> int:
         checkpoint = Checkpoint(position=position, commands_log=log)
         placed = self.input.place(checkpoint, topic_id, begin, end)
-        assert placed.commands_log == LOG._replace(topic_id=topic_id)
+        assert placed.commands_log is not None
+        assert placed.commands_log[:-1] == LOG._replace(topic_id=topic_id)[:-1]
+        self.log_number = placed.commands_log.number
         return placed.position
 
 
@@ -110,3 +113,18 @@ def test_that_the_topic_was_created_again_is_known_until_the_position_is_stored(
     place.input.is_stored()
     assert place.at(5, 10, 40, AGAIN, topic_id="id-2") == 10
     assert (place.input.has_jumped, place.input.is_in_another_log) == (True, False)
+
+
+def test_a_log_has_the_next_number_if_its_offsets_have_been_given_out_before() -> None:
+    place = Place()
+    second = LOG._replace(number=1)
+    assert (place.at(30, 0, 50), place.log_number) == (30, 0)
+    assert (place.at(30, 40, 50), place.log_number) == (40, 0)
+    assert (place.at(30, 0, 50, topic_id="id-2"), place.log_number) == (0, 1)
+    assert (place.at(30, 0, 50, second), place.log_number) == (30, 1)
+    assert (place.at(30, 0, 50, second, topic_id="id-2"), place.log_number) == (0, 2)
+    with pytest.raises(BrokerError):
+        place.at(30, 0, 20, second)
+    place.now = SETTLE_S
+    assert (place.at(30, 0, 20, second), place.log_number) == (20, 2)
+    assert (place.at(30, 0, 50, None), place.log_number) == (30, 0)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from light_scheduler.errors import FormatError, FormatTooNew
+from light_scheduler.model.arrival import LOG
 from light_scheduler.wire.delayed_state import (
     DelayedCommand,
     DelayedQueue,
@@ -18,7 +19,7 @@ from light_scheduler.wire.delayed_state import (
     queue_key,
     tenant_of,
 )
-from light_scheduler.wire.record import Copy, sent_at
+from light_scheduler.wire.record import Copy, arrived, sent_at
 from light_scheduler.wire.state_format import FORMAT_VERSION
 
 COMMAND = DelayedCommand(b"k", None, [("schedule-command", b"cancel"), ("empty", None)], 3, 42, 1_767_225_600_000)
@@ -53,3 +54,9 @@ def test_a_command_that_was_sent_to_another_partition_keeps_its_place_there() ->
     read = decode_delayed(COMMAND_BYTES).read_in(1)
     assert (read.partition, sent_at(read)) == (1, (3, 42))
     assert decode_delayed(COMMAND_BYTES).read_in(3) == COMMAND
+
+
+def test_a_command_of_a_later_log_keeps_its_arrival_and_the_offset_where_it_was_sent() -> None:
+    record = arrived(COMMAND, 2)
+    assert (record.offset, sent_at(record)) == (2 * LOG + 42, (3, 42))
+    assert decode_delayed(encode_delayed(record)).read_in(3) == record

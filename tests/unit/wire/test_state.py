@@ -314,14 +314,28 @@ def test_a_position_has_its_whole_offset_and_a_whole_log_or_none(value: bytes) -
         decode_position(value)
 
 
-@pytest.mark.parametrize("log", [None, LOG, LOG._replace(topic_id="")])
+@pytest.mark.parametrize("log", [None, LOG, LOG._replace(topic_id=""), LOG._replace(number=12)])
 def test_a_position_says_in_which_log_it_is(log: CommandsLog | None) -> None:
     value = encode_position(4711, log)
     assert (decode_position(value), decode_commands_log(value)) == (4711, log)
 
 
 def test_the_bytes_of_a_position_with_its_log_are_fixed() -> None:
-    assert encode_position(4711, LOG) == NOW + POSITION_BYTES[1:] + b"vPeOCWypqUOSepEvx0cbog\x00app\x00commands"
+    first = POSITION_BYTES[1:] + b"vPeOCWypqUOSepEvx0cbog\x00app\x00commands"
+    assert encode_position(4711, LOG) == NOW + first
+    assert encode_position(4711, LOG._replace(number=12)) == b"\x84" + first + b"\x0012"
+
+
+@pytest.mark.parametrize("number", [b"", b"\x00", b"\x00x", b"\x001\x002"])
+def test_a_position_of_a_later_log_has_its_number(number: bytes) -> None:
+    first = encode_position(4711, LOG)[1:]
+    with pytest.raises(FormatError, match="a log that cannot be read"):
+        decode_commands_log(b"\x84" + first + number)
+
+
+def test_only_a_position_of_a_later_log_has_a_number() -> None:
+    with pytest.raises(FormatError, match="a log that cannot be read"):
+        decode_commands_log(encode_position(4711, LOG) + b"\x001")
 
 
 def test_identities_of_different_schedules_differ() -> None:

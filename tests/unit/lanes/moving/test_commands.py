@@ -13,12 +13,12 @@ from support import partition as supported
 from support.moving import AFTER, BEFORE, CANCEL, GROWN, MOVES, ONCE, SECRET, grown, mark, passed, record
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, Partition, due_at
 
-from light_scheduler.engine.another_log import ANOTHER_LOG
 from light_scheduler.errors import InvalidCommand, LaneError
 from light_scheduler.lanes.context.tenancy import FixedTenancy
 from light_scheduler.lanes.failures.failing_work_search import Kind, Work
 from light_scheduler.lanes.growing.handover import HandoverPass
 from light_scheduler.model import EventType, Outcome, Requester
+from light_scheduler.model.arrival import LOG
 from light_scheduler.model.partitioning import Partitioning
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.tables import Overlay
@@ -101,7 +101,7 @@ async def test_a_schedule_is_taken_over_as_it_was(former: Partition, home: Parti
     assert after is not None
     assert after.schedule == before.schedule
     progress = before.progress
-    assert after.progress == msgspec.structs.replace(progress, arrival=progress.arrival - ANOTHER_LOG, bulk_offset=60)
+    assert after.progress == msgspec.structs.replace(progress, arrival=progress.arrival - LOG, bulk_offset=60)
 
 
 async def test_a_command_that_nobody_has_a_schedule_for_comes_back_and_is_carried_out(

@@ -98,6 +98,9 @@ class HoldingLane:
         self.producer: Any = Settling("id")
         self.table = ScheduleTable(MemoryStore())
 
+    async def leader_answers(self, place: Place) -> None:
+        """Wait for the answer of a place's leader to what the lane has open there; at once, unless a test says so."""
+
     def fail(self, *places: Place, transactional_id: str = "id", written: Collection[Place] = ()) -> None:
         """Have a transaction be aborted after some of its places took what was sent."""
         taken = dict.fromkeys(written, Written(1, 1))
@@ -108,6 +111,7 @@ class HoldingLane:
         return {place: self.ends[place] for place in places if place in self.ends}
 
     async def _may_be_open(self, _: str, place: Place, end: int) -> bool:
+        await self.leader_answers(place)
         begin = self.open_from.get(place, -1)
         if isinstance(begin, Exception):
             raise begin

@@ -26,6 +26,9 @@ RECENT_S = 60.0
 MARKER_S, MARKER_POLL_S = 1.0, 0.05
 """How long a marker may take after the answer to a commit, and how often to look for it."""
 
+MOST_ASKED = 20
+"""Number of places that are asked at a time what an id has open there."""
+
 StableEnds = Callable[[list[Place]], Awaitable[Mapping[Place, int | KafkaError]]]
 """Looks up the last stable offsets of places, or the errors. Omits places that do not answer."""
 
@@ -149,17 +152,11 @@ class Markers:
             return
         ends = await self._known_ends(ours)
         own: dict[bool, set[Place]] = {True: set(), False: set()}  # by whether the marker is a commit
-        for place, end in sorted(ends.items()):
-            for transactional_id in sorted(self._missing[place]):
-                try:
-                    commits = await self._lacks_commit(transactional_id, place, end)
-                except (KafkaError, LaneError) as error:
-                    self._set_aside(place, error)
-                    continue
-                if transactional_id == producer.transactional_id:
-                    own[commits].add(place)
-                else:
-                    await self._end_under(transactional_id, place, commits=commits)
+        for (place, transactional_id), commits in await self._commits_lacking(ends):
+            if transactional_id == producer.transactional_id:
+                own[commits].add(place)
+            else:
+                await self._end_under(transactional_id, place, commits=commits)
         if any(own.values()) and not await self._has_changelog_marker(producer):
             for place in own[True] | own[False]:
                 self._set_aside(place, LaneError("the changelog does not tell how the last transaction ended"))
@@ -189,6 +186,29 @@ class Markers:
     def _is_gone(self, place: Place) -> bool:
         topic = self._context.targets[place[0]]
         return not (topic.is_denied or place[1] < topic.partitions)
+
+    async def _commits_lacking(self, ends: Mapping[Place, int]) -> list[tuple[tuple[Place, str], bool]]:
+        """Return for each place, with its last stable offset, and each id whether a commit may lack its marker there.
+
+        Leaves a place alone that does not tell. Asks for several at a time: a leader may take seconds to answer.
+        """
+        ours = [(place, each) for place in sorted(ends) for each in sorted(self._missing[place])]
+        turns = asyncio.Semaphore(MOST_ASKED)
+
+        async def ask(place: Place, transactional_id: str) -> bool:
+            async with turns:
+                return await self._lacks_commit(transactional_id, place, ends[place])
+
+        told: list[tuple[tuple[Place, str], bool]] = []
+        answers = await asyncio.gather(*(ask(*each) for each in ours), return_exceptions=True)
+        for each, answer in zip(ours, answers, strict=True):
+            if isinstance(answer, KafkaError | LaneError):
+                self._set_aside(each[0], answer)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                told.append((each, answer))
+        return told
 
     async def _lacks_commit(self, transactional_id: str, place: Place, stable_end: int) -> bool:
         """Return whether a commit may lack its marker, so that it has to be repeated.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -211,6 +212,18 @@ async def test_a_place_that_does_not_tell_what_is_open_is_left_alone_and_the_oth
     lane.open_from.clear()
     lane.outages.close([A])
     assert await lane.release() == [([A], True)]
+
+
+async def test_leaders_are_asked_at_the_same_time(lane: HoldingLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane.leave_open(0, 1)
+    all_are_asked = asyncio.Barrier(2)
+
+    async def answers(_: Place) -> None:
+        await all_are_asked.wait()
+
+    monkeypatch.setattr(lane, "leader_answers", answers)
+    async with asyncio.timeout(30):
+        assert await lane.release() == [([A, B], True)]
 
 
 async def test_what_a_commit_has_ended_says_nothing_of_what_comes_after_it(lane: HoldingLane) -> None:

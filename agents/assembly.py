@@ -22,6 +22,7 @@ from light_scheduler.kafka.target_probe import Prober
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.lanes.context.lane_context import LaneContext
+from light_scheduler.lanes.context.shared import SharedByLanes
 from light_scheduler.lanes.context.staging import Staging
 from light_scheduler.lanes.context.tenancy import Tenancy
 from light_scheduler.lanes.context.tenant_firings import TenantFirings
@@ -116,13 +117,12 @@ class Assembly:
             secret=self._secret,
             rate_post=self._exchange.post_of((place.topic, place.partition)),
             tenants=self._tenants,
-            tenant_firings=self.tenant_firings,
-            topic_totals=self.topic_totals[place.topic],
-            turns=self._turns,
             partitionings=self.partitionings if dialect.forwards else None,
             # The fast paths write no traces.
             plain_paths=self._tracing is None,
-            tracing=self._tracing,
+            shared=SharedByLanes(
+                self.tenant_firings, self.topic_totals[place.topic], self._turns, tracing=self._tracing
+            ),
         )
         return Lane(context, self._services, self._state_path(place))
 

@@ -61,7 +61,7 @@ class Probes(Service):
     async def _look_once(self) -> None:
         """Give up late probes and send due ones."""
         for lane in self._lanes():
-            lane.context.probe.give_up_late(self._clock.now())
+            lane.context.memory.probe.give_up_late(self._clock.now())
         if (secret := self._secret()) is not None:
             await asyncio.gather(*(self._probe(lane, secret) for lane in self._due()))
 
@@ -75,7 +75,7 @@ class Probes(Service):
 
     async def _probe(self, lane: Lane, secret: bytes) -> None:
         topic, partition = lane.tp
-        probe = lane.context.probe
+        probe = lane.context.memory.probe
         if (number := probe.begin(self._clock.now())) is None:
             return
         headers = probe_headers(ProbeMark("sent", number), topic, partition, secret)

@@ -71,7 +71,7 @@ class MemoryPartition:
             cycle.moved_to(taken.position)
         for place, build, count in batches.by_place():
             self._broker.append_batch(place, build, count)
-        self._steps.commit(cycle, taken, self._context.command_rates)
+        self._steps.commit(cycle, taken, self._context.memory.command_rates)
         overlay.apply(changelog_offset=self._broker.end(self._context.changelog), complete_at=now)
         after = Overlay(self._table)
         self._is_bulk_at_work = bool((taken.read or taken.is_bulk_at_work) and after.others.bulk_parts())

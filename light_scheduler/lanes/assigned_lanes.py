@@ -216,5 +216,5 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         expired_commands=lane.input.expired,
         jump=lane.input.problem,
         lateness=counters.lateness,
-        probe=lane.context.probe.status,
+        probe=lane.context.memory.probe.status,
     )

@@ -78,7 +78,7 @@ class LaneCycles:
         alarm: Alarm,
         is_closing: Callable[[], bool],
     ) -> None:
-        self.counters = LaneCounters(topic=context.topic_totals)
+        self.counters = LaneCounters(topic=context.shared.topic_totals)
         self._tp = TopicPartition(context.commands_topic, context.partition)
         self.skew = ClockSkew(f"{self._tp.topic}-{self._tp.partition}", services.max_clock_skew, time.monotonic)
         self.failures = failures = Failures(context, services)
@@ -127,7 +127,7 @@ class LaneCycles:
         `untouched` looks that up, if the changelog has more than the last commit and its marker. Call this after
         `decide`, also if the copy had nothing to apply: an earlier try to take over may have applied it and failed.
         """
-        rates, begin = self._context.command_rates, self._seen_end
+        rates, begin = self._context.memory.command_rates, self._seen_end
         is_seen = not rates.is_used or end in (begin, begin + 1)
         if not (is_seen or (end > begin and await untouched(begin, end))):  # one that ends before that is another log
             rates.take_back()
@@ -263,7 +263,7 @@ class LaneCycles:
 
     def _charge(self, made: _Made) -> None:
         """Charge a committed transaction to the command rates and the shares of tenants."""
-        self._steps.commit(made.cycle, made.taken, self._context.command_rates)
+        self._steps.commit(made.cycle, made.taken, self._context.memory.command_rates)
         self._budget.commit()
 
     def _forget_refused(self, made: _Made) -> None:
@@ -369,10 +369,10 @@ class LaneCycles:
 
     def _trace(self, cycle: Cycle, committed: int) -> None:
         """Report the commands and firings of a committed cycle that belong to traces."""
-        if self._context.tracing is not None and cycle.traced:
+        if self._context.shared.tracing is not None and cycle.traced:
             begun, commands = cycle.transaction.now, cycle.outcomes.total()
             place = self._tp.topic, self._tp.partition
-            self._context.tracing.record(
+            self._context.shared.tracing.record(
                 TracedCycle(*place, min(begun, committed), committed, commands, len(cycle.delivered), cycle.traced)
             )
 
@@ -382,5 +382,5 @@ class LaneCycles:
         visible_at = self._services.clock.now()
         self._trace(cycle, visible_at)
         self.counters.committed(cycle, lost_results, throttled, visible_at)
-        self._context.tenant_firings.add(cycle.firings)
-        self._context.probe.stored(cycle.transaction.probes, visible_at)
+        self._context.shared.tenant_firings.add(cycle.firings)
+        self._context.memory.probe.stored(cycle.transaction.probes, visible_at)

@@ -21,6 +21,7 @@ from light_scheduler.engine import FiringRules
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.lanes.assigned_lanes import Lanes
 from light_scheduler.lanes.context.lane_context import LaneContext
+from light_scheduler.lanes.context.memory import LaneMemory
 from light_scheduler.lanes.context.probe import LaneProbe
 from light_scheduler.lanes.context.rate_post import NoPost
 from light_scheduler.lanes.context.staging import Staging
@@ -262,7 +263,7 @@ class Node:
             Staging(self.world.history.stage_ahead_ms, grid_ms=1),
             self.world.new_token,
             secret=lambda: SECRET,
-            probe=LaneProbe(self.world.new_token),
+            memory=LaneMemory(probe=LaneProbe(self.world.new_token)),
             tenants=self.world.tenants,
             plain_paths=self.world.history.seed % 5 != 2,  # without, plain work goes the general way
             partitionings=self.partitionings if is_ours and (history.growth is not None or history.lends) else None,

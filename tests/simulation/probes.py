@@ -33,7 +33,7 @@ async def send_probes(world: World, seconds: float) -> None:
     """
     while world.busy_until + world.settle_s - LAST_S > world.loop.time():
         for lane in lanes_of(world):
-            if (number := lane.context.probe.begin(world.clock.now())) is not None:
+            if (number := lane.context.memory.probe.begin(world.clock.now())) is not None:
                 mark = ProbeMark("sent", number)
                 world.kafka.send(lane.tp, [_Sent(probe_headers(mark, lane.tp.topic, lane.tp.partition, SECRET))])
         await asyncio.sleep(seconds)
@@ -42,7 +42,7 @@ async def send_probes(world: World, seconds: float) -> None:
 def wrong_with_probes(world: World) -> str | None:
     """Say what is wrong after a moment without probes: each must be back, and nothing be left of it."""
     for lane in lanes_of(world):
-        table, probe = lane.copy.table, lane.context.probe
+        table, probe = lane.copy.table, lane.context.memory.probe
         if lane.state is not LaneState.RUNNING or table is None:
             continue
         if table.get(PROBE_TENANT, PROBE_ID) is not None:

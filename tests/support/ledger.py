@@ -20,6 +20,7 @@ from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.context.lane_context import CycleContext
+from light_scheduler.lanes.context.memory import LaneMemory
 from light_scheduler.lanes.context.tenancy import FixedTenancy
 from light_scheduler.lanes.cycle.budget import TurnBudget
 from light_scheduler.lanes.cycle.cycle import Cycle
@@ -225,7 +226,7 @@ class Ledger:
             self.rules,
             self._topics,
             tenants=self.tenants,
-            command_rates=self._command_rates[lane],
+            memory=LaneMemory(self._command_rates[lane]),
         )
         cycle = Cycle(context, overlay, batches, now, Restrictions(away=self.away))  # type: ignore[arg-type]
         log, start = self.records[self.commands, lane], self._taken[lane]

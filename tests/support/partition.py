@@ -14,6 +14,7 @@ from aiokafka.structs import ConsumerRecord
 from light_scheduler.engine import CommandRates, FiringRules, Limits, RateDemand
 from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.lanes.context.lane_context import LaneContext, OriginKey
+from light_scheduler.lanes.context.memory import LaneMemory
 from light_scheduler.lanes.context.overdue_totals import OverdueTotals
 from light_scheduler.lanes.context.probe import LaneProbe
 from light_scheduler.lanes.context.queue_ends import QueueEnds
@@ -144,15 +145,11 @@ class Partition:
             self.rules,
             self.topics,
             secret=lambda: SECRET,
-            command_rates=self.command_rates,
-            demand=self.demand,
             rate_post=self.rate_post,
             tenants=self.tenants,
             plain_paths=self.plain_paths,
             partitionings=self.partitionings,
-            probe=self.probe,
-            queue_ends=self.queue_ends,
-            overdue_totals=self.overdue_totals,
+            memory=LaneMemory(self.command_rates, self.demand, self.queue_ends, self.overdue_totals, self.probe),
         )
 
     async def run(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from light_scheduler.engine import CommandRates, FiringRates, FiringRules, Limits, RateDemand
+from light_scheduler.engine import FiringRates, FiringRules, Limits
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.refusals import UserRecord
@@ -20,17 +20,12 @@ from light_scheduler.wire.lane_marks import new_token
 from light_scheduler.wire.probe import is_of_probe
 from light_scheduler.wire.state import identity
 
-from .overdue_totals import OverdueTotals
+from .memory import LaneMemory
 from .partitionings import Partitionings
-from .probe import LaneProbe
-from .queue_ends import QueueEnds
 from .rate_post import NoPost, RatePost
+from .shared import SharedByLanes
 from .staging import NO_STAGING, Staging
 from .tenancy import FixedTenancy, Tenancy
-from .tenant_firings import TenantFirings
-from .topic_totals import TopicTotals
-from .tracing import Tracing
-from .turns import Turns
 
 OriginKey = tuple[str, str | None, int | None, int]
 
@@ -62,10 +57,6 @@ class CycleContext:
     new_token: Callable[[], str] = new_token
     secret: Callable[[], bytes | None] = lambda: None
     """Returns the key with which workers sign the sender of a command over HTTP."""
-    command_rates: CommandRates = field(default_factory=CommandRates)
-    """Rates of the rate-limited commands that this lane has executed."""
-    demand: RateDemand = field(default_factory=RateDemand)
-    """The rate tokens that this lane needs, and the lanes that it asks for them."""
     rate_post: RatePost = field(default_factory=NoPost)
     """Reaches lanes that share rates, but no log, with this one."""
     tenants: Tenancy = field(default_factory=FixedTenancy)
@@ -76,26 +67,8 @@ class CycleContext:
     partitionings: Partitionings | None = None
     """The number of partitions that keys are hashed over. None: the current number, as the topic never grows."""
 
-    queue_ends: QueueEnds = field(default_factory=QueueEnds)
-    """Delayed commands that the growth of the topic waits for."""
-
-    overdue_totals: OverdueTotals = field(default_factory=OverdueTotals)
-    """How long totals of bulk commands have waited for reports here."""
-
-    probe: LaneProbe = field(default_factory=LaneProbe)
-    """The probes of the partition."""
-
-    tenant_firings: TenantFirings = field(default_factory=TenantFirings)
-    """The number of firings that this worker has delivered per tenant, over all of its lanes."""
-
-    topic_totals: TopicTotals = field(default_factory=TopicTotals)
-    """Totals of this worker for the commands topic, over all of its lanes."""
-
-    turns: Turns = field(default_factory=Turns)
-    """Round-robin turns of partitions for tenants that use them, over all lanes of this worker."""
-
-    tracing: Tracing | None = None
-    """Receives the commands and firings that belong to traces. None if tracing is off."""
+    memory: LaneMemory = field(default_factory=LaneMemory)
+    shared: SharedByLanes = field(default_factory=SharedByLanes)
 
     @property
     def partitioning(self) -> Partitioning:
@@ -118,7 +91,7 @@ class CycleContext:
     @cached_property
     def firing_rates(self) -> FiringRates:
         """The caps of this lane's firings."""
-        return FiringRates(self.shares, self.demand)
+        return FiringRates(self.shares, self.memory.demand)
 
     @cached_property
     def changelog(self) -> tuple[str, int]:

@@ -63,7 +63,7 @@ class Commands:
         self._dialect = context.dialect
         self._partition = context.partition
         self._limits = context.limits
-        self._turns = context.turns
+        self._turns = context.shared.turns
         self._now = transaction.now
         self._overlay = transaction.overlay
         self._tenants = transaction.tenants

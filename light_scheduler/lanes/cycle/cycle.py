@@ -143,7 +143,7 @@ class Cycle:
         `turn` decides which tenant comes first (see `BulkCommands.advance`). If a bulk command is condemned, abandons
         only that one, so that the cause is clear if that fails as well. Raises WorkFailedError as `take_all` does.
         """
-        overdue_totals = self.transaction.context.overdue_totals
+        overdue_totals = self.transaction.context.memory.overdue_totals
         for work in self._condemned:
             if work.kind is Kind.BULK and isinstance(work.key, int):
                 reason = self._condemned.meet(work)

@@ -27,7 +27,7 @@ class Probing:
         if secret is None:  # its signature cannot be checked, and this worker has sent none
             return True
         require_signed_for(record, self._context.commands_topic, secret)
-        probe = self._context.probe
+        probe = self._context.memory.probe
         if mark.step == "fired":  # readers see it, even if this transaction is aborted
             probe.read(mark.number, self._transaction.now)
         elif (due := probe.due_of(mark.number)) is not None:

@@ -66,7 +66,7 @@ class Moving:
         self._overlay = transaction.overlay
         self._dialect = context.dialect
         self._partition = context.partition
-        self._queue_ends = context.queue_ends
+        self._queue_ends = context.memory.queue_ends
         self.partitioning = partitioning = writes.partitioning
         self._has_grown = partitioning.former is not None and context.dialect.forwards
         self._has_lent = False

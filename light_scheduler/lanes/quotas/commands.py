@@ -24,7 +24,7 @@ class CommandQuotas:
         self._transaction = transaction
         self._lending = lending
         self._rate_lending = rate_lending
-        self._rates = transaction.context.command_rates
+        self._rates = transaction.context.memory.command_rates
 
     def take(self, command: Command, tenant: Tenant) -> None:
         """Count a command. Raises InvalidCommand if its tenant has sent too many. Reports on firings do not count."""

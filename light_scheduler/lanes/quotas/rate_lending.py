@@ -45,7 +45,7 @@ class RateLending:
         self._context = context
         self._now = transaction.now
         self._left_alone = left_alone
-        self._demand = context.demand
+        self._demand = context.memory.demand
         self._demand.cycle += 1
         self._cycle = self._demand.cycle
         self._needed: dict[RateName, tuple[Demand, float]] = {}
@@ -110,7 +110,7 @@ class RateLending:
 
     def take(self, grant: RateGrant) -> None:
         """3. Take the tokens that another partition lends."""
-        self._borrow((self._context.commands_topic, grant.partition), grant, self._context.command_rates.borrow)
+        self._borrow((self._context.commands_topic, grant.partition), grant, self._context.memory.command_rates.borrow)
 
     def receive(self) -> None:
         """2. and 3. Take messages of lanes that share no log with this one. Call it before commands are taken."""
@@ -119,7 +119,7 @@ class RateLending:
             if isinstance(said, RateAsk):
                 self._asks[said.name, sender] = said, None
             else:
-                self._borrow(sender, said, self._context.command_rates.receive)
+                self._borrow(sender, said, self._context.memory.command_rates.receive)
 
     def commit(self) -> None:
         """Count the commands of this cycle once they are committed."""
@@ -171,7 +171,7 @@ class RateLending:
         rate = None if tenant is None else tenant.rules.commands_per_second
         if rate is None:
             return 0.0
-        return self._context.command_rates.lend(name.tenant, rate, most, kept, recorded_at, self._now)
+        return self._context.memory.command_rates.lend(name.tenant, rate, most, kept, recorded_at, self._now)
 
     def _send(self, said: RateAsk | RateGrant, to: Place) -> None:
         if self._shares_log_with(to):

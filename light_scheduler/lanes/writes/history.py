@@ -34,7 +34,7 @@ class History:
         self.events: Counter[EventType] = Counter()
         self.requester: Requester | None = None
         """The HTTP sender of the command whose events are being recorded, or None if it came another way."""
-        self.traced: list[TracedEvent] | None = None if context.tracing is None else []
+        self.traced: list[TracedEvent] | None = None if context.shared.tracing is None else []
         """Events of schedules whose commands belong to traces. None if tracing is off."""
 
     def record(

@@ -44,8 +44,8 @@ class Transaction:
         self.tenants = context.tenants.book
         if self.tenants.counted:
             overlay.count_tenants()
-        context.command_rates.begin()
-        context.command_rates.earn(context.rate_part, now)
+        context.memory.command_rates.begin()
+        context.memory.command_rates.earn(context.rate_part, now)
         self.over_quota = 0
         """The number of commands rejected because of a tenant's quota."""
         self.delayed = 0

@@ -97,7 +97,7 @@ def _aborted_transactions_fill_buckets() -> Iterator[Any]:
 
     def anew(self: Failures, *error: Any, **known: Any) -> bool:
         self._context.firing_rates._total, self._context.firing_rates._buckets = None, {}
-        self._context.command_rates._committed.clear()
+        self._context.memory.command_rates._committed.clear()
         return failed(self, *error, **known)
 
     with replaced(Failures, "failed", anew):

@@ -28,7 +28,7 @@ class Lane:
 
     def __init__(self, partition: int) -> None:
         self.tp = TopicPartition("commands", partition)
-        self.context = self
+        self.context = self.memory = self
         self.probe = LaneProbe()
         self.closing = False
 

@@ -119,7 +119,7 @@ async def test_commands_and_firings_count_for_their_rates_once_a_commit_without_
     clock.at += 1
     cycles._budget.follow_tenants(clock.at)
     await commit_in_doubt(cycles, partition, counts=counts)
-    rates, firing_rates = cycles._context.command_rates, cycles._context.firing_rates
+    rates, firing_rates = cycles._context.memory.command_rates, cycles._context.firing_rates
     rates.begin()
     assert rates.take("default", 8, AT, clock.at)
     assert (rates.left("default") + 1, firing_rates.allowed("default", clock.at)) == (left, 4 - counts)

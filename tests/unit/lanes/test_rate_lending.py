@@ -197,7 +197,7 @@ async def test_firings_over_a_cap_have_others_asked(tenant: str) -> None:
     asking = lending_of(contexts[0], busy, AT)
     asking.hold_firings({tenant: 40.0})
     asking.ask()
-    (ask,) = contexts[0].demand.of(name, AT).ask(name, 40, asking._part, AT + 5_000).values()
+    (ask,) = contexts[0].memory.demand.of(name, AT).ask(name, 40, asking._part, AT + 5_000).values()
     headers = rate_headers(ask, NAMES.commands, 1, SECRET)
     answering = lending_of(contexts[1], idle, AT + 5_000)
     answering.note(command(*headers, key=None, value=None, partition=1, timestamp=AT + 5_000), ask)

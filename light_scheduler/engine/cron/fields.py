@@ -21,6 +21,9 @@ WEEKDAYS = {name: number for number, name in enumerate(_WEEKDAYS, start=1)}
 _NUMBER = re.compile("[0-9]{1,9}")
 _PLAIN_VALUES = re.compile("[0-9,]+")
 
+_BLANKS = "".join(map(chr, range(33)))
+"""The characters that Java's `String.trim` removes."""
+
 RangeEnd = Literal["single", "start", "end"]
 
 
@@ -38,6 +41,12 @@ class Part(NamedTuple):
 def split(part: Part, separators: str) -> list[Part]:
     """Split a part at runs of any of the characters. Parts are never empty."""
     return [Part(match[0], part.at + match.start()) for match in re.finditer(f"[^{re.escape(separators)}]+", part.text)]
+
+
+def trimmed(part: Part) -> Part:
+    """Return a part without line ends and other blanks around it. It can be empty."""
+    text = part.text.rstrip(_BLANKS)
+    return Part(text.lstrip(_BLANKS), part.at + len(text) - len(text.lstrip(_BLANKS)))
 
 
 def is_plain(part: Part) -> bool:

@@ -1,7 +1,8 @@
 """The dialect `quartz`: second, minute, hour, day of month, month, day of week [, year]; 1 is Sunday.
 
 Exactly one of day of month and day of week must be `?`. Day of month supports `L`, `L-n`, `nW`, `LW`, `L-nW`; day of
-week `L` (Saturday), `nL` and `n#k`. As in Quartz, a step after a name is ignored: `MON-FRI/2` is `MON-FRI`.
+week `L` (Saturday), `nL` and `n#k`. As in Quartz, a step after a name is ignored: `MON-FRI/2` is `MON-FRI`. Spaces and
+tabs separate fields; line ends around a field, such as that of a file, do not count.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from . import days
 from .errors import fault
-from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, bits, expect_fields, is_plain, split
+from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, bits, expect_fields, is_plain, split, trimmed
 from .rule import ALL_YEARS, CronRule, Times, make_rule
 
 _GRAMMAR = Grammar(
@@ -32,7 +33,7 @@ _NAME_AND_NUMBER = re.compile(r"[A-Z]+-[0-9]|[0-9]+-[A-Z]")
 
 def parse(expression: str) -> list[CronRule]:
     """Parse an expression. Raises CronError."""
-    fields = split(Part(expression.upper(), 0), " \t")
+    fields = list(map(trimmed, split(Part(expression.upper(), 0), " \t")))
     expect_fields("quartz", expression, fields, 6, 7)
     second, minute, hour, day, month, weekday = fields[:6]
     if (day.text == "?") == (weekday.text == "?"):

@@ -1,6 +1,7 @@
 """The dialect `spring`: second, minute, hour, day of month, month, day of week, as in Spring's CronExpression.
 
 Day of month and day of week must both match. Day of month supports `L`, `L-n`, `nW`, `LW`; day of week `nL` and `n#k`.
+Spaces separate fields; other blanks around a field, such as the line end of a file, do not count.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 
 from . import days
 from .errors import fault
-from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, bits, expect_fields, is_plain, replace_name, split
+from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, bits, expect_fields, is_plain, replace_name, split, trimmed
 from .rule import CronRule, Times, make_rule
 
 NAMES = {
@@ -36,7 +37,7 @@ _WEEKDAY = Field("day of week", 0, 7, WEEKDAYS, star_low=1, sunday_is_zero=froze
 def parse(expression: str) -> list[CronRule]:
     """Parse an expression. Raises CronError."""
     text = replace_name("spring", expression, NAMES)
-    fields = split(Part(text, 0), " ")
+    fields = [field for field in map(trimmed, split(Part(text, 0), " ")) if field.text]
     expect_fields("spring", text, fields, 6, 6)
     second, minute, hour, day, month, weekday = fields
     return [

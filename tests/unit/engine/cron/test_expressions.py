@@ -58,6 +58,23 @@ def test_an_expression_means_what_it_means_in_its_dialect(
 
 
 @pytest.mark.parametrize(
+    ("dialect", "plain", "with_line_ends"),
+    [
+        ("unix", "0 9 * * 1", "\n0 9\n*  * 1\r\n"),
+        ("quartz", "0 0 9 ? * MON", "\n0 0 9\r ?  *\tMON\r\n"),
+        ("quartz", "0 0 9 15W * ? 2027", "0 0 9 15W\n * ? 2027\n"),
+        ("spring", "0 0 9 * * MON", "\t0 0 9\t *\r  * MON\r\n"),
+        ("spring", "0 0 9 * * MON", "0 0 9 * \n * MON \n"),
+        ("spring", "@weekly", "@weekly\n"),
+    ],
+)
+def test_line_ends_around_fields_mean_nothing_where_the_original_ignores_them(
+    dialect: CronDialect, plain: str, with_line_ends: str
+) -> None:
+    assert times(with_line_ends, dialect, 3) == times(plain, dialect, 3)
+
+
+@pytest.mark.parametrize(
     ("expression", "dialect", "position", "problem"),
     [
         ("* * * *", "unix", 7, "4 fields, not 5 to 7"),
@@ -81,6 +98,12 @@ def test_an_expression_means_what_it_means_in_its_dialect(
         ("0 0 0 1 1 ? 2030-2027", "quartz", 12, "ends before it begins"),
         ("0 0 12 32W * *", "spring", 7, "day of month 32 is not in 1-31"),
         ("0 0 12 * * 1#0", "spring", 13, "is not positive"),
+        ("0 \t0 \n25 * * *", "spring", 6, "hour 25 is not in 0-23"),
+        ("0 0\t9 * * *", "spring", 11, "5 fields, not 6"),
+        ("0 0 \n25 * * ?", "quartz", 5, "hour 25 is not in 0-23"),
+        ("0 0 9 * * \n ?", "quartz", 10, "exactly one of day of month and day of week must be ?"),
+        ("0 0 9 * * ? \n", "quartz", 12, "a value is missing"),
+        ("0 9 * * 1\n", "cron4j", 8, "the day of week value cannot be '1\\n'"),
         ("@fortnightly", "unix", 0, "@fortnightly is none of @annually"),
         ("|", "cron4j", 0, "it is empty"),
         ("", "unix", 0, "0 fields"),

@@ -21,7 +21,14 @@ from light_scheduler.model import DEFAULT_TENANT, FAILURES, DeadLetter, DeadLett
 from light_scheduler.model.tenant_rules import NO_TENANTS, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.settings import Settings
 from light_scheduler.settings.values import CommandsTopic
-from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_result, json_command, parse_firing
+from light_scheduler.wire import (
+    UnsentRecord,
+    correlation_id_of,
+    decode_dead_letter,
+    decode_result,
+    json_command,
+    parse_firing,
+)
 from light_scheduler.wire.json_values import UNREADABLE, check
 
 DAY_MS = 86_400_000
@@ -31,6 +38,9 @@ ANY_PARTITION = 10_000
 """Stands for the unknown number of partitions of a target topic."""
 
 _LINE = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+_REPLY = frozenset(("reply_topic", "reply_partition", "correlation_id"))
+"""The members that say which result a command asks for."""
 
 
 class _Names(msgspec.Struct):
@@ -168,9 +178,30 @@ class DryRun:
         except InvalidCommand as error:
             self._unsent[number] = Answer(number, None, None, None, Outcome.REJECTED, reason=error.reason)
             return
+        members = _LINE.decode(command)
+        if not _REPLY.isdisjoint(members) and (refused := self._refused_reply(number, key, command)) is not None:
+            self._unsent[number] = refused
+            return
         reply = {"reply_topic": self._results, "correlation_id": f"{self._run}:{number}"}
         answered = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in reply.items()}
-        self._scheduler.send(key, msgspec.json.encode({**_LINE.decode(command), **answered}), [])
+        self._scheduler.send(key, msgspec.json.encode({**members, **answered}), [])
+
+    def _refused_reply(self, number: int, key: bytes | None, command: bytes) -> Answer | None:
+        """Return the answer to a command that is refused because of the result it asks for; otherwise None.
+
+        The command that is sent asks for another one.
+        """
+        dialect, record = self._scheduler.dialect, UnsentRecord(key, command, (), self._scheduler.clock.now())
+        try:
+            self._scheduler.limits.check(dialect.decode(record))
+        except InvalidCommand as error:
+            field = dialect.field_name(record, error.field)
+            if field in _REPLY:
+                said = dialect.salvage(record)
+                return Answer(
+                    number, said.command, said.tenant, said.id, Outcome.REJECTED, field=field, reason=error.reason
+                )
+        return None
 
 
 class _SingleCommandTenants(TenantBook):

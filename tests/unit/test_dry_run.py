@@ -121,6 +121,38 @@ def test_a_line_may_ask_for_an_answer_of_its_own() -> None:
     assert [answer.outcome for answer in run.answers] == ["scheduled"]
 
 
+@pytest.mark.parametrize(
+    ("reply", "field", "reason"),
+    [
+        ({"correlation_id": "c"}, "correlation_id", "needs reply_topic"),
+        ({"reply_partition": 0}, "reply_partition", "needs reply_topic"),
+        ({"reply_topic": None, "correlation_id": "c"}, "correlation_id", "needs reply_topic"),
+        ({"reply_topic": "mine", "correlation_id": 5}, "correlation_id", "must be string"),
+        ({"reply_topic": "mine", "reply_partition": -1}, "reply_partition", "'-1'"),
+        ({"reply_topic": "not a topic"}, "reply_topic", "'not a topic'"),
+        ({"reply_topic": "light-scheduler-history"}, "reply_topic", "internal topic"),
+    ],
+)
+@pytest.mark.parametrize(
+    "more", [{}, {"command": "cancel", "target": None}, {"command": "pause", "id": "a*", "target": None}]
+)
+def test_a_line_that_asks_for_an_answer_that_workers_cannot_give_is_refused(
+    reply: dict[str, Any], field: str, reason: str, more: dict[str, Any]
+) -> None:
+    deliveries, run = ran(line(**{"id": "a", "tenant": "shop"} | reply | more), line(id="b", reply_topic=None))
+    assert [delivery.firing.id for delivery in deliveries] == ["b"]
+    refused, accepted = run.answers
+    named = Answer(1, more.get("command", "schedule"), "shop", more.get("id", "a"), Outcome.REJECTED, field=field)
+    assert msgspec.structs.replace(refused, reason=None) == named
+    assert reason in (refused.reason or "")
+    assert accepted.outcome == "scheduled"
+
+
+def test_a_line_with_another_fault_too_is_refused_for_one_of_them() -> None:
+    _, run = ran(line(id="a", trigger={"every": "0s"}, correlation_id="c"))
+    assert [(answer.line, answer.outcome) for answer in run.answers] == [(1, "rejected")]
+
+
 def test_a_schedule_may_aim_at_the_results_topic() -> None:
     (delivery,), run = ran(line(id="a", target={"topic": "light-scheduler-results"}))
     assert delivery.topic == "light-scheduler-results"

@@ -77,7 +77,8 @@ def _last(element: Part) -> days.Days:
 def _weekdays(part: Part) -> days.Days:
     elements = _GRAMMAR.elements(part)
     for element in elements:
-        if ("#" in element.text or element.text.endswith("L")) and len(elements) > 1:
+        is_last = element.text.endswith("L")
+        if (is_last and "," in part.text) or ("#" in element.text and len(elements) > 1):
             raise fault("quartz", element.at, f"{element.text} cannot be in a list")
     (text, at), *_ = elements
     if text == "L":

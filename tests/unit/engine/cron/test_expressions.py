@@ -95,6 +95,8 @@ def test_line_ends_around_fields_mean_nothing_where_the_original_ignores_them(
         ("0 0 12 L-31 * ?", "quartz", 9, "31 days before the last is more than 30"),
         ("0 0 12 ? * 2#6", "quartz", 13, "a number from 1 to 5"),
         ("0 0 12 ? * MON-6", "quartz", 11, "mixes a name and a number"),
+        ("0 0 12 ? * 6L,", "quartz", 11, "6L cannot be in a list"),
+        ("0 0 12 ? * ,FRIL", "quartz", 12, "FRIL cannot be in a list"),
         ("0 0 0 1 1 ? 2030-2027", "quartz", 12, "ends before it begins"),
         ("0 0 12 32W * *", "spring", 7, "day of month 32 is not in 1-31"),
         ("0 0 12 * * 1#0", "spring", 13, "is not positive"),

@@ -70,6 +70,14 @@ def test_what_the_original_refuses_is_refused_but_for_what_is_listed(dialect: Cr
             assert 0 <= position <= len(expression)
 
 
+def test_nothing_is_accepted_that_the_original_refuses_but_what_the_documentation_names(
+    dialect: CronDialect, table: Table
+) -> None:
+    documented = {"names", "seconds and years", "step of 7"} if dialect == "unix" else set()
+    acceptance = listed(dialect, times=False)
+    assert {key for key, each in acceptance if table.answers[each.expression] == "refused"} == documented
+
+
 def test_every_difference_is_listed_once_with_a_reason(dialect: CronDialect) -> None:
     entries = listed(dialect)
     assert len({difference for _, difference in entries}) == len(entries)

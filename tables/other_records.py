@@ -100,12 +100,12 @@ class OtherRecords:
         return [decode_bulk_part(value) for _, value in stored]
 
     def bulk_total(self, offset: int) -> BulkTotal | None:
-        """Return the total of a bulk command by its offset, from before the cycle."""
+        """Return the total of a bulk command by its arrival, from before the cycle."""
         record = self._rows.stored(layout.OTHERS + bulk_total_key(offset))
         return None if record is None else decode_bulk_total(record)
 
     def bulk_totals(self) -> dict[int, BulkTotal]:
-        """Return the totals by the offset of the bulk command."""
+        """Return the totals by the arrival of the bulk command."""
         stored = self._store.scan(layout.OTHERS + BULK_TOTAL_KIND, layout.OTHERS + EMPTIED_KIND)
         return {bulk_offset_of(key[len(layout.OTHERS) :]): decode_bulk_total(value) for key, value in stored}
 

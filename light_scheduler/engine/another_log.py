@@ -11,8 +11,7 @@ replace = msgspec.structs.replace
 
 
 def in_another_log(entry: Entry, log: int = 0, bulk_offset: int = -1) -> Entry:
-    """Return the entry of a schedule for the log with a number. Its bulk commands up to `bulk_offset` do not apply to
-    the schedule.
+    """Return the entry of a schedule for log number `log`, whose bulk commands up to `bulk_offset` do not apply to it.
 
     `arrival` and `bulk_offset` are those of a log. A schedule from elsewhere is older than all later commands in this
     log, so it gets an arrival in a log before it. Schedules of one log that have the same due time stay in order.

@@ -12,7 +12,7 @@ LOG = 1 << 50
 
 
 def arrival_in(log: int, offset: int) -> int:
-    """Return the arrival of the command at an offset in the log with a number."""
+    """Return the arrival of the command at an offset in log number `log`."""
     return log * LOG + offset
 
 

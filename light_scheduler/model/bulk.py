@@ -14,10 +14,10 @@ BulkCommand = ControlCommand | RescheduleCommand
 
 
 class BulkPart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A bulk command in progress in one partition. Its record there is at `command.partition` and `command.offset`.
+    """A bulk command in progress in one partition. It arrived there at `command.offset` (see `arrival`).
 
-    `origin_partition` and `origin_offset` identify the original record. Schedules are visited by id. Those up to
-    `after` are done, and `changed` of them were changed.
+    `origin_partition` and `origin_offset` are the partition and arrival of the original record. Schedules are visited
+    by id. Those up to `after` are done, and `changed` of them were changed.
     """
 
     command: BulkCommand
@@ -98,4 +98,4 @@ def lacking(total: BulkTotal, missing: Iterable[int]) -> LackingTotal:
 
 
 SUB_TOTAL = 1 << 62
-"""The offset of a bulk command plus this is the number of the `SubTotal` next to its total."""
+"""The arrival of a bulk command plus this is the number of the `SubTotal` next to its total."""

@@ -1,6 +1,6 @@
 """Parsed commands of senders. Times and durations are in ms.
 
-`offset` is that of the command's record. For a lane, it goes on when the topic is created again (`arrival`).
+`offset` is that of the command's record. In a lane, it is the command's arrival (`model.arrival`).
 
 Bulk commands are stored while they are in progress (`wire.state`), so only add fields, with a default.
 """

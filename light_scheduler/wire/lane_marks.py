@@ -1,14 +1,15 @@
 """Records that lanes forward to each other through their commands topic, each with a header that only lanes write.
 
     schedule-forwarded-from    partition:offset:timestamp of the original record: this is a copy in another partition,
-                               for a schedule that may be there; with a :token, a bulk command; with
+                               for a schedule that may be there; with a :token, a bulk command, whose arrival
+                               (`model.arrival`) is in the place of the offset; with
                                :?partitions:signature, :=partitions:signature or :.partitions:signature, a command that
                                is forwarded because the topic has grown
     light-scheduler-bulk-reach  flat, the number of partitions, and :signature: for which of them the copy of a bulk
                                command was made, in a topic that has grown
     schedule-bulk-reach        the same with tree or part: a copy for workers that know this header only
-    schedule-bulk-count        offset:partition:count:token: the number of schedules in a partition that were changed
-                               by the bulk command whose record has that offset here; key and value are null
+    schedule-bulk-count        arrival:partition:count:token: the number of schedules in a partition that were changed
+                               by the bulk command that arrived here then; key and value are null
     light-scheduler-bulk-missing  partition[,partition...]: next to a count, the partitions that are not known to have
                                executed the command; workers that do not know this header still use the count
 
@@ -40,6 +41,7 @@ import msgspec
 
 from light_scheduler.model import Headers
 from light_scheduler.model.adoption import Adoption, Emptied
+from light_scheduler.model.arrival import offset_of
 from light_scheduler.model.rate_lending import RateAsk, RateGrant
 from light_scheduler.model.room_lending import RoomAsk, RoomGrant
 
@@ -82,7 +84,8 @@ class BulkReach(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The original record: its place and timestamp (UTC epoch ms), and the `token` of a bulk command.
+    """The original record: its place and timestamp (UTC epoch ms), and the `token` of a bulk command, whose `offset` is
+    its arrival.
 
     `partitions` is the number that the forwarding lane knew, if the topic had grown; otherwise 0. With `asks`, it wants
     to know whether the schedule is here. If it `is_elsewhere`, the command must not be executed here. `reach` is for
@@ -100,7 +103,7 @@ class Origin(NamedTuple):
 
 
 class Count(NamedTuple):
-    """The number of schedules of a partition changed by the bulk command with this offset and token.
+    """The number of schedules of a partition changed by the bulk command with this arrival, `offset`, and token.
 
     `missing` are the partitions among those counted that are not known to have executed it.
     """
@@ -201,7 +204,7 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan
 
 def as_sent(copy: CommandRecord, origin: Origin) -> Copy:
     """Return a copy without the headers added by forwarding."""
-    sent = origin.partition, origin.offset
+    sent = origin.partition, offset_of(origin.offset)
     reaches = () if origin.reach is None else (BULK_REACH, FLAT_REACH)
     headers = _without(copy, FORWARDED_FROM, *reaches)
     return Copy(copy.key, copy.value, headers, copy.partition, copy.offset, origin.timestamp, sent)

@@ -29,10 +29,10 @@ class CommandRecord(Protocol):
 
 
 class Copy(NamedTuple):
-    """A record that has another place than the one where its sender has put it, for a dialect.
+    """A record of which a lane does not only know where it has read it, for a dialect.
 
-    It was forwarded to another partition, or its offset is its arrival. `partition` and `offset` are the copy's own.
-    `timestamp` is the original record's, and `sent` is its place.
+    It was forwarded to another partition, or it is of a later log, and its `offset` is its arrival (`model.arrival`).
+    `partition` and `offset` are the copy's own. `timestamp` is the original record's, and `sent` is its place.
     """
 
     key: bytes | None
@@ -57,7 +57,7 @@ def sent_at(record: CommandRecord) -> SentAt:
 
 
 def arrived(record: CommandRecord, log: int) -> Copy:
-    """Return a record that was read from the log with a number, with its arrival as its offset (`model.arrival`)."""
+    """Return a record that was read from log number `log`, with its arrival as its offset (`model.arrival`)."""
     place = record.partition, record.offset
     arrival = arrival_in(log, record.offset)
     return Copy(record.key, record.value, [*record.headers], record.partition, arrival, record.timestamp, place)

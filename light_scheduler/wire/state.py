@@ -42,6 +42,7 @@ one, which can happen after compaction, it has no effect.
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import NamedTuple
 
@@ -61,6 +62,7 @@ BULK_TOTAL_KIND = b"\x04"
 EMPTIED_KIND = b"\x05"
 LENT_KIND = b"\x06"
 
+_NUMBER = re.compile(r"[1-9]\d{0,3}", re.ASCII)
 _POSITION = struct.Struct(">BQ")
 _OFFSET = struct.Struct(">Q")
 _EMPTIED = struct.Struct(">II")
@@ -179,7 +181,7 @@ def decode_progress(value: bytes) -> Progress:
 
 
 def bulk_part_key(offset: int) -> bytes:
-    """Return the changelog key of a running bulk command, by its offset in the partition."""
+    """Return the changelog key of a running bulk command, by its arrival in the partition."""
     return BULK_PART_KIND + _OFFSET.pack(offset)
 
 
@@ -196,12 +198,12 @@ def decode_bulk_part(value: bytes) -> BulkPart:
 
 
 def bulk_total_key(offset: int) -> bytes:
-    """Return the changelog key of the total of a bulk command, by the command's offset."""
+    """Return the changelog key of the total of a bulk command, by the command's arrival."""
     return BULK_TOTAL_KIND + _OFFSET.pack(offset)
 
 
 def bulk_offset_of(key: bytes) -> int:
-    """Return the offset in the changelog key of a running bulk command or a total."""
+    """Return the arrival in the changelog key of a running bulk command or a total."""
     offset: int = _OFFSET.unpack_from(key, 1)[0]
     return offset
 
@@ -276,7 +278,7 @@ class CommandsLog(NamedTuple):
 
     @property
     def stored(self) -> tuple[str | int, ...]:
-        """The fields that are stored. Versions that number no logs read those of the first log only."""
+        """The fields that are stored: without the number in the first log, as earlier versions read it."""
         return self if self.number else self[:-1]
 
 
@@ -301,13 +303,15 @@ def decode_position(value: bytes) -> int:
 
 def decode_commands_log(value: bytes) -> CommandsLog | None:
     """Decode the log of a position; None if the record does not have it. Raises FormatError."""
-    if not (rest := value[_POSITION.size :]):
+    rest, is_numbered = value[_POSITION.size :], value[:1] == NUMBERED
+    if not rest and not is_numbered:
         return None
     try:
         topic_id, app_id, topic, *numbers = rest.decode().split("\0")
-        (number,) = map(int, numbers) if value[:1] == NUMBERED else (0, *map(int, numbers))
     except ValueError as error:
         raise FormatError(f"a position record has a log that cannot be read: {error}") from error
     if not (app_id and topic):
         raise FormatError("a position record names no log")
-    return CommandsLog(topic_id, app_id, topic, number)
+    if len(numbers) != is_numbered or not all(map(_NUMBER.fullmatch, numbers)):
+        raise FormatError("a position record has a log without its number, or one with a number too many")
+    return CommandsLog(topic_id, app_id, topic, *map(int, numbers))

@@ -100,7 +100,7 @@ class BulkCommands:
         self._before = self._overlay.others.bulk_parts()
         self._at_work = BulkParts(self._before)
         self.offset = -1
-        """Offset of the bulk command that is, or was last, continued, ended or abandoned. -1 before the first."""
+        """Arrival of the bulk command that is, or was last, continued, ended or abandoned. -1 before the first."""
         self.has_given_up = False
         """Whether the cycle abandoned a bulk command, instead of continuing any."""
         self._moved: set[int] = set()

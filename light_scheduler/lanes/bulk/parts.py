@@ -9,7 +9,7 @@ from light_scheduler.model import BulkPart
 
 
 class BulkParts:
-    """Parts by the offset of their command, indexed by tenant."""
+    """Parts by the arrival of their command, indexed by tenant."""
 
     def __init__(self, parts: Iterable[BulkPart]) -> None:
         self._parts: dict[int, BulkPart] = {}

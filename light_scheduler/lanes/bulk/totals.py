@@ -1,6 +1,6 @@
 """The totals of bulk commands that wait for reports in a partition, and one cycle's changes to them.
 
-A total has a number: the offset of its command, or `SUB_TOTAL` more for a sub-total.
+A total has a number: the arrival of its command, or `SUB_TOTAL` more for a sub-total.
 """
 
 from __future__ import annotations

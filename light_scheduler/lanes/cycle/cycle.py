@@ -119,7 +119,7 @@ class Cycle:
 
     @property
     def bulk_offset(self) -> int:
-        """The offset of the bulk command that `advance_bulk` processed last."""
+        """The arrival of the bulk command that `advance_bulk` processed last."""
         return self._bulk.offset
 
     def send_waiting(self, limit: int, max_bytes: int) -> int:

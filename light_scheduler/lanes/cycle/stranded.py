@@ -29,6 +29,7 @@ from light_scheduler.lanes.failures.failing_work_search import Kind, Work
 from light_scheduler.lanes.growing.moving import Moving
 from light_scheduler.lanes.writes.transaction import Transaction
 from light_scheduler.lanes.writes.waiting import WaitingWrites
+from light_scheduler.model.arrival import arrival_in
 from light_scheduler.model.place import Place
 from light_scheduler.wire.lane_marks import Count, Origin, as_sent, mark_of
 from light_scheduler.wire.record import Copy, UnsentRecord
@@ -56,6 +57,7 @@ class StrandedWrites:
     ) -> None:
         self._topic = transaction.context.commands_topic
         self._partition = transaction.context.partition
+        self._log = transaction.overlay.log_number
         self._waiting = waiting
         self._commands = commands
         self._moving = moving
@@ -88,16 +90,18 @@ class StrandedWrites:
     def _end_command(
         self, sent: Copy, origin: Origin, partition: int, refusal: RecordTooLargeError | None, failure: str | None
     ) -> None:
-        arrived = sent._replace(partition=self._partition, offset=origin.offset)  # it was `sent` to the origin's place
+        # It was `sent` to the origin's place, in a log before this one, unless it is too large for its partition.
+        arrival = arrival_in(max(0, self._log - 1), origin.offset)
+        here = sent._replace(partition=self._partition, offset=arrival)
         with enduring(f"partition {origin.partition} cannot be told that a command does not come back"):
             self._moving.release(sent, origin)
         if failure is not None:
-            self._commands.refuse(arrived, failure)
+            self._commands.refuse(here, failure)
         elif refusal is None:
-            self._commands.take(arrived)
+            self._commands.take(here)
         else:
             reason = f"has waited for partition {partition}, and is too large to be passed on by now: {refusal}"
-            self._commands.reject(arrived, InvalidCommand("payload", reason))
+            self._commands.reject(here, InvalidCommand("payload", reason))
 
     def _send_again(
         self, kept: UnsentRecord, mark: object, partition: int, refusal: RecordTooLargeError | None

@@ -19,6 +19,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from light_scheduler.lanes.context.lane_context import OriginKey
+from light_scheduler.model.arrival import offset_of
 
 STRIKES, BREAKS = 3, 15
 
@@ -33,17 +34,25 @@ class Kind(Enum):
 
 
 class Work(NamedTuple):
-    """A piece of work: a command record or a bulk command in progress, by its offset, or a firing."""
+    """A piece of work: a command record or a bulk command in progress, by its arrival, or a firing.
+
+    What has waited for another partition has a negative number instead (see `cycle.stranded`).
+    """
 
     kind: Kind
     key: int | OriginKey
+
+    def __str__(self) -> str:
+        """Name it for people, who know commands by their offsets."""
+        key = offset_of(self.key) if isinstance(self.key, int) and self.key >= 0 else self.key
+        return f"{self.kind.name.lower()} {key}"
 
 
 class WorkFailedError(Exception):
     """A piece of work raised an error (the cause), and is to blame for it."""
 
     def __init__(self, work: Work) -> None:
-        super().__init__(f"{work.kind.name.lower()} {work.key}")
+        super().__init__(str(work))
         self.work = work
 
 

@@ -155,7 +155,7 @@ class Failures:
         if work is None:
             return
         reason = f"transactions with it fail: {self._failed_with}"
-        log.error("lane %s-%d: %s %s: %s", *self._tp, work.kind.name.lower(), work.key, reason)
+        log.error("lane %s-%d: %s: %s", *self._tp, work, reason)
         if isinstance(work.key, int):
             self.work_search.condemn(work, reason)
         else:

@@ -21,7 +21,9 @@ from light_scheduler.lanes.failures.failing_work_search import (
     Kind,
     Share,
     Work,
+    WorkFailedError,
 )
+from light_scheduler.model.arrival import arrival_in
 
 MOST = 2_500
 BAD = Work(Kind.FIRING, ("acme", "bad", 1, 1))
@@ -429,3 +431,16 @@ def turn(search: FailingWorkSearch) -> frozenset[Kind]:
     kinds = search.share(MOST).kinds
     search._end_turn()
     return kinds
+
+
+@pytest.mark.parametrize(
+    ("work", "named"),
+    [
+        (COMMAND, "command 7"),
+        (Work(Kind.BULK, arrival_in(3, 7)), "bulk 7"),
+        (Work(Kind.COMMAND, -8), "command -8"),
+        (GOOD, "firing ('acme', 'good', 1, 1)"),
+    ],
+)
+def test_work_is_named_by_what_people_find_it_by(work: Work, named: str) -> None:
+    assert (str(work), str(WorkFailedError(work))) == (named, named)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from support import partition as supported
 from support.moving import AFTER, BEFORE, CANCEL, GROWN, MOVES, ONCE, SECRET, STAYS, Known, grown, mark, passed, record
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, Partition, due_at, topic
 from support.producing import FakeProducer
+from support.tables import by_due
 
 from light_scheduler.errors import LaneError
 from light_scheduler.lanes.cycle.cycle import Cycle
@@ -85,6 +86,23 @@ async def test_a_command_for_a_partition_that_is_gone_is_carried_out_or_passed_o
     sent = [dict(each.headers)[FORWARDED_FROM] for each in partition.sent(NAMES.commands)]
     assert sent == [b"0:8:%d" % AT, b"0:9:%d" % AT]
     assert (waiting(partition), partition.dead_letters, cycle.stranded.dropped) == ({}, [], [])
+
+
+async def test_a_command_came_after_the_bulk_commands_that_were_sent_before_it_to_the_former_topic(
+    partition: Partition,
+) -> None:
+    partition.read_from("second", COUNT)
+    partition.most_bulk = 1
+    keys = (b"%d" % number for number in count())
+    ours = list(islice((key for key in keys if partition_for(key, COUNT) == partition_for(key, FEWER) == HERE), 3))
+    await partition.run(*(schedule(key, offset=offset) for offset, key in enumerate(ours)))
+    pause = command(("schedule-command", b"pause"), ("schedule-id", b"*"), key=ours[0], offset=10)
+    await partition.run(pause, schedule(BACK, ("schedule-id", b"the last"), offset=20))
+    partition.read_from("third", FEWER)
+    for _ in range(10):
+        await partition.run()
+    paused = {entry.schedule.id.encode(): entry.progress.paused for _, entry in by_due(partition.table, "default")}
+    assert paused == {**dict.fromkeys(ours, True), b"the last": False}
 
 
 async def test_a_command_is_passed_on_anew_also_if_its_partition_exists_in_the_new_topic(

@@ -326,15 +326,20 @@ def test_the_bytes_of_a_position_with_its_log_are_fixed() -> None:
     assert encode_position(4711, LOG._replace(number=12)) == b"\x84" + first + b"\x0012"
 
 
-@pytest.mark.parametrize("number", [b"", b"\x00", b"\x00x", b"\x001\x002"])
-def test_a_position_of_a_later_log_has_its_number(number: bytes) -> None:
+@pytest.mark.parametrize("number", [None, b"", b"x", b"0", b"-3", b"+1", b"1_0", b"12345", b"1\x002"])
+def test_a_position_of_a_later_log_has_its_number(number: bytes | None) -> None:
     first = encode_position(4711, LOG)[1:]
+    with pytest.raises(FormatError, match="a log without its number"):
+        decode_commands_log(b"\x84" + first + (b"" if number is None else b"\x00" + number))
+
+
+def test_a_position_of_a_later_log_has_its_log() -> None:
     with pytest.raises(FormatError, match="a log that cannot be read"):
-        decode_commands_log(b"\x84" + first + number)
+        decode_commands_log(b"\x84" + encode_position(4711)[1:])
 
 
 def test_only_a_position_of_a_later_log_has_a_number() -> None:
-    with pytest.raises(FormatError, match="a log that cannot be read"):
+    with pytest.raises(FormatError, match="a number too many"):
         decode_commands_log(encode_position(4711, LOG) + b"\x001")
 
 

@@ -84,3 +84,15 @@ async def test_a_command_says_at_which_offset_of_its_topic_it_is(again: Topic, *
     assert (stored.schedule.source_partition, stored.schedule.source_offset) == (0, 7)
     assert [(result.offset, result.outcome.value) for result in again.results] == [(8, "paused"), (9, "not_found")]
     assert [offset for _, _, offset in again.rejected] == [10]
+
+
+async def test_a_copy_that_is_refused_names_the_offset_of_its_command(again: Topic) -> None:
+    again.ends = [7] * COUNT
+    offset = again.control(0, "pause", "*")
+    await again.cycle(0)
+    (copy,) = again.waiting[1]
+    again.waiting[1].clear()
+    again.send(1, *copy.headers, ("schedule-of-tomorrow", b"1"))
+    await again.settle()
+    assert again.rejected == [("schedule-of-tomorrow", 0, offset)]
+    assert again.totals == [("pause", "*", Outcome.PAUSED, 20)]

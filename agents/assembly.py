@@ -95,13 +95,7 @@ class Assembly:
         schemas = None if self._registry is None else self._registry.schemas
         self._dialects = {source.name: dialect_named(source.dialect, schemas) for source in settings.inputs}
         self._exchange = host.exchange
-        self._limits = Limits(
-            settings.max_payload_bytes,
-            settings.max_id_bytes,
-            settings.internal_topics,
-            settings.answers_only,
-            settings.max_pending_per_partition,
-        )
+        self._limits = Limits.of(settings)
         self._rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
         self._staging = Staging(settings.stage_ahead)
         self._tracing = _tracing_of(settings)

@@ -4,18 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, Self
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, ScheduleCommand
 from light_scheduler.model.tenant_rules import QUOTA
+
+READ_AS_COMMANDS = "a commands topic of the application, which would read results as commands"
+
+
+class LimitSettings(Protocol):
+    """The settings that limit commands."""
+
+    @property
+    def max_payload_bytes(self) -> int: ...
+    @property
+    def max_id_bytes(self) -> int: ...
+    @property
+    def max_pending_per_partition(self) -> int: ...
+    @property
+    def internal_topics(self) -> frozenset[str]: ...
+    @property
+    def answers_only(self) -> frozenset[str]: ...
+    @property
+    def commands_only(self) -> frozenset[str]: ...
 
 
 @dataclass(frozen=True)
 class Limits:
     """Limits of commands. Only workers write to `internal_topics`, which cannot be targets of schedules.
 
-    `answers_only` are topics for results of commands, but not for firings. `max_pending_per_partition` only applies to
-    new schedules; 0 means no limit.
+    `answers_only` are topics for results of commands, but not for firings. `commands_only` take no results, which would
+    be read as commands. `max_pending_per_partition` only applies to new schedules; 0 means no limit.
     """
 
     max_payload_bytes: int
@@ -23,6 +43,23 @@ class Limits:
     internal_topics: frozenset[str] = frozenset()
     answers_only: frozenset[str] = frozenset()
     max_pending_per_partition: int = 0
+    commands_only: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, settings: LimitSettings) -> Self:
+        """Return the limits of an application."""
+        return cls(
+            settings.max_payload_bytes,
+            settings.max_id_bytes,
+            settings.internal_topics,
+            settings.answers_only,
+            settings.max_pending_per_partition,
+            settings.commands_only,
+        )
+
+    def may_answer_to(self, topic: str) -> bool:
+        """Return whether results of commands may go to a topic."""
+        return topic not in self.internal_topics and topic not in self.commands_only
 
     def may_aim_at(self, topic: str) -> bool:
         """Return whether firings may go to a topic."""
@@ -40,11 +77,10 @@ class Limits:
 
     def check(self, command: Command) -> None:
         """Raise InvalidCommand, with the field, if a command exceeds a limit. Does not check the id."""
-        if command.reply_to is not None and command.reply_to.topic in self.internal_topics:
-            raise InvalidCommand(
-                "schedule-reply-topic",
-                f"{command.reply_to.topic} is an internal topic: only the scheduler and Kafka write to it",
-            )
+        if command.reply_to is not None and not self.may_answer_to(topic := command.reply_to.topic):
+            is_internal = topic in self.internal_topics
+            why = "an internal topic: only the scheduler and Kafka write to it" if is_internal else READ_AS_COMMANDS
+            raise InvalidCommand("schedule-reply-topic", f"{topic} is {why}")
         if isinstance(command, ScheduleCommand):
             if command.payload is not None and len(command.payload) > self.max_payload_bytes:
                 raise InvalidCommand(

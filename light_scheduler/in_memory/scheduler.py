@@ -51,13 +51,7 @@ class MemoryScheduler:
         self._delivered: list[Record] = []
         self._looked_at = 0  # number of records already examined
         self._internal = settings.internal_topics
-        self.limits = limits = Limits(
-            settings.max_payload_bytes,
-            settings.max_id_bytes,
-            settings.internal_topics,
-            settings.answers_only,
-            settings.max_pending_per_partition,
-        )
+        self.limits = limits = Limits.of(settings)
         self.rules = rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
         self.dialect = dialect = dialect_named(source.dialect)
         shared = dialect, names, limits, rules, self.broker

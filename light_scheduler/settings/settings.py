@@ -553,9 +553,14 @@ class Settings:
         return frozenset({self.topics.idempotency})
 
     @property
+    def commands_only(self) -> frozenset[str]:
+        """The commands topics. Results of commands cannot go there."""
+        return frozenset(source.name for source in self.inputs)
+
+    @property
     def reserved_topics(self) -> frozenset[str]:
         """The application's own topics, including its commands topics. Delay rules cannot use them."""
-        return self.internal_topics | self.answer_topics | {source.name for source in self.inputs}
+        return self.internal_topics | self.answer_topics | self.commands_only
 
     @property
     def answer_topics(self) -> frozenset[str]:

@@ -126,9 +126,7 @@ def command(
             names=settings.topics,
             inputs={source.name: source.dialect for source in settings.inputs},
             rules=FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries),
-            limits=Limits(
-                settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
-            ),
+            limits=Limits.of(settings),
             start=start,
             end=end,
             patience=patience,

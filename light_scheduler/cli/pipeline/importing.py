@@ -68,9 +68,7 @@ def command(
             app_id=settings.app_id,
             commands_topics=tuple(topic.name for topic in settings.inputs),
             keyed_topics=frozenset(topic.name for topic in settings.inputs if dialect_named(topic.dialect).forwards),
-            limits=Limits(
-                settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
-            ),
+            limits=Limits.of(settings),
             format=format,
             topics=mapped,
             replace=replace,

@@ -130,9 +130,7 @@ def command(
             constants=dict(constants),
             ignored=ignored,
             reading=dict(reading),
-            limits=Limits(
-                settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
-            ),
+            limits=Limits.of(settings),
             name=name,
             sends_past=send_past,
             cancels_deleted=cancel_deleted,

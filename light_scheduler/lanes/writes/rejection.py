@@ -28,7 +28,7 @@ def reject(
     envelope, error = reject_silently(transaction, record, error)
     if origin is not None and (envelope.id or "").endswith(ANY):
         return  # the answer of a bulk command is its total
-    if envelope.reply_to is not None and envelope.reply_to.topic not in transaction.context.limits.internal_topics:
+    if envelope.reply_to is not None and transaction.context.limits.may_answer_to(envelope.reply_to.topic):
         result = Result(
             envelope.command,
             envelope.tenant,

@@ -57,9 +57,7 @@ class Redrive:
         self._turns = turns
         settings = worker.settings
         self._dialects = CommandDialects(settings)
-        self._limits = Limits(
-            settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
-        )
+        self._limits = Limits.of(settings)
 
     async def close(self) -> None:
         """Release the resources that requests have opened."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -42,6 +43,7 @@ LIMITS = Limits(
     max_id_bytes=16,
     internal_topics=frozenset({"app-history"}),
     answers_only=frozenset({"app-answers"}),
+    commands_only=frozenset({"app-commands"}),
 )
 
 PENDING = Entry(
@@ -375,6 +377,13 @@ def test_a_topic_for_answers_only_takes_answers_and_no_firings() -> None:
     assert error.field == "schedule-target-topic"
     assert "app-answers is an internal topic" in error.reason
     assert decided(schedule(reply_to=ReplyTo("app-answers"))).outcome is Outcome.SCHEDULED
+
+
+@pytest.mark.parametrize("make", [schedule, cancel])
+def test_a_commands_topic_takes_no_answers(make: Callable[..., Command]) -> None:
+    error = refusal(make(recorded_at=AT, reply_to=ReplyTo("app-commands")))
+    assert error.field == "schedule-reply-topic"
+    assert "app-commands is a commands topic of the application" in error.reason
 
 
 # -- for all of them --------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from light_scheduler.engine.another_log import in_another_log
+from light_scheduler.engine.another_log import in_another_log, out_of_log
 from light_scheduler.errors import InvalidCommand, LaneError
 from light_scheduler.kafka.refusals import RecordTooLargeError
 from light_scheduler.lanes.bulk.commands import BulkCommands
@@ -204,7 +204,7 @@ class Moving:
         if self.is_away(home):
             return False
         try:
-            self._writes.hand_over(key, encode_entry(entry), home)
+            self._writes.hand_over(key, encode_entry(out_of_log(entry, self._overlay.log_number)), home)
         except RecordTooLargeError:
             return False
         self._transaction.remove(name)

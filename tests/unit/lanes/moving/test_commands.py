@@ -12,6 +12,7 @@ from msgspec import UNSET
 from support import partition as supported
 from support.moving import AFTER, BEFORE, CANCEL, GROWN, MOVES, ONCE, SECRET, grown, mark, passed, record
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, Partition, due_at
+from support.tables import by_due
 
 from light_scheduler.errors import InvalidCommand, LaneError
 from light_scheduler.lanes.context.tenancy import FixedTenancy
@@ -102,6 +103,24 @@ async def test_a_schedule_is_taken_over_as_it_was(former: Partition, home: Parti
     assert after.schedule == before.schedule
     progress = before.progress
     assert after.progress == msgspec.structs.replace(progress, arrival=progress.arrival - LOG, bulk_offset=60)
+
+
+async def test_schedules_of_a_topic_that_was_created_again_are_taken_over_in_the_order_of_their_arrival(
+    former: Partition, home: Partition
+) -> None:
+    former.read_from("first", BEFORE)
+    await former.run(record(1, *ONCE, ("schedule-id", b"of the former topic"), offset=100))
+    former.read_from("second", BEFORE)
+    await former.run(record(1, *ONCE, ("schedule-id", b"of this topic"), offset=5))
+    grown(former)
+    former.handover = HandoverPass()
+    await former.run()
+    adoptions = [each for each in passed(former, 5) if each.key is not None]
+
+    await home.run(*adoptions)
+
+    ids = [entry.schedule.id for _, entry in by_due(home.table, "default")]
+    assert ids == ["of the former topic", "of this topic"]
 
 
 async def test_a_command_that_nobody_has_a_schedule_for_comes_back_and_is_carried_out(

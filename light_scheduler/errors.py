@@ -8,7 +8,8 @@
     │   │   └── TenantWasDeleted    ... which must be resumed first
     │   ├── TokenError          ... of a token of the HTTP API: in `access.tokens`
     │   │   └── TokenUnusable       ... which does not exist, or has ended
-    │   └── QueryError          ... of a query: in `tables.views`
+    │   ├── QueryError          ... of a query: in `tables.views`
+    │   └── BodyError           ... of a JSON body of HTTP: in `web.forms.json_bodies`
     ├── FormatError             our own stored bytes cannot be read
     │   ├── FormatTooNew        ... because a newer version wrote them
     │   └── FormatTooOld        ... because an older version wrote them; they are a copy that can be rebuilt

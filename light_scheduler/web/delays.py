@@ -22,7 +22,7 @@ from .access.requesters import requester_of
 from .cluster.answers import TOTAL_TIMEOUT_S
 from .cluster.peer_client import PEER_CLIENT, PeerClient
 from .delay_documents import DelayBody, DelayList
-from .forms.json_bodies import read_json
+from .forms.json_bodies import BodyError, read_json
 from .forms.problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .interfaces import Delays, Peers
 
@@ -62,12 +62,8 @@ class DelayHandlers:
 
     async def put_delay(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        try:
-            body = read_json(await request.read(), DelayBody)
-        except ValueError as error:
-            detail = f"The body is not a delay rule: {error}"
-            raise ProblemError(HTTPStatus.BAD_REQUEST, detail, type=ProblemType.INVALID_DELAY_RULE) from None
         with _problems():
+            body = read_json(await request.read(), DelayBody)
             rule, by = parse_rule(name, body.source, str(body.delay), body.target), requester_of(request)
             is_new = await self._delays.put(rule, by=by)
         log.info("delay rule %s was put by %s from %s", name, by.by, by.address)
@@ -100,7 +96,7 @@ async def _lanes_of(client: PeerClient, url: str) -> list[DelayLaneStatus] | Non
 def _problems() -> Iterator[None]:
     try:
         yield
-    except RuleError as error:
+    except (RuleError, BodyError) as error:
         raise ProblemError(
             HTTPStatus.BAD_REQUEST, str(error), parameter=error.field, type=ProblemType.INVALID_DELAY_RULE
         ) from None

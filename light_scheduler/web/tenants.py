@@ -17,7 +17,7 @@ from light_scheduler.tenants import TenantStore
 from light_scheduler.wire.fields import parse_tenant
 
 from .access.requesters import requester_of
-from .forms.json_bodies import read_json
+from .forms.json_bodies import BodyError, read_json
 from .forms.parameters import checked
 from .forms.problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .tenant_documents import TenantDocument, TenantList
@@ -46,11 +46,8 @@ class TenantHandlers:
 
     async def put_tenant(self, request: web.Request) -> web.Response:
         name, by = _name(request), requester_of(request)
-        try:
+        with _problems():
             rules = read_json(await request.read(), TenantRules)
-        except ValueError as error:
-            detail = f"The body has no tenant's rules: {error}"
-            raise ProblemError(HTTPStatus.BAD_REQUEST, detail, type=ProblemType.INVALID_TENANT_RULES) from None
         is_new = False
 
         def change(before: TenantRules) -> TenantRules:
@@ -86,7 +83,7 @@ def _problems() -> Iterator[None]:
         yield
     except TenantWasDeleted as error:
         raise ProblemError(HTTPStatus.CONFLICT, str(error)) from None
-    except TenantRulesError as error:
+    except (TenantRulesError, BodyError) as error:
         raise ProblemError(
             HTTPStatus.BAD_REQUEST, str(error), parameter=error.field, type=ProblemType.INVALID_TENANT_RULES
         ) from None

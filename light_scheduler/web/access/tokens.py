@@ -17,8 +17,8 @@ from light_scheduler.clock import Clock
 from light_scheduler.durations import parse_typed_duration
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Requester
-from light_scheduler.web.forms.json_bodies import read_json
-from light_scheduler.web.forms.parameters import checked, read_parameters
+from light_scheduler.web.forms.json_bodies import BodyError, read_json
+from light_scheduler.web.forms.parameters import read_parameters
 from light_scheduler.web.forms.problems import RETRY_AFTER_S, ProblemError, ProblemType
 from light_scheduler.web.interfaces import Access
 
@@ -44,14 +44,9 @@ class TokenHandlers:
 
     async def create_token(self, request: web.Request) -> web.Response:
         by = _changer(request)
-        try:
-            body = read_json(await request.read(), TokenBody)
-        except ValueError as error:
-            raise ProblemError(
-                HTTPStatus.BAD_REQUEST, f"The body is not a token: {error}", type=ProblemType.INVALID_TOKEN
-            ) from None
-        lifetime = None if body.expires_in is UNSET else checked("expires_in", parse_typed_duration, body.expires_in)
         with _problems():
+            body = read_json(await request.read(), TokenBody)
+            lifetime = _lifetime(body)
             token, text = await self._access.store.create(body.name, body.role, body.tenants, by=by, lifetime=lifetime)
         log.info("token %s (%s, %s) was created by %s from %s", token.id, token.name, token.role, by.by, by.address)
         document = NewTokenDocument.of(token, text, self._access.book, self._clock.now())
@@ -73,6 +68,14 @@ class TokenHandlers:
         return _json(TokenDocument.of(token, self._access.book, self._clock.now()))
 
 
+def _lifetime(body: TokenBody) -> int | None:
+    """Return how long a token is valid, ms. Raises BodyError."""
+    try:
+        return None if body.expires_in is UNSET else parse_typed_duration(body.expires_in)
+    except ValueError as error:
+        raise BodyError("expires_in", str(error)) from None
+
+
 def _changer(request: web.Request) -> Requester:
     """Return the identity that changes tokens. Raises ProblemError while there are no tokens: creating the first one
     requires access to Kafka."""
@@ -91,7 +94,7 @@ def _problems() -> Iterator[None]:
         yield
     except TokenUnusable as error:
         raise ProblemError(HTTPStatus.NOT_FOUND, f"{error.reason[0].upper()}{error.reason[1:]}.") from None
-    except TokenError as error:
+    except (TokenError, BodyError) as error:
         raise ProblemError(
             HTTPStatus.BAD_REQUEST, str(error), parameter=error.field, type=ProblemType.INVALID_TOKEN
         ) from None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
+from collections.abc import Callable, Mapping
 from functools import cache
-from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -14,16 +12,15 @@ from multidict import MultiMapping
 
 from light_scheduler.model import State
 from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, Lane, Query, QueryError, Sort
+from light_scheduler.wire.durations import shown
 from light_scheduler.wire.fields import closest, parse_labels, parse_tenant, parse_topic
 from light_scheduler.wire.instants import parse_instant, parse_lower_bound
 
+from .expected import EXPECTED, expected
 from .text_forms import INSTANT, LOWER_BOUND, PART, TOPIC, described
 
 T = TypeVar("T")
 P = TypeVar("P", bound=msgspec.Struct)
-
-EXPECTED = "expected"
-"""Key in the `extra` of a parameter's type: a description of valid texts."""
 
 PARTITION_EXAMPLE = "light-scheduler-commands[3]"
 """A partition of an application with the default name."""
@@ -154,36 +151,9 @@ def _check(field: msgspec.structs.FieldInfo, text: str, value: str | list[str], 
         # One parameter at a time, so that the error is about this one. Not strict, since numbers arrive as text.
         msgspec.convert({field.encode_name: value}, kind, strict=False)
     except msgspec.ValidationError as error:
-        expected = _expected(field.type)
-        reason = str(error).partition(" - at `")[0] if expected is None else f"must be {expected}, not {text!r}"
+        valid = expected(field.type)
+        reason = str(error).partition(" - at `")[0] if valid is None else f"must be {valid}, not {shown(text)}"
         raise QueryError(_parameter(field), reason) from None
-
-
-def _expected(kind: Any) -> str | None:
-    """Return a description of a parameter's valid values; None if its type does not have one."""
-    if choices := [*_choices(kind)]:
-        return f"one of {', '.join(choices)}"
-    said = ((each.extra or {}).get(EXPECTED) for each in _notes(kind))
-    return next(filter(None, said), None)
-
-
-def _notes(kind: Any) -> Iterator[Meta]:
-    """Yield the metadata of a type and of the types that it consists of."""
-    if isinstance(kind, Meta):
-        yield kind
-    for each in get_args(kind):
-        yield from _notes(each)
-
-
-def _choices(kind: Any) -> Iterator[str]:
-    """Yield the allowed values of a parameter in declared order; none if any text is allowed."""
-    if get_origin(kind) is Literal:
-        yield from map(str, get_args(kind))
-    elif isinstance(kind, type) and issubclass(kind, Enum):
-        yield from (str(each.value) for each in kind)
-    elif get_origin(kind) in (Annotated, Union, UnionType, list):
-        for each in get_args(kind):
-            yield from _choices(each)
 
 
 def _parameter(field: msgspec.structs.FieldInfo) -> str:

@@ -69,13 +69,15 @@ async def test_a_rule_is_put_shown_replaced_and_deleted(workers: Any) -> None:
         ({"source": "b", "delay": "soon", "target": "c"}, "delay"),
         ({"source": "b", "delay": -1, "target": "c"}, "delay"),
         ({"source": "light-scheduler-history", "delay": "5s", "target": "c"}, "source"),
-        ({"source": "b", "delay": "5s"}, None),
-        ({"source": "b", "delay": "5s", "target": "c", "fast": True}, None),
+        ({"source": "b", "delay": "5s"}, "target"),
+        ({"source": "b", "delay": 1.5, "target": "c"}, "delay"),
+        ({"source": "b", "delay": "5s", "target": "c", "fast": True}, "fast"),
     ],
 )
-async def test_a_rule_that_cannot_be_is_refused_by_its_part(workers: Any, body: Any, parameter: str | None) -> None:
+async def test_a_rule_that_cannot_be_is_refused_by_its_part(workers: Any, body: Any, parameter: str) -> None:
     problem = await put(workers[0], "later", 400, **body)
-    assert problem.get("parameter") == parameter
+    assert problem["parameter"] == parameter
+    assert problem["type"].endswith("invalid-delay-rule")
     assert [rule["name"] for rule in (await workers[0].json(RULES))["delays"]] == ["fixed"]
 
 

@@ -76,14 +76,16 @@ async def test_a_token_is_made_used_rotated_and_revoked_and_its_text_is_shown_on
         ({"name": "a", "role": "metrics", "tenants": ["a"]}, "tenants"),
         ({"name": "a", "role": "read", "tenants": None, "expires_in": "5"}, "expires_in"),
         ({"name": "a", "role": "read", "tenants": None, "expires_in": "9999999d"}, "expires_in"),
-        ({"name": "a", "role": "owner", "tenants": None}, None),
-        ({"name": "a", "role": "read"}, None),
-        ({"name": "a", "role": "read", "tenants": None, "more": 1}, None),
+        ({"name": "a", "role": "owner", "tenants": None}, "role"),
+        ({"name": "a", "role": "read"}, "tenants"),
+        ({"name": "a", "role": "read", "tenants": "shop"}, "tenants"),
+        ({"name": "a", "role": "read", "tenants": None, "more": 1}, "more"),
     ],
 )
-async def test_a_token_that_is_wrong_is_refused_by_name(workers: Any, admin: Any, body: Any, parameter: Any) -> None:
+async def test_a_token_that_is_wrong_is_refused_by_name(workers: Any, admin: Any, body: Any, parameter: str) -> None:
     problem = await workers[0].ask("POST", TOKENS, 400, body, headers=admin)
-    assert problem.get("parameter") == parameter
+    assert problem["parameter"] == parameter
+    assert problem["type"].endswith("invalid-token")
 
 
 async def test_what_is_no_token_is_not_found(workers: Any, admin: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -43,10 +44,9 @@ def command(settings: Settings, id: str, tenant: str, url: str | None, output: O
     """Show the pending schedule ID, with its payload and headers. Needs a running worker; any of them answers."""
     schedule = ask(settings, url, lambda reader: reader.get(tenant, id))
     if schedule is None:
-        raise ClientError(
-            f"tenant {tenant} has no pending schedule {id!r}. The history says what happened to it: "
-            f"light-scheduler watch --from-beginning --id-prefix {id}"
-        )
+        why = shlex.join(["light-scheduler", "why", "--tenant", tenant, "--", id])
+        gone = f"tenant {tenant} has no pending schedule {id!r}"
+        raise ClientError(f"{gone}. The history says what happened to it: {why}")
     if output.is_table:
         _show(schedule)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -57,7 +58,19 @@ async def test_get_of_another_tenant(cluster: Any, workers: Any, run: Any) -> No
 async def test_get_of_what_is_not_there_fails_and_says_so(workers: Any, run: Any) -> None:
     code, out, err = await run("get", "nothing", "--url", workers[0].url, "--json")
     assert (code, out) == (1, "")
-    assert err.startswith("Error: tenant default has no pending schedule 'nothing'. The history says")
+    assert err == (
+        "Error: tenant default has no pending schedule 'nothing'. The history says what happened to it: "
+        "light-scheduler why --tenant default -- nothing\n"
+    )
+
+
+async def test_what_get_advises_is_a_command_about_the_same_schedule(workers: Any, run: Any) -> None:
+    words = ("--tenant", "shop", "--url", workers[0].url)
+    _, _, err = await run("get", *words, "--", "-it's gone")
+    command = shlex.split(err.rpartition(": ")[2])
+    code, out, _ = await run(*command[1:2], "--json", "--url", workers[0].url, *command[2:])
+    assert code == 1
+    assert {"tenant": "shop", "id": "-it's gone", "state": "unknown"}.items() <= json.loads(out).items()
 
 
 @pytest.mark.parametrize("command", [["get", "a"], ["list"]])

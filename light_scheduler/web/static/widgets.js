@@ -51,8 +51,13 @@ export function exactInstant(at, now = Date.now()) {
  * @param {number} [most] characters
  */
 export function userText(text, most = LONGEST_IN_A_LINE) {
-  const isShort = text.length <= SHORT;
+  const isShort = text.length <= SHORT && lengthOf(pieces(text)) <= SHORT;
   return h("bdi", { class: isShort ? "user short" : "user" }, ...marked(shortened(text, most), false));
+}
+
+/** @param {import("./text.js").Piece[]} found */
+function lengthOf(found) {
+  return found.reduce((length, { text }) => length + text.length, 0);
 }
 
 /**

@@ -135,7 +135,7 @@ class BlockingChannel:
         """Send a command and wait for its result. Raises as `send` does, or ResultTimeout; the command will still be
         carried out."""
         deadline = Deadline(timeout)
-        with self._running_answers().expected() as (reply_to, result):
+        with self._running_answers(deadline).expected() as (reply_to, result):
             command = make(reply_to)
             self.check(command)
             receipt = _receipt(command, self._sent(command, deadline), deadline)
@@ -184,40 +184,47 @@ class BlockingChannel:
         """Return a reader of a topic; its caller closes it. Raises BrokerError."""
         return self._reader(topic, range(self._partitions(topic)), from_beginning=from_beginning)
 
-    def _reader(self, topic: str, partitions: Iterable[int], *, from_beginning: bool = False) -> BlockingReader:
+    def _reader(
+        self,
+        topic: str,
+        partitions: Iterable[int],
+        deadline: Deadline | None = None,
+        *,
+        from_beginning: bool = False,
+    ) -> BlockingReader:
         with option_errors(self._kafka_options):
             return BlockingReader.open(
-                self._options, topic, partitions, self._connect_timeout, from_beginning=from_beginning
+                self._options, topic, partitions, self._connecting(deadline), from_beginning=from_beginning
             )
 
     def _sent(self, command: CommandToSend, deadline: Deadline) -> Future[Receipt]:
         topic = command.topic or self.commands_topic
         if topic not in self._known_topics:
             # Checked once, for a clear error: the producer itself would only time out, long after.
-            self._known_topics[topic] = self._partitions(topic)
+            self._known_topics[topic] = self._partitions(topic, deadline)
         if command.partition is not None and command.partition >= self._known_topics[topic]:
-            self._known_topics[topic] = partitions = self._partitions(topic)
+            self._known_topics[topic] = partitions = self._partitions(topic, deadline)
             if command.partition >= partitions:
                 if not command.or_by_key:
                     raise BrokerError(f"topic {topic} has no partition {command.partition}")
                 command = command._replace(partition=None)
         return self._producer.send(topic, command, deadline)
 
-    def _running_answers(self) -> BlockingAnswers:
+    def _running_answers(self, deadline: Deadline | None = None) -> BlockingAnswers:
         self._refuse_copy()
         with self._answers_lock:
             if self._answers is None or not self._answers.running:
                 # A random one: this spreads clients evenly, so that each reads only a part of all answers.
-                partition = secrets.randbelow(self._partitions(self._results_topic))
-                reader = self._reader(self._results_topic, [partition])
+                partition = secrets.randbelow(self._partitions(self._results_topic, deadline))
+                reader = self._reader(self._results_topic, [partition], deadline)
                 self._answers = BlockingAnswers(reader, self._results_topic, partition)
             return self._answers
 
-    def _partitions(self, topic: str) -> int:
+    def _partitions(self, topic: str, deadline: Deadline | None = None) -> int:
         """Return the number of partitions of a topic. Raises BrokerError if it does not exist."""
         doing = f"cannot look up topic {topic}"
         try:
-            found = self._producer.client.list_topics(topic, timeout=self._connect_timeout).topics[topic]
+            found = self._producer.client.list_topics(topic, timeout=self._connecting(deadline)).topics[topic]
         except KafkaException as error:
             raise failure(doing, error.args[0]) from error
         if found.error is not None and found.error.code() not in MISSING:
@@ -227,6 +234,10 @@ class BlockingChannel:
                 f"topic {topic} does not exist or cannot be looked up; `light-scheduler topics create` makes it"
             )
         return len(found.partitions)
+
+    def _connecting(self, deadline: Deadline | None) -> float:
+        """Return how long a look-up or a new connection may take, seconds: the call's time limits it, too."""
+        return self._connect_timeout if deadline is None else min(deadline.left, self._connect_timeout)
 
     @cached_property
     def _options(self) -> Renewed[Mapping[str, Any]]:

@@ -7,6 +7,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
+from math import inf
 from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -140,7 +141,7 @@ class Channel:
         """Send a command and wait for its result. Raises as `send` does, or ResultTimeout; the command will still be
         carried out."""
         deadline = self._deadline(timeout)
-        async with self._results() as answers:
+        async with self._results(deadline) as answers:
             with answers.expect() as expected:
                 receipt = await self._send(make(self._reply_to(answers, expected)), deadline)
                 return await self._answer(expected, receipt, deadline, timeout)
@@ -196,10 +197,12 @@ class Channel:
         """Return a reader of a topic; its caller closes it. Raises BrokerError."""
         return await self._reader(topic, await self._partitions(topic), from_beginning=from_beginning)
 
-    async def _reader(self, topic: str, partitions: set[int], *, from_beginning: bool = False) -> Reader:
+    async def _reader(
+        self, topic: str, partitions: set[int], deadline: float = inf, *, from_beginning: bool = False
+    ) -> Reader:
         log.debug("read %s, partitions %s", topic, ",".join(map(str, sorted(partitions))))
         with broker_errors(f"cannot read {topic}"):
-            async with asyncio.timeout(self._connect_timeout):
+            async with self._connecting(deadline):
                 return await Reader.open(self._options, topic, partitions, from_beginning=from_beginning)
 
     async def _sent_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt | Failed]:
@@ -217,9 +220,9 @@ class Channel:
         topic = command.topic or self.commands_topic
         if topic not in self._known_topics:
             # Checked once, for a clear error: the producer itself would only time out, long after.
-            await self._partitions(topic)
+            await self._partitions(topic, deadline)
             self._known_topics.add(topic)
-        if command.partition is not None and not await self._knows_partition(topic, command.partition):
+        if command.partition is not None and not await self._knows_partition(topic, command.partition, deadline):
             if not command.or_by_key:
                 raise BrokerError(f"topic {topic} has no partition {command.partition}")
             command = command._replace(partition=None)
@@ -259,32 +262,32 @@ class Channel:
             return None
 
     @asynccontextmanager
-    async def _results(self) -> AsyncIterator[Answers]:
+    async def _results(self, deadline: float = inf) -> AsyncIterator[Answers]:
         self._asking += 1  # before the lock, so that tasks that wait for it keep their reader
         try:
-            yield await self._running_answers()
+            yield await self._running_answers(deadline)
         finally:
             self._asking -= 1
 
-    async def _running_answers(self) -> Answers:
+    async def _running_answers(self, deadline: float) -> Answers:
         async with self._answers_lock:
             if self._answers is not None and not self._answers.running:
                 await self._answers.close()
                 self._answers = None
             if self._answers is None:
                 # A random one: this spreads clients evenly, so that each reads only a part of all answers.
-                partition = secrets.choice(sorted(await self._partitions(self._results_topic)))
-                reader = await self._reader(self._results_topic, {partition})
+                partition = secrets.choice(sorted(await self._partitions(self._results_topic, deadline)))
+                reader = await self._reader(self._results_topic, {partition}, deadline)
                 if self._open_producer is None:
                     await reader.close()
                     raise BrokerError("the client was closed")
                 self._answers = Answers(reader, partition)
             return self._answers
 
-    async def _partitions(self, topic: str) -> set[int]:
+    async def _partitions(self, topic: str, deadline: float = inf) -> set[int]:
         try:
             with broker_errors(f"cannot look up topic {topic}"):
-                async with asyncio.timeout(self._connect_timeout):
+                async with self._connecting(deadline):
                     return set(await self._producer.partitions_for(topic))
         except BrokerError as error:
             if self._open_producer is None:
@@ -295,14 +298,18 @@ class Channel:
                 ) from error
             raise
 
-    async def _knows_partition(self, topic: str, partition: int) -> bool:
+    async def _knows_partition(self, topic: str, partition: int, deadline: float) -> bool:
         """Return whether the producer knows a partition. The topic may have got it after the producer looked it up."""
-        if partition in await self._partitions(topic):
+        if partition in await self._partitions(topic, deadline):
             return True
         with broker_errors(f"cannot look up topic {topic}"):
-            async with asyncio.timeout(self._connect_timeout):
+            async with self._connecting(deadline):
                 await self._producer.client.force_metadata_update()
-        return partition in await self._partitions(topic)
+        return partition in await self._partitions(topic, deadline)
+
+    def _connecting(self, deadline: float) -> asyncio.Timeout:
+        """Limit a look-up or a new connection by the call's deadline, too."""
+        return asyncio.timeout_at(min(deadline, self._deadline(self._connect_timeout)))
 
     @property
     def _producer(self) -> AIOKafkaProducer:

@@ -7,6 +7,7 @@ import os
 import signal
 import uuid
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -308,6 +309,14 @@ async def test_a_missing_commands_topic_is_named(kafka: Kafka) -> None:
             await client.schedule("a", topic="t", wait=False)
         with pytest.raises(BrokerError, match="nobody-commands does not exist"):
             await client.schedule_many([{"id": "a", "topic": "t"}])
+
+
+@pytest.mark.parametrize("wait", [True, False])
+async def test_a_look_up_ends_when_the_time_of_the_call_is_up(kafka: Kafka, wait: Any) -> None:
+    async with SchedulerClient(kafka.bootstrap_servers, app_id="nobody", connect_timeout=120) as client:
+        async with asyncio.timeout(60):
+            with pytest.raises(BrokerError, match=f"nobody-{'results' if wait else 'commands'} does not exist"):
+                await client.schedule("a", topic="t", wait=wait, timeout=0.5)
 
 
 async def test_a_broker_that_is_not_there_is_an_error_in_bounded_time(unused_tcp_port: int) -> None:

@@ -127,7 +127,7 @@ def test_a_request_that_is_too_large_is_refused_before_it_is_sent_alone_and_by_i
         sent.append(given.id)
         return Future()
 
-    monkeypatch.setattr(client._channel, "_running_answers", Answers)
+    monkeypatch.setattr(client._channel, "_running_answers", lambda *_: Answers())
     monkeypatch.setattr(client._channel, "_sent", noted)
     requests = [{"id": id, "payload": payload, "topic": "t"} for id, payload in (("a", b""), ("large", bytes(999)))]
     too_large = r"payload: is too large: default/large makes a record of .* and max_request_bytes is 1,000"
@@ -218,3 +218,16 @@ def test_options_that_librdkafka_refuses_leave_the_client_as_it_is(
     eventually_blocking(lambda: "goes on with its old certificates" in caplog.text)
     assert producer.client is before
     assert producer.close(0) == []
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_look_up_ends_when_the_time_of_the_call_is_up(unused_tcp_port: int, wait: Any) -> None:
+    address = f"127.0.0.1:{unused_tcp_port}"
+    client = BlockingSchedulerClient(address, connect_timeout=120)
+    producer = BlockingProducer(unchanging({"bootstrap.servers": address}), 1_000_000)
+    client._channel._open_producer = producer
+    began = time.monotonic()
+    with pytest.raises(BrokerError, match=f"cannot look up topic light-scheduler-{'results' if wait else 'commands'}"):
+        client.schedule("a", topic="t", wait=wait, timeout=0.3)
+    assert time.monotonic() - began < 60
+    producer.close(0)

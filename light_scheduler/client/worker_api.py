@@ -45,6 +45,7 @@ class WorkerApi:
     def __init__(self, url: str, token: str | Secret | None = None, security: HttpSecurity = NO_TLS) -> None:
         url = without_login(url).rstrip("/")
         self._address = WorkerAddress(url, Secret(token) if isinstance(token, str) else token, security)
+        self._has_token = token is not None
         if not self._address.is_valid:
             raise InvalidCommand("url", f"{url!r} is not an address of a worker: use http[s]://HOST:PORT")
 
@@ -77,6 +78,8 @@ class WorkerApi:
             raise TooManyRequests(f"{url}: {problem.detail}")
         if problem.parameter is not None:
             raise InvalidCommand(problem.parameter, problem.detail.removeprefix(f"{problem.parameter}: "))
+        if status == HTTPStatus.UNAUTHORIZED and not self._has_token:
+            raise ClientError(f"{url}: the worker needs a token: give the client token='...'")
         raise ClientError(f"{url}: {problem.detail}")
 
 

@@ -9,19 +9,25 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from http import HTTPStatus
 from threading import Thread
 from typing import Self, TypeVar
 from urllib.parse import urlencode
+
+import msgspec
 
 from light_scheduler.connection import HttpSecurity, Secret
 from light_scheduler.connection.http_security import NO_TLS
 from light_scheduler.connection.urls import without_login
 from light_scheduler.connection.worker_connection import TIMEOUT_S, WorkerAddress, no_answer
 from light_scheduler.errors import ClientError
+from light_scheduler.web.forms.problems import Problem
 
 T = TypeVar("T")
 
 Parameters = Mapping[str, str | Sequence[str]]
+
+_SOURCES = "--token-file or LIGHT_SCHEDULER_TOKEN"
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +38,7 @@ class WorkerHttp:
     def __init__(self, url: str, token: Secret | None = None, security: HttpSecurity = NO_TLS) -> None:
         self.url = without_login(url).rstrip("/")
         self._address = WorkerAddress(self.url, token, security)
+        self._has_token = token is not None
 
     async def __aenter__(self) -> Self:
         return self
@@ -44,7 +51,7 @@ class WorkerHttp:
     ) -> tuple[int, bytes]:
         """Return status and body. The path is encoded: an id such as ".." or "a/b" reaches the worker unchanged.
 
-        Raises ClientError if there is no answer.
+        Raises ClientError if there is no answer, or if the worker needs a token, or another one.
         """
         if not self._address.is_valid:
             raise ClientError(f"cannot ask the worker at {self.url}: the address must be http[s]://HOST:PORT")
@@ -56,7 +63,17 @@ class WorkerHttp:
         except TimeoutError:
             raise no_answer(self.url, TIMEOUT_S) from None
         log.debug("answer: status %d, %d bytes", status, len(answer))
+        if status == HTTPStatus.UNAUTHORIZED:
+            raise ClientError(f"{self.url}: {self._unauthorized(answer)} with {_SOURCES}")
         return status, answer
+
+    def _unauthorized(self, answer: bytes) -> str:
+        if not self._has_token:
+            return "the worker needs a token: give one"
+        try:
+            return f"{msgspec.json.decode(answer, type=Problem).detail} Give another one"
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return "the token is refused: give another one"
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

@@ -101,7 +101,7 @@ async def test_a_busy_worker_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("status", "body", "error", "message"),
     [
-        (401, {"detail": "This request needs a token"}, ClientError, "needs a token"),
+        (401, {"detail": "send the header"}, ClientError, "the worker needs a token: give the client token="),
         (503, {"detail": "partitions are missing"}, ClientError, "partitions are missing"),
         (400, {"detail": "sort: must be id", "parameter": "sort"}, InvalidCommand, "^sort: must be id$"),
         (502, b"<html>", ClientError, "answered 502, and is not a worker"),

@@ -72,7 +72,7 @@ async def test_what_a_worker_wants_of_a_token_is_said(
 ) -> None:
     text = await cluster.token("metrics")
     assert await place_of(Settings(), workers[0].url, "default", "a") is None
-    assert "This request needs a token" in capsys.readouterr().err
+    assert "the worker needs a token: give one with --token-file" in capsys.readouterr().err
     assert await place_of(Settings(token=Secret(text)), workers[0].url, "default", "a") is None
     said = capsys.readouterr().err
     assert "This needs a token with the role read" in said

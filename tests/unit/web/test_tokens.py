@@ -168,7 +168,7 @@ async def test_the_command_line_sends_a_token(
     cluster.put("a")
     code, out, err = await run("get", "a", "--url", workers[0].url)
     assert (code, out) == (1, "")
-    assert "needs a token" in err
+    assert err.endswith("the worker needs a token: give one with --token-file or LIGHT_SCHEDULER_TOKEN\n")
     file = tmp_path / "token"
     file.write_text(text + "\n")
     if how.startswith("--"):
@@ -180,6 +180,17 @@ async def test_the_command_line_sends_a_token(
         code, out, err = await run(*command, "--url", workers[0].url, *option)
         assert code == 0, err
         assert text not in out + err
+
+
+async def test_the_command_line_says_why_a_token_is_refused_and_where_another_one_goes(
+    cluster: Any, workers: Any, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = await cluster.token("admin")
+    monkeypatch.setenv("LIGHT_SCHEDULER_TOKEN", text + "x")
+    for command in (["get", "a"], ["list"], ["delays", "list"], ["dead-letters", "list"]):
+        code, _, err = await run(*command, "--url", workers[0].url)
+        assert code == 1
+        assert "The token is not a token of this application. Give another one with --token-file or" in err
 
 
 async def test_a_command_says_who_asked_for_it_and_from_where(cluster: Any, workers: Any) -> None:

@@ -16,6 +16,7 @@ from light_scheduler.host.ports import port_is_free
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_admin import uneven
 from light_scheduler.kafka.topic_commands import create_topics_command, even_partitions_command
+from light_scheduler.kafka.topic_facts import TargetTopic
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 
 RETRY_S = 1.0
@@ -80,8 +81,8 @@ async def wait_for_topics(
                             warn_of_idle_state(settings, source.name, partitions)
                         waiting.end()
                         return
-                    there = {name: targets[name].partitions for name in needed if targets[name].refusal is None}
-                    waiting.report(f"{', '.join(missing)}; run `{create_topics_command(settings, there)}`")
+                    known = {topic: targets[topic] for topic in needed}
+                    waiting.report(f"{', '.join(missing)}; {_advice(settings, known)}")
                 except BrokerRefused:
                     raise  # waiting does not help, and many failed logins may lock the user out
                 except BrokerUnreachable as error:
@@ -93,6 +94,16 @@ async def wait_for_topics(
                 await sleep(RETRY_S)
     finally:
         await targets.close()
+
+
+def _advice(settings: Settings, topics: Mapping[str, TargetTopic]) -> str:
+    """Return what to run about topics of which some are missing, or not permitted."""
+    there = {name: topic.partitions for name, topic in topics.items() if topic.refusal is None}
+    denied = any(topic.is_denied for topic in topics.values())
+    missing = any(topic.refusal is not None and not topic.is_denied for topic in topics.values())
+    create = f"run `{create_topics_command(settings, there)}`"
+    grant = "`light-scheduler doctor` prints the command that grants each missing right"
+    return "; ".join(text for text, is_needed in ((create, missing), (grant, denied)) if is_needed)
 
 
 async def wait_for_access(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -20,11 +21,13 @@ from light_scheduler.agents.startup import (
     Waiting,
     refuse_short_changelogs,
     wait_for_access,
+    wait_for_topics,
     warn_of_idle_state,
 )
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import BrokerError, BrokerRefused, ConfigurationError
 from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.topic_facts import TargetTopic, refused
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
 WORKER = [sys.executable, "-m", "faust", "-A", "light_scheduler", "worker"]
@@ -112,6 +115,52 @@ def test_a_changelog_with_too_few_partitions_is_refused_with_the_command_that_me
     with pytest.raises(ConfigurationError) as error:
         refuse_short_changelogs(settings, partitions | {"later": 6})
     assert error.value.reason.endswith(f"run `{advice}`")
+
+
+class Topics(dict[str, TargetTopic]):
+    """What a broker tells of topics."""
+
+    async def resolve(self, names: set[str]) -> None:
+        for name in names:
+            self.setdefault(name, TargetTopic(4, 1_000_000, None, 0))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(
+    ("missing", "denied", "advice"),
+    [
+        (True, False, "; run `light-scheduler topics create --app-id app --broker kafka://kafka-1:9092`"),
+        (False, True, "; `light-scheduler doctor` prints the command that grants each missing right"),
+        (
+            True,
+            True,
+            "; run `light-scheduler topics create --app-id app --broker kafka://kafka-1:9092`; "
+            "`light-scheduler doctor` prints the command that grants each missing right",
+        ),
+    ],
+)
+async def test_who_waits_for_topics_is_told_to_create_what_is_missing_and_to_grant_what_is_denied(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, missing: bool, denied: bool, advice: str
+) -> None:
+    settings = load_settings({"app_id": "app", "broker": "kafka-1:9092"}, environment={})
+    topics = Topics()
+    if missing:
+        topics["app-tenants"] = refused("topic app-tenants does not exist", 0)
+    if denied:
+        topics["app-history"] = refused("not authorised to write to app-history", 0, is_denied=True)
+    rounds = iter([False, True])
+
+    async def no_fault(_: object) -> None:
+        """The broker answers."""
+
+    monkeypatch.setattr(startup, "Targets", lambda _: topics)
+    monkeypatch.setattr(startup, "fault_of", no_fault)
+    await wait_for_topics(settings, lambda: next(rounds), lambda _: asyncio.sleep(0))
+    [said] = caplog.messages
+    assert said.endswith(advice)
+    assert said.count(";") == advice.count(";")
 
 
 def test_state_that_no_lane_has_is_logged_with_the_command_that_mends_it(caplog: pytest.LogCaptureFixture) -> None:

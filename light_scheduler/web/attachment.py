@@ -21,7 +21,7 @@ from .handlers import Handlers
 from .limits.bodies import Bodies
 from .server.hosts import known_hosts
 from .server.listener import LimitedSite
-from .server.middlewares import MIDDLEWARES, own_pages_write
+from .server.middlewares import MIDDLEWARES, own_pages_write, utf8_addresses
 from .worker import Worker
 
 
@@ -73,7 +73,9 @@ def install(application: web.Application, worker: Worker) -> None:
     bodies = Bodies(largest_body(settings), handlers.streaming())
     admitted = guarded(worker.access, worker.peers, worker.clock, handlers.rights(), handlers.busy)
     keeping = kept(handlers.headers())
-    application.middlewares.extend((*MIDDLEWARES, answered, own_pages_write, admitted, keeping, bodies.read))
+    application.middlewares.extend(
+        (*MIDDLEWARES, answered, own_pages_write, utf8_addresses, admitted, keeping, bodies.read)
+    )
     application.add_routes(handlers.routes())
     application.on_shutdown.append(handlers.end_streams)
     application.on_cleanup.append(handlers.close)

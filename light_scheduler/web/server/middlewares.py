@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
+from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -94,6 +96,25 @@ async def own_pages_write(request: web.Request, handler: Handler) -> web.StreamR
                 HTTPStatus.FORBIDDEN, "A page of another site sent this request. Such requests cannot change anything."
             )
     return await handler(request)
+
+
+@web.middleware
+async def utf8_addresses(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse addresses that are not percent-encoded UTF-8: aiohttp would read `%E9` as these three characters."""
+    path, _, query = request.raw_path.partition("?")
+    for part, text in (("path", path), ("query", query)):
+        if not _is_utf8(text):
+            raise QueryError(part, "must be percent-encoded UTF-8")
+    return await handler(request)
+
+
+def _is_utf8(text: str) -> bool:
+    if "%" not in text and text.isascii():
+        return True
+    with suppress(UnicodeDecodeError):
+        unquote_to_bytes(text.encode(errors="surrogateescape")).decode()
+        return True
+    return False
 
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})

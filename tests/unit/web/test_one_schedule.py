@@ -36,6 +36,17 @@ async def test_any_worker_finds_any_id(cluster: Any, workers: Any, id: str) -> N
         assert (await get(worker, id))["id"] == id
 
 
+@pytest.mark.parametrize(
+    ("address", "part"),
+    [(f"{ONE}%E9", "path"), (f"{ONE}a%ff/why", "path"), (f"{ONE[:-1]}?id_prefix=%E9", "query"), ("/%80", "path")],
+)
+async def test_an_address_in_another_encoding_than_utf8_is_refused(workers: Any, address: str, part: str) -> None:
+    async with workers[0].client.session.get(URL(workers[0].url + address, encoded=True)) as response:
+        problem = await response.json(content_type=None)
+    assert (response.status, problem["parameter"]) == (400, part)
+    assert problem["detail"] == f"{part}: must be percent-encoded UTF-8"
+
+
 async def test_slashes_need_no_encoding(cluster: Any, workers: Any) -> None:
     cluster.put("orders/7/reminder", partition=1)
     assert (await workers[0].json(ONE + "orders/7/reminder"))["id"] == "orders/7/reminder"

@@ -198,4 +198,9 @@ def _line(answer: Result | Receipt) -> str:
 
 
 def _reason(answer: Result) -> str:
-    return f"{answer.field}: {answer.reason}" if answer.field else str(answer.reason)
+    """Return why a command was refused, in the names of the command line."""
+    reason = in_names(str(answer.reason), "--{}".format)
+    if answer.field is None:
+        return reason
+    name = answer.field.removeprefix("schedule-")
+    return f"{answer.field if name == answer.field else parameter_name(name)}: {reason}"

@@ -157,8 +157,8 @@ def test_all_schedules_are_meant_only_if_that_is_confirmed(name: str) -> None:
         assert isinstance(result.exception, BrokerError)
 
 
-def result(outcome: Outcome, reason: str | None = None) -> Result:
-    return Result(command="schedule", tenant="default", id="a", outcome=outcome, version=1, reason=reason)
+def result(outcome: Outcome, reason: str | None = None, field: str | None = None) -> Result:
+    return Result("schedule", "default", "a", outcome, version=1, reason=reason, field=field)
 
 
 @pytest.mark.parametrize("format", OUTPUT_FORMATS)
@@ -178,6 +178,24 @@ def test_the_reason_of_a_failure_is_part_of_the_answer(capsys: pytest.CaptureFix
     with pytest.raises(SystemExit, match="1"):
         report(result(Outcome.REJECTED, "no"), Output("table"))
     assert capsys.readouterr() == ("rejected default/a version 1 (no)\n", "")
+
+
+@pytest.mark.parametrize(
+    ("field", "reason", "told"),
+    [
+        ("schedule-target-topic", "is required", "--target-topic: is required"),
+        ("schedule-at", "is given together with schedule-cron", "--at: is given together with --cron"),
+        ("quota.max_pending", "tenant a may have 3", "quota.max_pending: tenant a may have 3"),
+    ],
+)
+def test_the_reason_of_a_failure_names_options(
+    field: str, reason: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schedule = cli.get_command(click.Context(cli), "schedule")
+    assert schedule is not None
+    with click.Context(schedule), pytest.raises(SystemExit):
+        report(result(Outcome.REJECTED, reason, field), Output("table"))
+    assert capsys.readouterr().out == f"rejected default/a version 1 ({told})\n"
 
 
 @pytest.mark.parametrize("format", OUTPUT_FORMATS)

@@ -6,10 +6,8 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, SparkSession
 
-from light_scheduler.errors import JobError
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.kafka.log_ends import LogEnds, Offsets
 from light_scheduler.pipeline.kafka.options import ReadOptions, nested
@@ -18,7 +16,7 @@ from light_scheduler.pipeline.topics import read_topics
 
 from .evidence_source import read_evidence
 from .readings import Reading
-from .sources import Log, Topics
+from .sources import Log, Topics, asking
 from .watermark import Watermark
 
 
@@ -96,8 +94,5 @@ class ContinuedTopics:
         """Return the ids of topics, and where they begin and end."""
         cluster = self._topics.cluster
         options = ReadOptions.parse({**cluster.options(), "subscribe": ",".join(topics)}, streaming=False)
-        try:
-            with LogEnds(options) as ends:
-                return ends.ids(), ends.earliest(), ends.latest()
-        except KafkaException as error:
-            raise JobError(f"{cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
+        with asking(cluster), LogEnds(options) as ends:
+            return ends.ids(), ends.earliest(), ends.latest()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -77,6 +78,19 @@ class Source(Protocol):
         ...
 
 
+@contextmanager
+def asking(cluster: Cluster) -> Iterator[None]:
+    """Raise JobError if a query to a cluster in the block fails, or is not answered in time."""
+    try:
+        yield
+    except KafkaException as error:
+        raise JobError(f"{cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
+    except TimeoutError as error:
+        raise JobError(
+            f"{cluster.bootstrap_servers} does not answer: {error}. Run the audit again when it does"
+        ) from error
+
+
 @dataclass(frozen=True)
 class Topics:
     """The topics of a cluster, read_committed."""
@@ -85,11 +99,9 @@ class Topics:
     cluster: Cluster
 
     def logs(self, topics: Sequence[str]) -> dict[str, Log]:
-        try:
+        with asking(self.cluster):
             there = self._partitions(topics)
             begins = self._begins(there)
-        except KafkaException as error:
-            raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
         compacted = self._compacted(list(there))
         return {
             topic: Log(
@@ -115,16 +127,14 @@ class Topics:
 
     def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
         options = self._assigned({topic: sorted(partitions)})
-        try:
+        with asking(self.cluster):
             with LogEnds(options) as logs:
                 begins, ends = logs.earliest(), logs.latest()
             found = first_timestamps(options, [OffsetRange(*part, begins[part], end) for part, end in ends.items()])
-        except KafkaException as error:
-            raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
         return {partition: at for (_, partition), at in found.items()}
 
     def open_since(self, topics: Sequence[str]) -> int | None:
-        try:
+        with asking(self.cluster):
             if not (there := self._partitions(topics)):
                 return None
             all_records = self._assigned(there, **{"kafka.isolation.level": "read_uncommitted"})
@@ -132,8 +142,6 @@ class Topics:
                 ends, highs = readable.latest(), written.latest()
             hidden = [OffsetRange(*part, end, highs[part]) for part, end in ends.items() if end < highs[part]]
             firsts = first_timestamps(all_records, hidden)
-        except KafkaException as error:
-            raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
         return min(firsts.values(), default=None)
 
     def _partitions(self, topics: Sequence[str]) -> dict[str, list[int]]:

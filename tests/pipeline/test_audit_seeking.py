@@ -20,6 +20,7 @@ pytestmark = pytest.mark.pipeline
 
 AT = 1_767_225_600_000
 HOUR = 3_600_000
+COMMAND = b"commands:0:0"
 HEADERS = "array<struct<key: string, value: binary>>"
 
 
@@ -79,11 +80,13 @@ def lacked(spark: SparkSession, fired: list[int], type: int | None, times: list[
     """Return when the firings without a message were due."""
     digest = content_of(b"k", b"beat", []).digest
     sought = [
-        (SOUGHT, None, "acme", "a", 0, at, at, "history", 0, number, None, "t", digest, None)
+        (SOUGHT, None, "acme", "a", 0, at, at, "history", 0, number, None, "t", digest, COMMAND)
         for number, at in enumerate(fired)
     ]
     with ExitStack() as stack:
         topics: Any = Topics(spark, type, *times)
         faults = lacking(spark.createDataFrame(sought, FINDINGS), topics, stack)
         assert faults is not None
-        return sorted(row["due"] for row in faults.collect())
+        rows = faults.collect()
+        assert all(row["value"] == COMMAND for row in rows)
+        return sorted(row["due"] for row in rows)

@@ -259,13 +259,15 @@ def test_a_fault_is_told_once_and_one_of_a_message_that_was_sent_again_is_anothe
     state = AuditState(spark, str(tmp_path / "state"))
     columns = "name string, tenant string, id string, lane int, due bigint, topic string, partition int, offset bigint"
 
-    def faults(*found: tuple[str, str, int, int, bytes | None]) -> DataFrame:
-        rows = [(kind, "default", id, 0, M, "history", 0, offset, M + at, key) for kind, id, offset, at, key in found]
-        return spark.createDataFrame(rows, f"{columns}, at bigint, key binary")
+    def faults(*found: tuple[str, str, int, int, bytes | None], value: bytes | None = None) -> DataFrame:
+        rows = [
+            (kind, "default", id, 0, M, "history", 0, offset, M + at, key, value) for kind, id, offset, at, key in found
+        ]
+        return spark.createDataFrame(rows, f"{columns}, at bigint, key binary, value binary")
 
     lost, untold = ("missing", "lost", 5, 0, b"%d" % M), ("missing", "untold", 6, 0, None)
     copied = ("duplicate", "copied", 7, 0, None)
-    old = faults(("missing", "old-lost", 8, 3, None), ("missing", "old-untold", 8, 3, None)).drop("key")
+    old = faults(("missing", "old-lost", 8, 3, None), ("missing", "old-untold", 8, 3, None)).drop("key", "value")
     state.keep_faults(1, faults(lost, untold, copied))
     old.write.parquet(str(tmp_path / "state" / "faults" / "run=2"))
 
@@ -284,6 +286,9 @@ def test_a_fault_is_told_once_and_one_of_a_message_that_was_sent_again_is_anothe
         ("duplicate", "copied", 8, 0, None),
     )
     assert state.unreported(2, faults(*others)).count() == len(others)
+    came_late = ("missing", "untold", 12, 4, b"%d" % (M + 4))
+    assert state.unreported(2, faults(came_late, value=b"history:0:6")).isEmpty(), "it has the same command"
+    assert state.unreported(2, faults(came_late, ("missing", "lost", 12, 4, None), value=b"history:0:5")).count() == 2
     assert state.unreported(1, again).count() == 2
 
 

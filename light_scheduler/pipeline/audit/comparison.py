@@ -18,7 +18,7 @@ from .faults import Fault, FaultKind, RecordId
 from .forwarding import Forwarding
 from .found import Seen
 from .overflow import LongList
-from .promises import Ending, Promise
+from .promises import Ending, Promise, asked_by
 from .replay import Explained
 from .stops import Stops
 from .traced import Sought
@@ -92,7 +92,7 @@ class Comparison:
             if self._bounds.count(event.at):
                 self.deliveries.add(event.at, late)
         elif self._horizon.reaches(event.target_topic, event.at) and not self._is_unknown:
-            self._tell([missing(event.due, event.at, place, event.target_topic)])
+            self._tell([missing(event.due, event.at, place, event.target_topic, self._asked_by(promise))])
         else:
             self.counts["unjudged"] += self._bounds.count(event.at)
 
@@ -106,7 +106,11 @@ class Comparison:
         since = self._horizon.dead_letters
         if not self._dead_letters.take(cause, event.due) and since is not None and since <= event.at:
             detail = f"history tells {event.event}, and it is not among the dead letters"
-            self._tell([Fault(FaultKind.MISSING, event.due, event.at, place, detail)])
+            asked = self._asked_by(promise)
+            self._tell([Fault(FaultKind.MISSING, event.due, event.at, place, detail, asked_by=asked)])
+
+    def _asked_by(self, promise: Promise) -> RecordId | None:
+        return None if promise.subject is None else asked_by(promise.subject, self._topic)
 
     def _tell(self, faults: Iterable[Fault]) -> None:
         for fault in faults:
@@ -115,10 +119,10 @@ class Comparison:
                 self.faults.append(fault)
 
 
-def missing(due: int | None, at: int, place: RecordId, topic: str | None) -> Fault:
+def missing(due: int | None, at: int, place: RecordId, topic: str | None, asked: RecordId | None) -> Fault:
     """Return the fault of a firing that a line of history at a place tells of, and that is not in its topic."""
     detail = f"history tells that it was delivered, and it is not in {topic}"
-    return Fault(FaultKind.MISSING, due, at, place, detail)
+    return Fault(FaultKind.MISSING, due, at, place, detail, asked_by=asked)
 
 
 def _candidates(promise: Promise, found: Sequence[Seen], horizon: Horizon) -> Sequence[Seen]:

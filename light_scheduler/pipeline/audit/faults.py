@@ -40,7 +40,9 @@ class RecordId(NamedTuple):
 class Fault(NamedTuple):
     """A fault of a schedule. `due` and `at` are UTC epoch ms; `place` is the record to look at.
 
-    Of a firing that is missing, it `is_told` if a line of history is about it: that line has the instant `at`.
+    Of a firing that is missing, it `is_told` if a line of history is about it: that line has the instant `at`. Then it
+    is `asked_by` a command, if that is known: before the line was written, the same firing was missing at the place of
+    that command.
     """
 
     kind: FaultKind
@@ -49,6 +51,7 @@ class Fault(NamedTuple):
     place: RecordId
     detail: str
     is_told: bool = True
+    asked_by: RecordId | None = None
 
     @property
     def told_at(self) -> int | None:

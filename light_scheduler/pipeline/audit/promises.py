@@ -62,6 +62,14 @@ class Ending(NamedTuple):
     version: int
 
 
+def asked_by(entry: Entry, commands_topic: str) -> RecordId | None:
+    """Return the place of the command that a pending firing comes from; None if another one has changed its time."""
+    schedule, arrival = entry.schedule, entry.progress.arrival
+    is_first = arrival < 0 or arrival == schedule.source_offset  # below 0, it was imported
+    place = RecordId(commands_topic, schedule.source_partition, schedule.source_offset)
+    return place if is_first and entry.progress.attempt == 1 else None
+
+
 def name_of(event: HistoryEvent) -> Name:
     """Name the message of a history event."""
     return event.due, event.attempt, event.version, event.sequence

@@ -55,6 +55,7 @@ def lacking(found: DataFrame, source: Source, stack: ExitStack) -> DataFrame | N
         *("tenant", "id", "lane", "due", "at", *_PLACE, "number"),
         F.format_string(detail, "target").alias("detail"),
         F.col("at").cast("string").cast("binary").alias("key"),
+        "value",
     )
 
 

@@ -36,6 +36,7 @@ in faults of older versions.
 
 _WATERMARKS = "run int, watermark string"
 _WHOSE = ["tenant", "id"]
+_PLACE = ("topic", "partition", "offset")
 _SLOTS = 2
 _NO_KEY = b""
 _RUN = re.compile(r"/evidence/run=(\d+)/")
@@ -91,14 +92,20 @@ class AuditState:
         _with_keys(faults).select(*columns).write.mode("overwrite").parquet(f"{self._path}/faults/run={run}")
 
     def unreported(self, run: int, faults: DataFrame) -> DataFrame:
-        """Return faults that no audit up to number `run` has told."""
+        """Return faults, with their command as `value`, that no audit up to number `run` has told.
+
+        What is missing, and history tells of it, has been told if it was missing before its line was written.
+        """
         recorded = self._table("faults", f"{FAULTS}, run int").where(F.col("run") <= run)
         told = [column.alias(f"told_{number}") for number, column in enumerate(_identity())]
-        before = recorded.select(*told, F.col("key").alias("told_key"), F.col("at").alias("told_at"))
+        places = (F.col(column).alias(f"told_record_{column}") for column in _PLACE)
+        before = recorded.select(*told, *places, F.col("key").alias("told_key"), F.col("at").alias("told_at"))
         same = [column.eqNullSafe(F.col(f"told_{number}")) for number, column in enumerate(_identity())]
         # Faults of older versions do not say whether history told of what is missing.
         is_old_one = F.col("told_key").isNull() & ((F.col("key") == F.lit(_NO_KEY)) | (F.col("at") == F.col("told_at")))
-        same.append((F.col("key") == F.col("told_key")) | is_old_one)
+        place = F.concat_ws(":", *(F.col(f"told_record_{column}") for column in _PLACE)).cast("binary")
+        was_untold = (F.col("told_key") == F.lit(_NO_KEY)) & (F.col("value") == place)
+        same.append((F.col("key") == F.col("told_key")) | is_old_one | was_untold)
         return _with_keys(faults).join(before, reduce(Column.__and__, same), "left_anti")
 
     def scratch(self, name: str, table: DataFrame) -> DataFrame:
@@ -128,6 +135,6 @@ def _identity() -> list[Column]:
     with the same content, it may be that of another one later.
     """
     has_record = F.col("name") != FaultKind.MISSING.value
-    place = [F.when(has_record, F.col(column)) for column in ("topic", "partition", "offset")]
+    place = [F.when(has_record, F.col(column)) for column in _PLACE]
     due = F.when(F.col("name") != FaultKind.DUPLICATE.value, F.col("due"))
     return [*map(F.col, ("tenant", "id", "name", "lane")), due, *place]

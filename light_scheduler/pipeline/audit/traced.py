@@ -60,7 +60,8 @@ class TracedMessage(NamedTuple):
 class Sought(NamedTuple):
     """A firing in the history (at `place`) whose message does not name its schedule.
 
-    `content` is the digest of the message expected in `topic`; `due` and `at` are UTC epoch ms.
+    `content` is the digest of the message expected in `topic`; `due` and `at` are UTC epoch ms; `asked_by` is as in a
+    fault.
     """
 
     topic: str
@@ -68,6 +69,7 @@ class Sought(NamedTuple):
     due: int | None
     at: int
     place: RecordId
+    asked_by: RecordId | None
 
 
 class Promised(msgspec.Struct, frozen=True):

@@ -52,7 +52,7 @@ _FOREVER = 1 << 62
 class _Firing(NamedTuple):
     """A firing in the history (at `place`), and the message expected for it. `digest` is that of its content.
 
-    `late` is in ms, `due` and `at` are UTC epoch ms.
+    `late` is in ms, `due` and `at` are UTC epoch ms; `asked_by` is as in a fault.
     """
 
     due: int | None
@@ -63,6 +63,7 @@ class _Firing(NamedTuple):
     content: Content
     digest: bytes
     late: int | None
+    asked_by: RecordId | None
 
     def differing(self, message: TracedMessage) -> list[str]:
         """Return the names of the parts in which a message differs from the expected one."""
@@ -131,7 +132,7 @@ class TracedComparison(Comparison):
         payload, headers = self._dialect.delivered(subject, event.at, self._topic.encode())
         content = content_of(target.key, payload, headers)
         found_in = event.target_topic, target.partition
-        firing = _Firing(event.due, event.at, place, *found_in, content, content.digest, late)
+        firing = _Firing(event.due, event.at, place, *found_in, content, content.digest, late, self._asked_by(promise))
         owner = self._others.owner(target.key, payload, headers)
         if owner is None or (owner.tenant, owner.id) != _whose(subject) or self._topic not in owner.topics:
             self._seek(firing)
@@ -167,7 +168,8 @@ class TracedComparison(Comparison):
         if self._bounds.count(firing.at):
             self.counts["untraced"] += 1
             if self._horizon.reaches(firing.topic, firing.at):
-                self.sought.append(Sought(firing.topic, firing.digest, firing.due, firing.at, firing.place))
+                what = firing.topic, firing.digest
+                self.sought.append(Sought(*what, firing.due, firing.at, firing.place, firing.asked_by))
             else:
                 self.counts["unjudged"] += 1
 
@@ -229,7 +231,7 @@ class TracedComparison(Comparison):
             firings = left
         for firing in firings:
             if self._horizon.reaches(firing.topic, firing.at):
-                self._tell([missing(firing.due, firing.at, firing.place, firing.topic)])
+                self._tell([missing(firing.due, firing.at, firing.place, firing.topic, firing.asked_by)])
             else:
                 self.counts["unjudged"] += self._bounds.count(firing.at)
         yield from (message for message in messages if message.place not in paired)

@@ -24,6 +24,7 @@ from .clearing import COLUMNS as COMPARED
 from .clearing import Cleared, without_cleared
 from .deliveries import lateness_step
 from .evidence import ANY_LANE, HISTORY, Row, batch_of, evidence_rows, standing_row
+from .faults import RecordId
 from .handled import Queue
 from .header_lists import Numbers
 from .terms import Terms
@@ -37,10 +38,11 @@ FINDINGS = (
     "what string, name string, tenant string, id string, lane int, due bigint, at bigint, topic string, "
     "partition int, offset bigint, number bigint, detail string, key binary, value binary"
 )
-"""A row is a FAULT (`key` is when history told of a firing that is missing, as text); or a `number` of what is counted:
+"""A row is a FAULT (`key` is when history told of a firing that is missing, as text, and `value` then the place of its
+command, as `topic:partition:offset`); or a `number` of what is counted:
 COUNT by `name`, firings by LATENESS (`at`, in ms) and by MINUTE (`at`, UTC epoch ms); or HANDLED: up to which `offset`
 a lane has surely carried out the commands of a tenant; or LEFT: a schedule that is still to be replayed; or SOUGHT: a
-message that should be in a target topic (`detail`), by the digest of its content (`key`).
+message that should be in a target topic (`detail`), by the digest of its content (`key`), with `value` as in a FAULT.
 
 For the next audit, if one is to continue this one, a schedule STANDS as `value` says (`key` is its series, `at` the
 timestamp of its evidence); or it is OPEN, and all its rows are needed again; or UNJUDGED, and its commands say why.
@@ -144,13 +146,18 @@ def _judged(evidence: Iterator[Row], terms: Terms) -> Iterator[tuple[Any, ...]]:
             for fault in verdict.faults:
                 named = fault.kind.value, tenant, id, lane, fault.due, fault.at
                 told_at = None if fault.told_at is None else b"%d" % fault.told_at
-                yield FAULT, *named, *fault.place, 1, fault.detail, told_at, None
+                yield FAULT, *named, *fault.place, 1, fault.detail, told_at, _shown(fault.asked_by)
             for sought in verdict.sought:
                 when = sought.due, sought.at
-                yield SOUGHT, None, tenant, id, lane, *when, *sought.place, 1, sought.topic, sought.content, None
+                asked = _shown(sought.asked_by)
+                yield SOUGHT, None, tenant, id, lane, *when, *sought.place, 1, sought.topic, sought.content, asked
         if terms.continues:
             yield from left.rows()
     yield from tally.rows()
+
+
+def _shown(place: RecordId | None) -> bytes | None:
+    return None if place is None else b"%b:%d:%d" % (place.topic.encode(), place.partition, place.offset)
 
 
 class _Left:

@@ -128,6 +128,8 @@ def judged_in_parts(
             for fault in _fresh(who, verdicts[who], handled_by, told):
                 found.append((who[1], fault))
                 told.add(key_of(who, fault))
+                if fault.kind is FaultKind.MISSING and not fault.is_told:
+                    told.add((*who, fault.due, fault.place))
             if left := carried_over(ledger.names.commands, who, verdicts[who], of_one):
                 carried[who] = left
             before[who] += new[who]
@@ -184,7 +186,7 @@ def _fresh(
         fault
         for lane, verdict in judged_now
         for fault in verdict.faults
-        if key_of(who, fault) not in told
+        if key_of(who, fault) not in told and (*who, fault.due, fault.asked_by) not in told
         if fault.kind is not FaultKind.IGNORED or fault.place.offset <= handled.get((who[0], lane), -1)
     ]
 

@@ -62,6 +62,32 @@ def test_what_was_missing_and_comes_late_is_told_as_both() -> None:
     assert [fault.kind.value for _, fault in found] == ["missing", "late"]
 
 
+@pytest.mark.parametrize("headers", [[("at", M + HOUR)], [("every", "1h"), ("max-firings", 1)]], ids=["once", "series"])
+def test_what_was_missing_and_is_lost_when_it_comes_late_is_told_once(headers: list[Any]) -> None:
+    ledger = Ledger()
+    ledger.send("a", M, *headers)
+    ledger.run(M)
+    ledger.run(M + 110 * MINUTE)
+    ledger.remove(firing_of(ledger, "a"))
+    found = judged_in_parts(ledger, [M + 90 * MINUTE, M + 3 * HOUR, M + 4 * HOUR])
+    assert [(fault.kind.value, fault.due, fault.is_told) for _, fault in found] == [("missing", M + HOUR, False)]
+
+
+@pytest.mark.parametrize("command", [[], [("command", "reschedule")]], ids=["sent again", "rescheduled"])
+def test_what_was_missing_and_asked_for_again_and_is_lost_is_told_again(command: list[Any]) -> None:
+    ledger = Ledger()
+    ledger.send("once", M, ("at", M + HOUR))
+    ledger.run(M)
+    ledger.send("once", M + 100 * MINUTE, *command, ("at", M + HOUR))
+    ledger.run(M + 100 * MINUTE)
+    ledger.remove(firing_of(ledger, "once"))
+    found = judged_in_parts(ledger, [M + 90 * MINUTE, M + 3 * HOUR])
+    assert [(fault.kind.value, fault.due, fault.is_told) for _, fault in found] == [
+        ("missing", M + HOUR, False),
+        ("missing", M + HOUR, True),
+    ]
+
+
 def test_what_was_missing_and_sent_again_and_is_missing_again_is_told_again() -> None:
     """Who is told of a missing message may send its command again: it is due at the same time."""
     ledger = Ledger()

@@ -343,6 +343,17 @@ def test_audits_in_parts_find_what_is_wrong_and_nothing_twice(busy: Sending, cut
 
 
 @pytest.mark.parametrize("dialect", TRACED_DIALECTS)
+def test_what_was_missing_and_is_lost_when_it_comes_late_is_told_once(dialect: str) -> None:
+    sending = Sending.of(dialect)
+    sending.schedule("once", M, M + HOUR)
+    sending.ledger.run(M)
+    sending.ledger.run(M + 2 * HOUR)
+    sending.ledger.remove(sending.firing(b"payload"))
+    found = judged_in_parts(sending.ledger, [M + 90 * MINUTE, M + 3 * HOUR])
+    assert [(fault.kind.value, fault.due, fault.is_told) for _, fault in found] == [("missing", M + HOUR, False)]
+
+
+@pytest.mark.parametrize("dialect", TRACED_DIALECTS)
 def test_a_copy_that_became_visible_after_an_audit_is_a_fault_whatever_its_timestamp(busy: Sending) -> None:
     """The schedule has ended, so there is nothing but the copy. A transaction can take longer than an audit waits."""
     (copy,) = [row for row in traced_rows(busy.ledger) if row.offset == busy.firing(b"payload-4").offset][:1]

@@ -36,12 +36,21 @@ _WHOSE = ("tenant", "id")
 class Cleared(NamedTuple):
     """Schedules of a batch that are cleared: when each fired (UTC epoch ms), and how late (ms).
 
-    `handled` has, by topic, lane and tenant, the offset of the last of their commands.
+    `carried_out` has, by topic, lane and tenant, and by partition of the history, the offsets of the lines that tell of
+    their commands, and of these.
     """
 
     fired_at: Numbers
     late: Numbers
-    handled: dict[Queue, int]
+    carried_out: dict[tuple[Queue, int], Numbers]
+
+    @property
+    def handled(self) -> dict[Queue, int]:
+        """The offset of the last command of each queue."""
+        last: dict[Queue, int] = {}
+        for (queue, _), offsets in self.carried_out.items():
+            last[queue] = max(last.get(queue, -1), int(offsets[:, 1].max()))
+        return last
 
 
 class Groups(NamedTuple):
@@ -200,11 +209,20 @@ def _split(groups: Groups, terms: Terms) -> tuple[pa.RecordBatch, Cleared]:
     is_left = np.ones(len(groups.firsts), np.bool_)
     is_left[chosen] = ~is_clear
     left = groups.batch.select(_WHOSE).take(pa.array(groups.firsts[is_left]))
+    return left, Cleared(of.fired_at[is_clear], of.late(terms)[is_clear], _carried_out(of, is_clear))
+
+
+def _carried_out(of: Candidates, chosen: Mask) -> dict[tuple[Queue, int], Numbers]:
     queue = ["topic", "lane", "tenant"]
-    commands = of.command.select([*queue, "offset"]).filter(pa.array(is_clear))
-    last = pa.Table.from_batches([commands]).group_by(queue).aggregate([("offset", "max")])
-    handled = {Queue(row["topic"], row["lane"], row["tenant"]): row["offset_max"] for row in last.to_pylist()}
-    return left, Cleared(of.fired_at[is_clear], of.late(terms)[is_clear], handled)
+    columns = {name: of.command.column(name) for name in (*queue, "offset")}
+    columns |= {"log": of.scheduled.column("partition"), "line": of.scheduled.column("offset")}
+    table = pa.table(columns).filter(pa.array(chosen))
+    by_log = table.group_by([*queue, "log"]).aggregate([("line", "list"), ("offset", "list")])
+    found: dict[tuple[Queue, int], Numbers] = {}
+    for row in by_log.to_pylist():
+        of_one = Queue(row["topic"], row["lane"], row["tenant"])
+        found[of_one, row["log"]] = np.array([row["line_list"], row["offset_list"]]).T
+    return found
 
 
 def _numbers(records: pa.RecordBatch, name: str) -> Numbers:

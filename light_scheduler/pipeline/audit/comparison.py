@@ -17,6 +17,7 @@ from .deliveries import Deliveries
 from .faults import Fault, FaultKind, RecordId
 from .forwarding import Forwarding
 from .found import Seen
+from .lane_order import CarriedOut, PassedOver
 from .overflow import LongList
 from .promises import Ending, Promise, asked_by
 from .replay import Explained
@@ -26,6 +27,8 @@ from .traced import Sought
 _encode = msgspec.msgpack.Encoder().encode
 _decode_fault = msgspec.msgpack.Decoder(Fault).decode
 _decode_sought = msgspec.msgpack.Decoder(Sought).decode
+_decode_carried_out = msgspec.msgpack.Decoder(CarriedOut).decode
+_decode_passed_over = msgspec.msgpack.Decoder(PassedOver).decode
 
 
 class Comparison:
@@ -44,12 +47,16 @@ class Comparison:
         self.last_at = -1
         """The latest instant (UTC epoch ms) of what nothing explains, also outside of the bounds; -1: there is none."""
         self.sought: LongList[Sought] = LongList(_encode, _decode_sought)
+        self.carried_out: LongList[CarriedOut] = LongList(_encode, _decode_carried_out)
+        self.passed_over: LongList[PassedOver] = LongList(_encode, _decode_passed_over)
         self.deliveries = Deliveries()
         self.counts: Counter[str] = Counter()
 
     def take(self, found: Explained) -> None:
         """Compare what the replay has found."""
         self._tell(found.faults)
+        self.carried_out.extend(found.carried_out)
+        self.passed_over.extend(each for each in found.passed_over if self._bounds.hold(each.recorded_at))
         self.counts["unjudged"] += sum(map(self._bounds.count, found.unjudged))
         for promise in found.promises:
             topic = promise.recorded.event.target_topic

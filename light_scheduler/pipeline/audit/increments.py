@@ -30,6 +30,7 @@ from .evidence import COMMAND, IMPORTED
 from .gathering import CARRIED, COLUMNS
 from .handled import Handled, Queue
 from .options import AuditOptions
+from .overlooking import overlooked
 from .period import require_past
 from .reading import Evidence
 from .reporting import reported, without_waiting
@@ -133,10 +134,12 @@ def _judged(
     stack: ExitStack,
 ) -> Judged:
     found, replayed = findings(rows, terms, stack)
-    found = kept(found, stack) if terms.topics.others else found
+    found = kept(found, stack)
     series = kept(rates.series(replayed, terms.topics.compacted), stack)
     parts = [found]
     if (faults := lacking(found, source, stack) if terms.topics.others else None) is not None:
+        parts.append(faults)
+    if (faults := overlooked(found)) is not None:
         parts.append(faults)
     if expanded := series.count():
         parts.append(rates.disagreements(rates.events(replayed, series), series, terms.bounds))

@@ -18,6 +18,7 @@ from . import rates
 from .bounds import Bounds
 from .increments import audit_since_last
 from .options import AuditOptions
+from .overlooking import overlooked
 from .period import require_period
 from .reading import Evidence
 from .reporting import reported, without_waiting
@@ -56,6 +57,8 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
             found, replayed = findings(reduce(DataFrame.unionByName, [promised, *delivered]), terms, stack)
             found = settled(found, stack)
             if (faults := lacking(found, source, stack) if terms.topics.others else None) is not None:
+                found = settled(found.unionByName(faults, allowMissingColumns=True), stack)
+            if (faults := overlooked(found)) is not None:
                 found = settled(found.unionByName(faults, allowMissingColumns=True), stack)
         with progress.phase("Expanding series with Spark"):
             series = kept(rates.series(replayed, terms.topics.compacted), stack)

@@ -184,6 +184,14 @@ class Orders:
         """
         return isinstance(asked, CompleteCommand | ExtendCommand) or asked.offset in self._rejected
 
+    def keeps_order(self, place: int) -> bool:
+        """Return whether the command at a place must have its effect before all that follow it.
+
+        Of a command for many schedules, this copy may be for others: while a topic grows, each schedule has one.
+        """
+        asked = self.asked[place]
+        return not (self.overtakes(asked) or _is_for_many(asked))
+
     def idle(self, state: State, now: int) -> Iterator[State]:
         """Yield a state, and those after commands that change nothing in it."""
         yield state

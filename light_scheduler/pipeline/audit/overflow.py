@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Generic, TypeVar, overload
@@ -102,6 +102,10 @@ class LongList(Sequence[V]):
     def append(self, item: V) -> None:
         self._items.put(self._length, item)
         self._length += 1
+
+    def extend(self, items: Iterable[V]) -> None:
+        for item in items:
+            self.append(item)
 
     def __len__(self) -> int:
         return self._length

@@ -15,6 +15,7 @@ from light_scheduler.model import Entry, EventType, HistoryEvent
 from .diagnosis import Diagnoses
 from .faults import Fault, FaultKind, RecordId
 from .found import MessagesByName
+from .lane_order import CarriedOut, PassedOver
 from .orders import ASKED, AskedOf, Line, Orders, State, Way
 from .promises import Ending, HistoryRecord, Promise, name_of
 from .stops import NEVER_STOPPED, Stops
@@ -26,11 +27,26 @@ MOST_STATES = 64
 class Explained(NamedTuple):
     """What lines of history promised, what is wrong with them, and the instants (UTC epoch ms) of those that could be
     held against nothing.
+
+    `carried_out` and `passed_over` are commands: together with those of other schedules they may tell what was lost.
     """
 
     promises: list[Promise]
     faults: list[Fault]
     unjudged: list[int]
+    carried_out: list[CarriedOut]
+    passed_over: list[PassedOver]
+
+    @classmethod
+    def nothing(cls) -> Explained:
+        return cls([], [], [], [], [])
+
+
+class _Waiting(NamedTuple):
+    """The place, among those asked for, of a command that waited when a line was written."""
+
+    place: int
+    line: RecordId
 
 
 class Replay:
@@ -60,7 +76,11 @@ class Replay:
         self._is_partial = commands.is_partial
         self._states = [State(0, imported, 0)]
         self._last_fired: HistoryEvent | None = None
-        self._found = Explained([], [], [])
+        self._found = Explained.nothing()
+        self._is_cut = False
+        """Whether there were more ways to explain a line than are followed."""
+        self._waiting: _Waiting | None = None
+        self._handled = -1
         self.endings: list[Ending] = []
         self.rest: State | None = None
         """How the schedule stands in the end; None if that is open: what was asked for has not all been carried out,
@@ -81,7 +101,7 @@ class Replay:
 
     def found(self) -> Explained:
         """Return what was found since this was called last: a series can have more of it than fits into memory."""
-        found, self._found = self._found, Explained([], [], [])
+        found, self._found = self._found, Explained.nothing()
         return found
 
     def take(self, recorded: HistoryRecord) -> None:
@@ -107,6 +127,7 @@ class Replay:
         Time in which the tenant was stopped does not count.
         """
         if self._is_lost:
+            self._pass_over()
             return
         ends = [
             quiet
@@ -120,6 +141,8 @@ class Replay:
         refused = [each for each in self._orders.refused[state.refused :] if not each.may_be_report]
         places = (place for place in range(state.position, len(self._orders.asked)) if place not in state.ahead)
         left = [*(self._orders.asked[place] for place in places), *refused]
+        if self._waiting is not None and self._orders.asked[self._waiting.place] not in left:
+            self._pass_over()
         waiting = [asked for asked in left if self._whole_since <= asked.recorded_at <= until]
         self._found.unjudged.extend(asked.recorded_at for asked in left if asked.recorded_at < self._whole_since)
         for asked in waiting:
@@ -162,11 +185,14 @@ class Replay:
                 found += self._orders.overtaking(state, recorded.event)
         if not found:
             return False
+        self._is_cut = self._is_cut or len(found) >= MOST_STATES
         if len(found) > 1:
             found = self._narrowed(found, recorded.event)
         self._states = [state for state, _ in found[:MOST_STATES]]
         self._has_begun = True
         self._note(recorded, found[0][1])
+        if not (self._is_cut or self._is_partial):
+            self._note_order(recorded)
         return True
 
     def _narrowed(self, found: list[Way], event: HistoryEvent) -> list[Way]:
@@ -197,12 +223,42 @@ class Replay:
             version = event.version if event.event is EventType.CANCELLED else event.version - 1
             self.endings.append(Ending(event.at, event.event, version))
 
+    # -- the order of lanes -------------------------------------------------------------------------------------------
+
+    def _note_order(self, recorded: HistoryRecord) -> None:
+        """Note which commands had been carried out when an explained line was written, and the first that had not."""
+        event = recorded.event.event
+        if event in ASKED and not self._whole_since:  # else it may be the line of a command that is gone
+            handled = self.handled
+            if handled is not None and handled > self._handled:
+                self._handled = handled
+                self._found.carried_out.append(CarriedOut(recorded.place, handled))
+        if event is not EventType.FIRED:
+            return
+        place = max(state.position for state in self._states)
+        if self._waiting is not None and self._waiting.place < place:
+            self._pass_over()
+        is_waiting = place < len(self._orders.asked) and self._orders.keeps_order(place)
+        self._waiting = _Waiting(place, recorded.place) if is_waiting else None
+
+    def _pass_over(self) -> None:
+        """Tell of the command that waited when the schedule fired."""
+        if self._waiting is None:
+            return
+        asked = self._orders.asked[self._waiting.place]
+        command = RecordId(self._topic, asked.partition, asked.offset)
+        if self._whole_since <= asked.recorded_at:
+            self._found.passed_over.append(PassedOver(command, asked.recorded_at, self._waiting.line))
+        self._waiting = None
+
     # -- what cannot be explained -------------------------------------------------------------------------------------
 
     def _diagnose(self, recorded: HistoryRecord) -> None:
         last_ending = self.endings[-1] if self.endings else None
         found = self._diagnoses.of(recorded, self._states[0], self._last_fired, last_ending)
         self._found.faults.extend(found.faults)
+        if any(fault.kind is FaultKind.IGNORED for fault in found.faults):
+            self._waiting = None
         if found.way is not None:
             state, line = found.way
             self._states = [state]

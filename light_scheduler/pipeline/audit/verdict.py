@@ -14,6 +14,7 @@ from .comparison import Comparison
 from .deliveries import Deliveries
 from .faults import Fault
 from .forwarding import NOWHERE, Forwarding
+from .lane_order import CarriedOut, PassedOver
 from .orders import AskedOf
 from .owners import NO_OTHERS, OtherDialects
 from .replay import Replay
@@ -28,7 +29,8 @@ class Verdict(NamedTuple):
     surely handled.
 
     `standing` is all that the next audit needs of the schedule; None: it needs all records. `sought` are messages that
-    should be in target topics, and do not tell of their schedule.
+    should be in target topics, and do not tell of their schedule. `carried_out` and `passed_over` are those of
+    `Explained`.
     """
 
     faults: Sequence[Fault]
@@ -37,6 +39,8 @@ class Verdict(NamedTuple):
     handled: int | None
     standing: Standing | None = None
     sought: Sequence[Sought] = ()
+    carried_out: Sequence[CarriedOut] = ()
+    passed_over: Sequence[PassedOver] = ()
 
 
 def judge(
@@ -70,7 +74,16 @@ def judge(
     last_at = max(course.last_at, case.dead_letters.last_at, comparison.last_at)
     is_open = bool(case.passed_on) or last_at > bounds.end
     standing = None if is_open else standing_of(replay, course)
-    return Verdict(comparison.faults, comparison.deliveries, counts, replay.handled, standing, comparison.sought)
+    return Verdict(
+        comparison.faults,
+        comparison.deliveries,
+        counts,
+        replay.handled,
+        standing,
+        comparison.sought,
+        comparison.carried_out,
+        comparison.passed_over,
+    )
 
 
 def _replay_of(case: Case, rules: FiringRules) -> Replay:

@@ -27,11 +27,12 @@ from .evidence import ANY_LANE, HISTORY, Row, batch_of, evidence_rows, standing_
 from .faults import RecordId
 from .handled import Queue
 from .header_lists import Numbers
+from .lane_order import CarriedOutCommands, PassedOver
 from .terms import Terms
 from .verdict import Verdict, judge
 
 FAULT, COUNT, LATENESS, MINUTE, HANDLED, LEFT = "fault", "count", "lateness", "minute", "handled", "left"
-SOUGHT = "sought"
+SOUGHT, PASSED_OVER, CARRIED_OUT = "sought", "passed over", "carried out"
 STANDS, OPEN, UNJUDGED = "stands", "open", "unjudged"
 
 FINDINGS = (
@@ -44,9 +45,15 @@ COUNT by `name`, firings by LATENESS (`at`, in ms) and by MINUTE (`at`, UTC epoc
 a lane has surely carried out the commands of a tenant; or LEFT: a schedule that is still to be replayed; or SOUGHT: a
 message that should be in a target topic (`detail`), by the digest of its content (`key`), with `value` as in a FAULT.
 
+Commands and lines, by partition of the history (`number`): a command was PASSED_OVER at the line with the offset `due`;
+or lines tell which commands of a lane and a tenant were CARRIED_OUT (`value` is a piece of `lane_order`).
+
 For the next audit, if one is to continue this one, a schedule STANDS as `value` says (`key` is its series, `at` the
 timestamp of its evidence); or it is OPEN, and all its rows are needed again; or UNJUDGED, and its commands say why.
 """
+
+MOST_CARRIED_OUT = 100_000
+"""Commands that were carried out of which a task keeps the offsets before it passes them on."""
 
 _ROWS = 2_000
 _SCHEDULE = ("tenant", "id")
@@ -106,6 +113,8 @@ def clear_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
         tally = _Tally()
         for left, clear in without_cleared(batches, terms):
             tally.add_cleared(clear, terms.bounds)
+            if pieces := list(tally.carried_out()):
+                yield batch_of(pieces, schema)
             given = {"what": pa.repeat(LEFT, left.num_rows), **dict(zip(left.schema.names, left.columns, strict=True))}
             columns = [given.get(field.name, pa.nulls(left.num_rows, field.type)) for field in schema]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -151,6 +160,10 @@ def _judged(evidence: Iterator[Row], terms: Terms) -> Iterator[tuple[Any, ...]]:
                 when = sought.due, sought.at
                 asked = _shown(sought.asked_by)
                 yield SOUGHT, None, tenant, id, lane, *when, *sought.place, 1, sought.topic, sought.content, asked
+            for command, at, line in verdict.passed_over:
+                detail = PassedOver(command, at, line).detail
+                yield PASSED_OVER, None, tenant, id, lane, line.offset, at, *command, line.partition, detail, None, None
+            yield from tally.carried_out()
         if terms.continues:
             yield from left.rows()
     yield from tally.rows()
@@ -195,6 +208,7 @@ class _Tally:
         self._lateness: Counter[int] = Counter()
         self._minutes: Counter[int] = Counter()
         self._handled: dict[Queue, int] = {}
+        self._carried_out = CarriedOutCommands()
 
     def add(self, verdict: Verdict, queue: Queue) -> None:
         self.counts.update(verdict.counts)
@@ -203,6 +217,8 @@ class _Tally:
         self._lateness.update(verdict.deliveries.lateness)
         if verdict.handled is not None:
             self._handled[queue] = max(verdict.handled, self._handled.get(queue, -1))
+        for line, offset in verdict.carried_out:
+            self._carried_out.add(queue, line.partition, np.array([[line.offset, offset]]))
 
     def add_cleared(self, cleared: Cleared, bounds: Bounds) -> None:
         self.counts["schedules"] += len(cleared.fired_at)
@@ -213,8 +229,17 @@ class _Tally:
             self._lateness[lateness_step(late)] += number
         for queue, offset in cleared.handled.items():
             self._handled[queue] = max(offset, self._handled.get(queue, -1))
+        for (queue, partition), offsets in cleared.carried_out.items():
+            self._carried_out.add(queue, partition, offsets)
+
+    def carried_out(self, least: int = MOST_CARRIED_OUT) -> Iterator[tuple[Any, ...]]:
+        """Remove and yield the rows for commands that were carried out, if there are so many."""
+        for (topic, lane, tenant), partition, offsets in self._carried_out.pieces(least):
+            place = None, None, topic, lane, None
+            yield CARRIED_OUT, None, tenant, None, lane, *place, partition, None, None, offsets
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
+        yield from self.carried_out(0)
         for name, number in self.counts.items():
             yield COUNT, name, None, None, None, None, None, None, None, None, number, None, None, None
         for what, numbers in ((LATENESS, self._lateness), (MINUTE, self._minutes)):

@@ -33,6 +33,7 @@ from light_scheduler.pipeline.audit.evidence import (
 )
 from light_scheduler.pipeline.audit.faults import Fault, FaultKind
 from light_scheduler.pipeline.audit.forwarding import Forwarding
+from light_scheduler.pipeline.audit.handled import Queue
 from light_scheduler.pipeline.audit.header_lists import HeaderLists
 from light_scheduler.pipeline.audit.messages import Messages, claims_of, usual_headers
 from light_scheduler.pipeline.audit.owners import OtherDialects, native_owner
@@ -84,14 +85,32 @@ def judged(
     of_history = ledger.topics[ledger.names.history]
     horizon = Horizon({ledger.target: bounds.first_read}, 0, history, of_history)
     found: dict[str, Verdict] = {}
+    queues: dict[str, Queue] = {}
     for (tenant, id), of_one in rows.items():
         of_one.sort(key=order_of)
         for lane, case in cases(of_one, topics_of(ledger, whole_since, compacted=compacted)):
             assert isinstance(case, Case)
             terms = bounds, horizon, stops_of(ledger).of(tenant), forwarding_of(ledger), others_of(ledger)
             verdict = judge(case, ledger.rules, *terms)
-            found[f"{id} of lane {lane}" if id in found else id] = verdict
-    return found
+            name = f"{id} of lane {lane}" if id in found else id
+            found[name], queues[name] = verdict, Queue(case.commands_topic, lane, tenant)
+    return {name: with_overlooked(verdict, queues[name], found, queues) for name, verdict in found.items()}
+
+
+def with_overlooked(
+    verdict: Verdict, queue: Queue, verdicts: Mapping[str, Verdict], queues: Mapping[str, Queue]
+) -> Verdict:
+    """Add the faults that the other schedules of its queue show, as `overlooking` does."""
+    carried_out = [each for name, of in verdicts.items() if queues[name] == queue for each in of.carried_out]
+    faults = [
+        Fault(FaultKind.IGNORED, None, passed.recorded_at, passed.command, passed.detail)
+        for passed in verdict.passed_over
+        for line, offset in carried_out
+        if line.partition == passed.line.partition
+        and line.offset < passed.line.offset
+        and offset > passed.command.offset
+    ]
+    return verdict._replace(faults=[*verdict.faults, *dict.fromkeys(faults)])
 
 
 def judged_in_parts(

@@ -33,9 +33,20 @@ from light_scheduler.pipeline.audit.evidence import (
     encode_asked,
     headers_digest,
 )
+from light_scheduler.pipeline.audit.handled import Queue
+from light_scheduler.pipeline.audit.lane_order import offsets_in
 from light_scheduler.pipeline.audit.readings import ROWS
 from light_scheduler.pipeline.audit.terms import Terms
-from light_scheduler.pipeline.audit.verdict_table import COUNT, HANDLED, LATENESS, LEFT, MINUTE, clear_rows, judge_rows
+from light_scheduler.pipeline.audit.verdict_table import (
+    CARRIED_OUT,
+    COUNT,
+    HANDLED,
+    LATENESS,
+    LEFT,
+    MINUTE,
+    clear_rows,
+    judge_rows,
+)
 from light_scheduler.pipeline.lag import LAG_MS
 from light_scheduler.pipeline.schemas import arrow_schema
 from light_scheduler.wire import decode_history
@@ -89,7 +100,7 @@ def left_of(rows: Iterable[Row], terms: Terms, size: int) -> tuple[list[Any], li
 
 
 def found(rows: Iterable[Row], terms: Terms, size: int = 10_000) -> Any:
-    """Return all findings; numbers of one kind are added up."""
+    """Return all findings; numbers of one kind are added up, and pieces of commands that were carried out united."""
     findings, left = ([], in_order(rows)) if terms.replays_all else left_of(rows, terms, size)
     left.sort(key=lambda row: (row.tenant, row.id, *order_of(row)))
     batches = [batch_of(left[first : first + size]) for first in range(0, len(left), size)]
@@ -101,6 +112,10 @@ def found(rows: Iterable[Row], terms: Terms, size: int = 10_000) -> Any:
         if row["what"] == HANDLED:
             key = HANDLED, row["topic"], (row["lane"], row["tenant"])
             counted[key] = max(row["offset"], counted.get(key, -1))
+        elif row["what"] == CARRIED_OUT:
+            told_of = Queue(row["topic"], row["lane"], row["tenant"]), row["number"]
+            for line, offset in offsets_in(row["value"]).tolist():
+                counted[CARRIED_OUT, told_of, (line, offset)] = 1
         elif row["what"] not in (COUNT, LATENESS, MINUTE):
             others.append(sorted(row.items(), key=str))
         elif row["number"]:

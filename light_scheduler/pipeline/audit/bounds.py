@@ -15,7 +15,8 @@ class Bounds(NamedTuple):
     """The period that is judged, `start` to `end` (UTC epoch ms). `patience` (ms) is the accepted lateness.
 
     Firings are counted from `counted` on: the previous audit has counted earlier ones. It has `read` these topics: each
-    partition up to and without an offset.
+    partition up to and without an offset. Up to those in `written` there are all messages of the history that was read,
+    and this audit has read as far.
     """
 
     start: int
@@ -23,6 +24,7 @@ class Bounds(NamedTuple):
     patience: int
     counted: int = 0
     read: Mapping[str, Mapping[int, int]] = {}
+    written: Mapping[str, Mapping[int, int]] = {}
 
     @property
     def first_read(self) -> int:
@@ -38,6 +40,11 @@ class Bounds(NamedTuple):
     def have_read(self, place: RecordId) -> bool:
         """Return whether the previous audit has read a record."""
         return place.offset < self.read.get(place.topic, {}).get(place.partition, 0)
+
+    def is_of_later_line(self, place: RecordId) -> bool:
+        """Return whether a message was surely written after all lines of the history that was read."""
+        end = self.written.get(place.topic, {}).get(place.partition)
+        return end is not None and end <= place.offset
 
 
 class Horizon(NamedTuple):

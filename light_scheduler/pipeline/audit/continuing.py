@@ -68,6 +68,24 @@ class ContinuedTopics:
     def open_since(self, topics: Sequence[str]) -> int | None:
         return self._topics.open_since(topics)
 
+    def written_after(self, history: str, topics: Sequence[str]) -> Offsets:
+        """Find out where the history ends, and then where those topics end that are there, as `Topics.written`."""
+        self._options([history])
+        return self._topics.written(topics)
+
+    def read_as_far(self, written: Offsets) -> dict[str, dict[int, int]]:
+        """Return where topics ended: those of which all that was `written` has been read."""
+        ends: dict[str, dict[int, int]] = {}
+        for (topic, partition), end in written.items():
+            ends.setdefault(topic, {})[partition] = end
+        reached = {topic: {part: end for (name, part), end in self._ends.items() if name == topic} for topic in ends}
+        return {
+            topic: of_topic
+            for topic, of_topic in ends.items()
+            if reached[topic].keys() == of_topic.keys()
+            if all(reached[topic][part] >= end for part, end in of_topic.items())
+        }
+
     def _options(self, topics: Sequence[str]) -> dict[str, str]:
         """Return the options that say from where to where topics are read."""
         if unread := [topic for topic in topics if not any(name == topic for name, _ in self._ends)]:

@@ -31,6 +31,7 @@ from .gathering import CARRIED, COLUMNS
 from .handled import Handled, Queue
 from .options import AuditOptions
 from .overlooking import overlooked
+from .owners import OtherDialects
 from .period import require_past
 from .reading import Evidence
 from .reporting import reported, without_waiting
@@ -81,6 +82,9 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
     with ExitStack() as stack:
         source = ContinuedTopics(spark, options.cluster, last, own)
         evidence = Evidence(spark, source, options, now, stack, NO_CHANGES if last is None else last.changes)
+        # What is behind these ends is of no line of the history that is read.
+        others = OtherDialects.among(options.inputs)
+        written = source.written_after(names.history, options.targets) if others else {}
         carried = None if last is None else state.carried(last.run)
         with progress.phase("Reading commands and history"):
             promised = evidence.promised(carried)
@@ -88,6 +92,7 @@ def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, pro
             terms = replace(evidence.terms(bounds), continues=True)
         with progress.phase("Reading what was delivered"):
             new = state.keep_evidence(run, reduce(DataFrame.unionByName, [promised, *evidence.delivered(bounds)]))
+            terms = replace(terms, bounds=bounds._replace(written=source.read_as_far(written)))
         with progress.phase("Judging"):
             rows = new if carried is None else _united(new, carried)
             # Records without those before them explain less than the entry that was carried over.

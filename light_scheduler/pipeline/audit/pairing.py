@@ -12,6 +12,9 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 Group = tuple[bytes, ...]
 
+_MOST_SHIFTS = 8
+_FAR = 1 << 62
+
 
 class Span(NamedTuple):
     """A span of time (UTC epoch ms) with both ends."""
@@ -76,6 +79,71 @@ class Pairing(Generic[F, M]):
                 yield firing, found
             yield from ((None, message) for message in waiting.left())
         yield from ((None, message) for message in upcoming.before(None))
+
+
+class _Shift(Generic[F]):
+    """The `first` of the latest firings whose messages are nearer in time to the firings after them."""
+
+    def __init__(self) -> None:
+        self.first: F | None = None
+        self._nearer = 0
+
+    def add(self, firing: F, nearer: int) -> None:
+        """Go on to the next firing, whose message would be `nearer` to the one after it."""
+        if self._nearer + nearer <= 0:
+            self.first, self._nearer = None, 0
+        else:
+            self.first = firing if self.first is None else self.first
+            self._nearer += nearer
+
+
+class Lacking(Generic[F, M]):
+    """Tells which firings lack their messages if some are alone at the end of a group's pairs.
+
+    Pairs are in order. So if the message of a firing is missing, it has that of the next one, and so on up to the last
+    one, which is alone. Any of these may be the one: it is the one with which messages are nearest to their firings. Of
+    several, the second is found in the same way, with all messages as they are after the first.
+    """
+
+    def __init__(self, time_of: Callable[[F], int], may_be: Callable[[F, M], bool]) -> None:
+        self._time_of = time_of
+        self._may_be = may_be
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin another group."""
+        self._before: F | None = None
+        self._messages: deque[M | None] = deque(maxlen=_MOST_SHIFTS)
+        self._shifts: list[_Shift[F]] = [_Shift() for _ in range(_MOST_SHIFTS)]
+        self._alone = 0
+
+    def pair(self, firing: F, message: M) -> None:
+        """Note the next pair of a group."""
+        if self._alone:
+            self.reset()
+        self._go_on(firing, message)
+
+    def of(self, firing: F) -> F:
+        """Return the firing that lacks its message, given the next one of a group, which is alone."""
+        self._go_on(firing, None)
+        first = self._shifts[self._alone].first if self._alone < _MOST_SHIFTS else None
+        self._alone += 1
+        return firing if first is None else first
+
+    def _go_on(self, firing: F, message: M | None) -> None:
+        if self._before is not None:
+            for shift, earlier in zip(self._shifts, self._messages, strict=False):
+                if earlier is not None:
+                    shift.add(self._before, self._nearer(earlier, self._before, firing))
+        self._before = firing
+        self._messages.appendleft(message)
+
+    def _nearer(self, message: M, before: F, firing: F) -> int:
+        """Return by how many ms a message is nearer to a firing than to the one before it."""
+        if not self._may_be(firing, message):
+            return -_FAR
+        distances = [abs(message.timestamp - self._time_of(each)) for each in (before, firing)]
+        return distances[0] - distances[1]
 
 
 class _Upcoming(Generic[M]):

@@ -28,6 +28,7 @@ from light_scheduler.pipeline.topics import configurations, read_topics
 from .evidence_source import read_evidence
 from .readings import ROWS, Reading
 
+_ALL_RECORDS = {"kafka.isolation.level": "read_uncommitted"}
 _READ = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 
 
@@ -137,12 +138,20 @@ class Topics:
         with asking(self.cluster):
             if not (there := self._partitions(topics)):
                 return None
-            all_records = self._assigned(there, **{"kafka.isolation.level": "read_uncommitted"})
+            all_records = self._assigned(there, **_ALL_RECORDS)
             with LogEnds(self._assigned(there)) as readable, LogEnds(all_records) as written:
                 ends, highs = readable.latest(), written.latest()
             hidden = [OffsetRange(*part, end, highs[part]) for part, end in ends.items() if end < highs[part]]
             firsts = first_timestamps(all_records, hidden)
         return min(firsts.values(), default=None)
+
+    def written(self, topics: Sequence[str]) -> Offsets:
+        """Return where those topics end that are there, with what open transactions have written. Raises JobError."""
+        with asking(self.cluster):
+            if not (there := self._partitions(topics)):
+                return {}
+            with LogEnds(self._assigned(there, **_ALL_RECORDS)) as logs:
+                return logs.latest()
 
     def _partitions(self, topics: Sequence[str]) -> dict[str, list[int]]:
         """Return the partitions of those topics that are there. Raises KafkaException."""

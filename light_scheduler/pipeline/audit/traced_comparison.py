@@ -5,7 +5,8 @@ message of a firing byte for byte, so firings are matched by content, and if sev
 
 1. A worker gives the message of a firing the instant of its line in the history as timestamp.
 2. If the broker has set the timestamp, firings and messages are paired in their order (`pairing`), and may be up to
-   LAG_MS apart. So are those of a content that only one line promises.
+   LAG_MS apart. So are those of a content that only one line promises. A message that was surely written after all
+   lines of the history that was read is that of a later one, and left to the next audit.
 3. Of what is left then, the nearest message with another content counts as the altered message of a firing.
 
 Any other message without a firing is a surplus.
@@ -37,7 +38,7 @@ from .forwarding import Forwarding
 from .found import Seen
 from .overflow import LongSorted
 from .owners import OtherDialects
-from .pairing import Group, Pairing, Span, Windows
+from .pairing import Group, Lacking, Pairing, Span, Windows
 from .promises import Ending, Promise
 from .standing import Course
 from .stops import Stops
@@ -180,7 +181,7 @@ class TracedComparison(Comparison):
         in_topic = Pairing(_in_topic, _of_topic, self._windows, _Firing.is_in_partition)
         firings = LongSorted(_encode, _decode, lambda each: (each.digest, max(0, each.at)))
         messages = LongSorted(_encode, _decode_message, lambda each: (each.content.digest, max(0, each.timestamp)))
-        self._pair(in_topic.of(self._not_found, self._traced.left()), firings, messages)
+        self._pair(in_topic.of(self._not_found, self._written()), firings, messages)
         anywhere = Pairing(_anywhere, _of_any_topic, self._windows, self._may_be_elsewhere)
         firings_left = LongSorted(_encode, _decode, lambda each: (max(0, each.at),))
         messages_left = LongSorted(_encode, _decode_message, lambda each: (max(0, each.timestamp),))
@@ -194,13 +195,41 @@ class TracedComparison(Comparison):
         messages: LongSorted[TracedMessage],
     ) -> None:
         """Judge firings with their messages, and add what is alone to the `firings` and `messages` that are left."""
+        lacking, content = Lacking(_at, self._may_have), None
         for firing, message in pairs:
-            if firing is not None and message is not None:
-                self._found(firing, message)
-            elif firing is not None:
-                firings.add(firing)
-            elif message is not None:
+            if firing is None:
+                assert message is not None, "one of both is there"
                 messages.add(message)
+                continue
+            if firing.digest != content:
+                lacking.reset()
+                content = firing.digest
+            if message is None:
+                firings.add(lacking.of(firing) if self._must_have_message(firing) else firing)
+                continue
+            self._found(firing, message)
+            if message.by_sender:
+                lacking.reset()
+            else:
+                lacking.pair(firing, message)
+
+    def _written(self) -> Iterator[TracedMessage]:
+        """Yield the messages that were not taken and may be those of the history that was read."""
+        for message in self._traced.left():
+            is_promised = self._traced.promised(message.content.digest).number
+            if is_promised and not message.by_sender and self._bounds.is_of_later_line(message.place):
+                self.last_at = max(self.last_at, self._bounds.end + 1)
+            else:
+                yield message
+
+    def _must_have_message(self, firing: _Firing) -> bool:
+        """Return whether the message of a firing would surely have been read."""
+        return firing.at <= self._bounds.end or firing.topic in self._bounds.written
+
+    def _may_have(self, firing: _Firing, message: TracedMessage) -> bool:
+        window = self._windows(firing).broker
+        is_in_time = window.earliest <= message.timestamp <= window.latest
+        return is_in_time and firing.is_in_partition(message) and firing.topic == message.place.topic
 
     def _windows(self, firing: _Firing) -> Windows:
         """Return when the message of a firing that has no message of its instant may have been written."""
@@ -293,6 +322,10 @@ class _Candidates:
         if nearest is None or messages[nearest].distance(firing.at) > furthest:
             return None
         return messages.pop(nearest)
+
+
+def _at(firing: _Firing) -> int:
+    return firing.at
 
 
 def _in_topic(firing: _Firing) -> Group:

@@ -72,12 +72,13 @@ def judged(
     imported: Sequence[Row] = (),
     history: Mapping[int, int] | None = None,
     compacted: bool = False,
+    written: Mapping[str, Mapping[int, int]] | None = None,
 ) -> dict[str, Verdict]:
-    """Judge every schedule of a ledger, by id; `history` is as of a `Horizon`.
+    """Judge every schedule of a ledger, by id; `history` is as of a `Horizon`, `written` as of `Bounds`.
 
     If commands are `compacted`, they are not whole before its end.
     """
-    bounds = Bounds(start, end, patience)
+    bounds = Bounds(start, end, patience, written=written or {})
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in [*imported, *evidence(ledger, targets)]:
         if row.kind not in (SEEN, TRACED) or row.timestamp >= bounds.first_read:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.ledger import Ledger, Record
 from support.tries import tries
@@ -145,6 +145,80 @@ def test_a_message_that_the_broker_stamped_is_missing_if_there_are_too_few(ahead
     stamp_by_broker(sending.ledger, ahead)
     found = told(judged(sending.ledger, end=END))
     assert [kind for kind, _ in found] == ["missing"] * 2
+
+
+@settings(max_examples=tries(60))
+@given(st.sets(st.integers(1, FIRINGS), max_size=5), st.sampled_from([0, 3, 4 * SECOND]))
+@example({1}, 3)
+@example({2, 3}, 0)
+@example({29, 30}, 3)
+def test_missing_messages_are_those_after_which_others_are_too_late(lost: set[int], ahead: int) -> None:
+    sending = beating()
+    lose(sending.ledger, *lost)
+    stamp_by_broker(sending.ledger, ahead)
+    found = judged(sending.ledger, end=END)
+    assert sorted(told(found)) == [("missing", number) for number in sorted(lost)]
+    assert found["beat"].deliveries.number == FIRINGS - len(lost)
+
+
+@pytest.mark.parametrize("lost", [(1,), (15,), (23,), (4, 9, 17)])
+def test_a_message_that_was_written_after_the_history_was_read_does_not_stand_for_a_missing_one(
+    lost: tuple[int, ...],
+) -> None:
+    sending = beating()
+    lose(sending.ledger, *lost)
+    read, end = M + 24 * STEP + 1, M + 23 * STEP
+    written = written_before(sending.ledger, read)
+    stamp_by_broker(sending.ledger, 3)
+    read_before(sending.ledger, read)
+    assert told(judged(sending.ledger, end=end)) == [], "nothing tells when it was written"
+    found = judged(sending.ledger, end=end, written=written)
+    assert sorted(told(found)) == [("missing", number) for number in lost]
+    assert found["beat"].standing is None, "the next audit needs the messages that came later"
+
+
+@settings(max_examples=tries(60))
+@given(
+    st.sets(st.integers(1, FIRINGS), max_size=3),
+    st.sampled_from([0, 3, 4 * SECOND, 8 * SECOND, STEP, MINUTE, LAG_MS]),
+    st.integers(0, FIRINGS),
+    st.integers(0, 3),
+)
+def test_no_more_is_missing_than_was_lost_while_a_series_goes_on(
+    lost: set[int], ahead: int, lines: int, since: int
+) -> None:
+    """Messages may have been written `since` the end of the history was looked up, until those of targets were."""
+    sending = beating()
+    lose(sending.ledger, *lost)
+    read = M + lines * STEP + 1
+    written = written_before(sending.ledger, read + since * STEP)
+    stamp_by_broker(sending.ledger, ahead)
+    read_before(sending.ledger, read)
+    found = told(judged(sending.ledger, end=read - STEP, written=written))
+    least = len({number for number in lost if number < lines}) - since
+    assert max(0, least) <= len(found) <= len({number for number in lost if number <= lines})
+    assert {kind for kind, _ in found} <= {"missing"}
+
+
+def test_a_message_that_cannot_be_read_yet_is_not_missing() -> None:
+    sending = beating()
+    lose(sending.ledger, 24)
+    stamp_by_broker(sending.ledger, 8 * SECOND)
+    read_before(sending.ledger, M + 24 * STEP + 1)
+    log = [record for record in messages(sending.ledger) if record.timestamp > M + 25 * STEP]
+    for record in reversed(log):
+        sending.ledger.remove(record)
+    assert told(judged(sending.ledger, end=M + 22 * STEP)) == []
+
+
+def written_before(ledger: Ledger, instant: int) -> dict[str, dict[int, int]]:
+    """Return where target topics end at an instant, by the clock of the workers."""
+    ends = {
+        partition: sum(record.timestamp < instant for record in log)
+        for (topic, partition), log in ledger.records.items()
+        if topic == ledger.target
+    }
+    return {ledger.target: ends}
 
 
 def test_messages_of_firings_at_one_instant_are_counted() -> None:
